@@ -29,7 +29,7 @@ from biograft.artifacts import new_file
 from biograft.config import Choice, Config
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking import LinkedMention, Linker
 
 SPANS = "biograft"

@@ -8,8 +8,6 @@ seconds.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +19,6 @@ _COMPARED = 24
 """Bytes of a name that are sorted, from a word on; more are compared when names are read."""
 _READ = 64
 """Names read for each concept that is wanted: a concept has several names."""
-_CACHE_SIZE = 1 << 14
 _AFTER = b"\xff" * _COMPARED
 _HAN_LEADS = frozenset(
     chr(code).encode()[0] for first, last in HAN_RANGES for code in (first, last)
@@ -50,7 +47,6 @@ class NameSuggestions:
         priority[best_first] = np.arange(len(name), dtype=np.uint32)
         order = np.argsort(words, kind="stable")
         self._words, self._names, self._priority = words[order], name[order], priority[order]
-        self._cached = lru_cache(_CACHE_SIZE)(self._find)
 
     def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
         """Return at most ``limit`` concepts, each with the name that matches best.
@@ -61,7 +57,7 @@ class NameSuggestions:
         key = normalise(text)
         if not key or limit < 1:
             return []
-        return list(self._cached(key, limit, language))
+        return list(self._find(key, limit, language))
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of the concepts that ``find`` returns, without making objects."""

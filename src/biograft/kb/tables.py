@@ -302,11 +302,11 @@ class Table:
 
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table, still memory-mapped."""
-        pa = import_extra("pyarrow", "a table of Arrow")
+        arrow = import_extra("pyarrow", "a table of Arrow")
         self._check_once()
         try:
-            with pa.memory_map(str(self.path)) as source:
-                whole: pa.Table = pa.ipc.open_file(source).read_all()
+            with arrow.memory_map(str(self.path)) as source:
+                whole: pa.Table = arrow.ipc.open_file(source).read_all()
                 return whole
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, arrow.ArrowException) as error:
             raise STORE.damaged(self.path, error) from error

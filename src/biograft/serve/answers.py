@@ -8,16 +8,19 @@ from typing import Any
 from fastapi import Response
 
 
+def to_json(content: Any) -> bytes:
+    """Return JSON in UTF-8; lone surrogates, which UTF-8 has not, are escaped."""
+    try:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
 def json_answer(
     content: Any,
     status: int = 200,
     headers: dict[str, str] | None = None,
     media_type: str = "application/json",
 ) -> Response:
-    """Answer in JSON; lone surrogates, which UTF-8 has not, are escaped."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    try:
-        body = text.encode()
-    except UnicodeEncodeError:
-        body = json.dumps(content, separators=(",", ":")).encode()
-    return Response(body, status, headers, media_type=media_type)
+    """Answer in JSON."""
+    return Response(to_json(content), status, headers, media_type=media_type)

@@ -26,6 +26,7 @@ from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
 from biograft.serve.schemas import (
+    MAX_QUERY,
     BatchAnswer,
     ConceptAnswer,
     IsAAnswer,
@@ -37,6 +38,7 @@ from biograft.serve.schemas import (
     NeighboursAnswer,
     Problem,
     SearchAnswer,
+    SearchQuery,
 )
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -53,10 +55,6 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 _UNKNOWN: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "no concept has this id"}
 }
-_MAX_QUERY = 1000
-"""Characters of an id, or of what is typed into a search."""
-_MAX_HITS = 200
-"""Concepts of a search."""
 _PAGE = Path(__file__).parent / "page"
 _MEDIA_TYPES = {
     ".html": "text/html",
@@ -78,7 +76,7 @@ _OUTPUT_TYPES = {
     "fhir": "application/fhir+ndjson; charset=utf-8",
     "omop": "text/csv; charset=utf-8",
 }
-Identifier = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY)]
+Identifier = Annotated[str, Query(min_length=1, max_length=MAX_QUERY)]
 
 
 class Service:
@@ -249,24 +247,12 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         response_model=SearchAnswer,
         responses=_ERRORS,
         summary="Concepts for what somebody is typing",
+        openapi_extra={"parameters": SearchQuery.parameters()},
     )
-    async def search(
-        q: Annotated[str, Query(max_length=_MAX_QUERY)],
-        limit: Annotated[int, Query(ge=1, le=_MAX_HITS)] = 10,
-        language: Annotated[str | None, Query(max_length=20)] = None,
-    ) -> Response:
-        found = service.engine.search(q, limit, language)
-        hits = [
-            {
-                "concept": each.concept,
-                "name": each.concept_name,
-                "matched": each.name,
-                "language": each.language,
-                "how": each.how,
-            }
-            for each in found
-        ]
-        return json_answer({"concepts": hits})
+    async def search(request: Request) -> Response:
+        asked = SearchQuery.read(request.query_params)
+        body = service.engine.search_json(asked.q, asked.limit, asked.language)
+        return Response(body, media_type="application/json")
 
     @app.get(
         "/v1/concepts/{identifier:path}",
@@ -285,7 +271,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
     )
     async def neighbours(
         identifier: str,
-        relation: Annotated[str | None, Query(max_length=_MAX_QUERY)] = None,
+        relation: Annotated[str | None, Query(max_length=MAX_QUERY)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:
         found = service.engine.neighbours(identifier, relation, limit)

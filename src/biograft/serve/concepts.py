@@ -15,7 +15,8 @@ from typing import Any
 import biograft
 from biograft.errors import NotFoundError
 from biograft.kb import ConceptRelation
-from biograft.kb.store import DIRECTIONS, store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.store import DIRECTIONS
 from biograft.linking import Candidate, LinkedMention
 from biograft.mapping import map_terms
 from biograft.mapping.terms import SourceTerm, TermMapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,19 @@ from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Candidate, LinkedDocument, Linker
+from biograft.serve.answers import to_json
 from biograft.serve.fhir.terminology import Terminology
+from biograft.text import normalise
 
+_WARM_UP = (
+    "Denies chest pian. Type 2 diabetes mellitus (T2DM), heart and kidney failure.",
+    "患者否认发热，2型糖尿病10年。",
+)
+"""Texts that all parts of a linker work on: names, misspelt ones, abbreviations, two languages."""
+_KEPT_SEARCHES = 1 << 14
+"""Searches whose answers are kept: what people type is often the same."""
+_KEPT_HITS = 20
+"""Answers with more concepts are not kept."""
 _MAX_LINKERS = 32
 """Combinations of settings whose linker is kept; they share store and index."""
 
@@ -50,6 +61,7 @@ class ServiceEngine:
         self.kb, self.linker, self._systems = linker.kb, linker, systems
         self.suggestions = NameSuggestions(linker.kb)
         self._linkers: OrderedDict[tuple[tuple[str, Any], ...], Linker] = OrderedDict()
+        self._kept = lru_cache(_KEPT_SEARCHES)(self._search_json)
 
     @classmethod
     def open(
@@ -62,7 +74,8 @@ class ServiceEngine:
     ) -> ServiceEngine:
         """Open a store and its index; link one text, so that no request waits for the first use."""
         engine = cls(Linker.open(kb, index, **settings), systems)
-        engine.linker("warm up: no fever")
+        engine.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
+        engine.search_json("a", 1, None)
         return engine
 
     # ---- text
@@ -120,6 +133,24 @@ class ServiceEngine:
     def search(self, text: str, limit: int, language: str | None) -> list[Match]:
         """Return the concepts whose names begin with a text, or have words that do."""
         return self.suggestions.find(text, limit, language=language)
+
+    def search_json(self, text: str, limit: int, language: str | None) -> bytes:
+        """Return what ``search`` returns as JSON; answers to frequent searches are kept."""
+        answer = self._kept if limit <= _KEPT_HITS else self._search_json
+        return answer(normalise(text), limit, language)
+
+    def _search_json(self, text: str, limit: int, language: str | None) -> bytes:
+        hits = [
+            {
+                "concept": each.concept,
+                "name": each.concept_name,
+                "matched": each.name,
+                "language": each.language,
+                "how": each.how,
+            }
+            for each in self.search(text, limit, language)
+        ]
+        return to_json({"concepts": hits})
 
     def neighbours(self, identifier: str, relation: str | None, limit: int) -> list[Neighbour]:
         """Return at most ``limit`` concepts in relation to a concept, in both directions."""

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -29,6 +30,7 @@ PUBLIC = ("/healthz", "/readyz", "/")
 """Routes that need no key: the page asks for one itself."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _RETRY_AFTER = 1
+_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -51,6 +53,16 @@ class ServiceMetrics:
             "biograft_requests_under_way", "Requests under way", registry=self.registry
         )
         self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
+        self._of_route = lru_cache(256)(self._find)
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        requests, times = self._of_route(route, status)
+        requests.inc()
+        times.observe(seconds)
+
+    def _find(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        return self.requests.labels(route, str(status)), self.seconds.labels(route)
 
 
 class TooLargeError(Exception):
@@ -81,11 +93,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-content-type-options", b"nosniff"),
-                    (b"cache-control", b"no-store"),
-                ]
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
             await send(message)
 
         self._metrics.under_way.inc()
@@ -95,8 +103,7 @@ class Guard:
             self._metrics.under_way.dec()
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - started
-            self._metrics.requests.labels(route, str(status)).inc()
-            self._metrics.seconds.labels(route).observe(seconds)
+            self._metrics.count(route, status, seconds)
             log.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * seconds)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,7 +151,7 @@ class Guard:
             await send(message)
 
         try:
-            body = await self._read(receive)
+            body = await self._read(receive) if _has_body(scope) else b""
             async with asyncio.timeout(self._config.timeout):
                 await self._app(scope, _again(body, receive), noted)
         except TooLargeError:
@@ -183,6 +190,13 @@ class Guard:
     async def _too_large(self, send: Send) -> None:
         detail = f"the body has more than {self._config.max_body} bytes; send less at a time"
         await refuse(send, 413, detail, {"connection": "close"})
+
+
+def _has_body(scope: Scope) -> bool:
+    """Whether a body comes, by the headers, as HTTP/1.1 says it; servers of other kinds read it."""
+    if scope.get("http_version") not in ("1.0", "1.1"):
+        return True
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

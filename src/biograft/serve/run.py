@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biograft.addresses import is_loopback
+from biograft.compiled import BUDGET
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.serve.config import ServiceConfig
@@ -95,7 +97,8 @@ def _app(described: dict[str, Any]) -> Guard:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in described["settings"].items()
     }
-    return create_app(
+    BUDGET.end()  # loops are compiled before the first request, not by one
+    app = create_app(
         described["kb"],
         described["index"],
         config=from_mapping(ServiceConfig, described["config"]),
@@ -103,6 +106,9 @@ def _app(described: dict[str, Any]) -> Guard:
         systems=described["systems"],
         **settings,
     )
+    gc.collect()
+    gc.freeze()  # what was opened stays: no collection has to go through it
+    return app
 
 
 def _uvicorn() -> Any:

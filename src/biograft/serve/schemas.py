@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+MAX_QUERY = 1000
+"""Characters of an id, or of what is typed into a search."""
+MAX_HITS = 200
+"""Concepts of a search."""
 Span = Annotated[int, Field(ge=0, description="Characters of the text, the end exclusive.")]
 _NOTE = "Denies chest pain. Mother had type 2 diabetes."
 
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SearchQuery(BaseModel):
+    """The query of a search."""
+
+    q: str = Field(max_length=MAX_QUERY, description="What somebody is typing.")
+    limit: int = Field(10, ge=1, le=MAX_HITS, description="Concepts wanted.")
+    language: str | None = Field(None, max_length=20, description="Language of the names.")
+
+    @classmethod
+    def parameters(cls) -> list[dict[str, Any]]:
+        """Return the parameters as OpenAPI describes them."""
+        schema = cls.model_json_schema()
+        return [
+            {
+                "name": name,
+                "in": "query",
+                "required": name in schema["required"],
+                "schema": each,
+            }
+            for name, each in schema["properties"].items()
+        ]
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> SearchQuery:
+        """Read a query; by itself, since FastAPI needs more time for it than a search."""
+        try:
+            return cls.model_validate_strings(dict(query))
+        except ValidationError as error:
+            raise RequestValidationError(
+                [{**each, "loc": ("query", *each["loc"])} for each in error.errors()]
+            ) from error
 
 
 class LinkOptions(_Request):

@@ -7,21 +7,21 @@ from typing import Any
 import biograft
 from biograft.serve.fhir.code_systems import CodeSystem
 from biograft.serve.fhir.errors import TerminologyError
+from biograft.serve.fhir.expansion import PARAMETERS
 from biograft.serve.fhir.parameters import Parameters, Resource
 from biograft.serve.fhir.terminology import Terminology
 
 _OPERATIONS = {
-    "CodeSystem": ("lookup", "validate-code", "subsumes"),
-    "ValueSet": ("expand", "validate-code"),
+    "CodeSystem": ("lookup", "validate-code", "batch-validate-code", "subsumes"),
+    "ValueSet": ("expand", "validate-code", "batch-validate-code"),
     "ConceptMap": ("translate",),
 }
 _DEFINITION = "http://hl7.org/fhir/OperationDefinition"
-_EXPANSION = (
-    *("url", "valueSet", "filter", "offset", "count"),
-    *("includeDesignations", "displayLanguage"),
-)
 _FILTERS = (
-    ("concept", ("is-a", "descendent-of", "generalizes", "in", "=")),
+    (
+        "concept",
+        ("is-a", "is-not-a", "descendent-of", "generalizes", "in", "not-in", "="),
+    ),
     ("parent", ("=",)),
     ("child", ("=",)),
     ("type", ("=",)),
@@ -35,6 +35,10 @@ def metadata(terminology: Terminology, asked: Parameters) -> Resource:
         "status": "active",
         "date": _made_at(terminology),
         "kind": "instance",
+        "name": "BiograftTerminology",
+        "title": "biograft terminology service",
+        "url": "urn:biograft:fhir:capabilities",
+        "version": biograft.__version__,
         "software": {"name": "biograft", "version": biograft.__version__},
         "implementation": {"description": "Terminology of a biograft store"},
     }
@@ -46,7 +50,7 @@ def metadata(terminology: Terminology, asked: Parameters) -> Resource:
             "expansion": {
                 "hierarchical": False,
                 "paging": True,
-                "parameter": [{"name": name} for name in _EXPANSION],
+                "parameter": [{"name": name} for name in PARAMETERS],
                 "textFilter": "beginnings of names, or of their words",
             },
             "codeSearch": "explicit",
@@ -64,6 +68,9 @@ def metadata(terminology: Terminology, asked: Parameters) -> Resource:
         "rest": [
             {
                 "mode": "server",
+                "documentation": "Reads a store; nothing can be written.",
+                "security": {"cors": False, "service": [{"text": "API key, where keys are given"}]},
+                "interaction": [{"code": "batch"}],
                 "resource": [_capability(kind, names) for kind, names in _OPERATIONS.items()],
             }
         ],
@@ -75,34 +82,67 @@ def _capability(kind: str, names: tuple[str, ...]) -> Resource:
         "type": kind,
         "operation": [{"name": n, "definition": f"{_DEFINITION}/{kind}-{n}"} for n in names],
     }
-    if kind == "CodeSystem":
+    if kind in ("CodeSystem", "ValueSet"):
         described["interaction"] = [{"code": "read"}, {"code": "search-type"}]
-        described["searchParam"] = [{"name": "url", "type": "uri"}]
+        described["searchParam"] = [
+            {"name": "url", "type": "uri"},
+            {"name": "version", "type": "token"},
+        ]
     return described
 
 
 def list_systems(terminology: Terminology, asked: Parameters, base: str) -> Resource:
     """Return the code systems of the store, or the one with a URL, as a Bundle."""
-    url = asked.text("url")
+    resources = [describe(terminology, each) for each in terminology.systems]
+    return _bundle(resources, asked, base)
+
+
+def list_value_sets(terminology: Terminology, asked: Parameters, base: str) -> Resource:
+    """Return the value sets of all codes of each system, or the one with a URL, as a Bundle."""
+    resources = [_describe_set(terminology, each) for each in terminology.systems]
+    return _bundle(resources, asked, base)
+
+
+def _bundle(resources: list[Resource], asked: Parameters, base: str) -> Resource:
+    url, version = asked.text("url"), asked.text("version")
     found = [
         {
-            "fullUrl": f"{base}/CodeSystem/{each.id}",
-            "resource": describe(terminology, each),
+            "fullUrl": f"{base}/{each['resourceType']}/{each['id']}",
+            "resource": each,
             "search": {"mode": "match"},
         }
-        for each in terminology.systems
-        if url is None or each.url == url.partition("|")[0]
+        for each in resources
+        if (url is None or each["url"] == url.partition("|")[0])
+        and (version is None or each.get("version") == version)
     ]
     bundle: dict[str, Any] = {"resourceType": "Bundle", "type": "searchset", "total": len(found)}
     return {**bundle, "entry": found} if found else bundle
 
 
-def system_by_id(terminology: Terminology, identifier: str) -> CodeSystem:
+def value_set_by_id(terminology: Terminology, identifier: str) -> Resource:
+    """Return the value set of all codes of a system, such as ``mesh``."""
+    return _describe_set(terminology, system_by_id(terminology, identifier, "ValueSet"))
+
+
+def _describe_set(terminology: Terminology, system: CodeSystem) -> Resource:
+    return {
+        "resourceType": "ValueSet",
+        "id": system.id,
+        "url": f"{system.url}?fhir_vs",
+        "name": system.name or "kb",
+        "title": f"All codes of {system.url}",
+        "status": "active",
+        "date": _made_at(terminology),
+        "compose": {"include": [{"system": system.url}]},
+    }
+
+
+def system_by_id(terminology: Terminology, identifier: str, kind: str = "CodeSystem") -> CodeSystem:
     """Return the code system with an id, such as ``mesh``."""
     for each in terminology.systems:
         if each.id == identifier:
             return each
-    raise TerminologyError("not-found", f"no CodeSystem/{identifier}; see /fhir/CodeSystem")
+    raise TerminologyError("not-found", f"no {kind}/{identifier}; see /fhir/{kind}")
 
 
 def describe(terminology: Terminology, system: CodeSystem) -> Resource:

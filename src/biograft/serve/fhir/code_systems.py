@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
-from biograft.kb import KnowledgeBase
+from biograft.kb import KnowledgeBase, Name
+from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.tables import ID_KINDS
 from biograft.linking.outputs.code_systems import code_of, system_of
 from biograft.records import RETIRED, IdKind
@@ -43,6 +44,7 @@ class CodeSystem:
     """Prefixes of its ids in the store, as they are written there."""
     known: bool = True
     """Whether FHIR lists its URI, and with it the form of its codes."""
+    version: str | None = None
 
     @property
     def id(self) -> str:
@@ -70,6 +72,7 @@ class CodeSystems:
         self._kind = kb.numbers("ids", "kind")
         self._further = kb.texts("ids", "id")
         self._ends = kb.numbers("concepts", "ids_end")
+        self._names_end = kb.numbers("concepts", "names_end")
         primary = self._number(kb.texts("concepts", "id"), own=True)
         further = self._number(self._further, own=False)
         self._of_entry = np.concatenate([self._by_source(primary), further])
@@ -86,9 +89,19 @@ class CodeSystems:
             sorted((s for s in self._by_number if counts[s.number + 1]), key=lambda s: s.url)
         )
 
-    def find(self, url: str) -> CodeSystem | None:
-        """Return the system with a URI, which may have a version after a bar."""
+    def find(self, url: str, version: str | None = None) -> CodeSystem | None:
+        """Return the system with a URI; the store has one version, and any is taken for it."""
         return self._by_url.get(url.partition("|")[0])
+
+    @property
+    def n_entries(self) -> int:
+        """The number of codes, and of ids that are none."""
+        return self._n + len(self._concept)
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The is-a relations, by row."""
+        return self._kb.hierarchy
 
     def size(self, system: CodeSystem) -> int:
         """Count the codes of a system."""
@@ -193,6 +206,15 @@ class CodeSystems:
             further = positions[rank[self._concept[positions]] != _NONE] + self._n
         entries = np.concatenate([own, further])
         return self.distinct(entries[np.argsort(rank[self._rows(entries)], kind="stable")])
+
+    def names(self, row: int) -> list[Name]:
+        """Return the names of a concept."""
+        first = int(self._names_end[row - 1]) if row else 0
+        return [self._kb.name(position) for position in range(first, int(self._names_end[row]))]
+
+    def name(self, row: int) -> str:
+        """Return the usual name of a concept."""
+        return self._kb.name_at(row)
 
     def distinct(self, entries: Entries) -> Entries:
         """Return the entries without those whose code came before (of another concept)."""

@@ -20,25 +20,41 @@ class Coding(NamedTuple):
     system: str | None
     code: str | None
     display: str | None = None
+    version: str | None = None
 
 
 class Parameters:
     """The parameters of a request; reading one checks its type."""
 
-    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+    def __init__(
+        self, pairs: Iterable[tuple[str, Any]], accept_language: str | None = None
+    ) -> None:
         self._values: dict[str, list[Any]] = {}
+        self.accept_language = accept_language
+        """The header of this name: languages where the parameters state none."""
         for name, value in pairs:
             self._values.setdefault(name, []).append(value)
 
     @classmethod
-    def read(cls, query: Iterable[tuple[str, str]], media_type: str, body: bytes) -> Parameters:
+    def read(
+        cls,
+        query: Iterable[tuple[str, str]],
+        media_type: str,
+        body: bytes,
+        accept_language: str | None = None,
+    ) -> Parameters:
         """Read a query, and a body that is a form, Parameters, or a ValueSet to expand."""
         pairs: list[tuple[str, Any]] = list(query)
         if media_type.partition(";")[0].strip().lower() == _FORM:
             pairs += parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
         elif body.strip():
-            pairs += _of_resource(_parsed(body))
-        return cls(pairs)
+            pairs += pairs_of(parse_json(body))
+        return cls(pairs, accept_language)
+
+    def with_value(self, name: str, value: Any) -> Parameters:
+        """Return these parameters with another value of one."""
+        pairs = [(key, v) for key, values in self._values.items() for v in values if key != name]
+        return Parameters([*pairs, (name, value)], self.accept_language)
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -66,16 +82,20 @@ class Parameters:
 
     def flag(self, name: str) -> bool:
         """Return whether a parameter is true; it is false if it is missing."""
-        value = self._single(name)
+        value = self.single(name)
         if value in (None, False, "false"):
             return False
         if value in (True, "true"):
             return True
         raise TerminologyError("invalid", f"{name}: expected true or false")
 
+    def is_false(self, name: str) -> bool:
+        """Return whether a parameter is given, and false."""
+        return name in self._values and not self.flag(name)
+
     def number(self, name: str) -> int | None:
         """Return a number that is not negative, or None."""
-        value = self._single(name)
+        value = self.single(name)
         if isinstance(value, str) and value.isascii() and value.isdecimal():
             value = int(value) if len(value) <= _MAX_DIGITS else None
             if value is None:
@@ -88,7 +108,7 @@ class Parameters:
 
     def coding(self, name: str) -> Coding | None:
         """Return a Coding, or None; in a query it is written ``system|code``."""
-        value = self._single(name)
+        value = self.single(name)
         if value is None:
             return None
         if isinstance(value, str):
@@ -98,7 +118,7 @@ class Parameters:
 
     def codings(self, name: str) -> list[Coding] | None:
         """Return the Codings of a CodeableConcept, or None."""
-        value = self._single(name)
+        value = self.single(name)
         if value is None:
             return None
         listed = value.get("coding") if isinstance(value, dict) else None
@@ -108,14 +128,22 @@ class Parameters:
 
     def resource(self, name: str, kind: str) -> Resource | None:
         """Return a resource of a kind, or None."""
-        value = self._single(name)
+        value = self.single(name)
         if value is None:
             return None
         if not isinstance(value, dict) or value.get("resourceType") != kind:
             raise TerminologyError("invalid", f"{name}: expected a resource of type {kind}")
         return value
 
-    def _single(self, name: str) -> Any:
+    def resources(self, name: str, *kinds: str) -> list[Resource]:
+        """Return the resources of a parameter that may be repeated."""
+        for value in self._values.get(name, ()):
+            if not isinstance(value, dict) or value.get("resourceType") not in kinds:
+                raise TerminologyError("invalid", f"{name}: expected {' or '.join(kinds)}")
+        return list(self._values.get(name, ()))
+
+    def single(self, name: str) -> Any:
+        """Return the value of a parameter as it is; None if it is missing."""
         values = self._values.get(name, [None])
         if len(values) > 1:
             raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
@@ -146,10 +174,11 @@ def list_in(container: Any, name: str, place: str) -> list[Any]:
 
 def coding_of(value: Any, place: str) -> Coding:
     """Return a Coding of a request."""
-    return Coding(*(text_in(value, key, place) for key in ("system", "code", "display")))
+    return Coding(*(text_in(value, key, place) for key in ("system", "code", "display", "version")))
 
 
-def _parsed(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
+    """Return what a body of JSON says."""
     try:
         return json.loads(body)
     except RecursionError:
@@ -158,7 +187,8 @@ def _parsed(body: bytes) -> Any:
         raise TerminologyError("invalid", "body: expected JSON") from None
 
 
-def _of_resource(content: Any) -> list[tuple[str, Any]]:
+def pairs_of(content: Any) -> list[tuple[str, Any]]:
+    """Return the parameters of a resource: of type Parameters, or a ValueSet to expand."""
     kind = content.get("resourceType") if isinstance(content, dict) else None
     if kind == "ValueSet":
         return [("valueSet", content)]

@@ -4,91 +4,199 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
 
 from fastapi import FastAPI, Request, Response
 
 from biograft.errors import BiograftError, NotFoundError
 from biograft.serve.answers import json_answer
-from biograft.serve.fhir.capabilities import describe, list_systems, metadata, system_by_id
-from biograft.serve.fhir.code_systems import CodeSystem
+from biograft.serve.fhir.capabilities import (
+    describe,
+    list_systems,
+    list_value_sets,
+    metadata,
+    system_by_id,
+    value_set_by_id,
+)
 from biograft.serve.fhir.errors import TerminologyError
-from biograft.serve.fhir.parameters import Parameters, Resource
+from biograft.serve.fhir.parameters import Parameters, Resource, list_in, pairs_of, parse_json
 from biograft.serve.fhir.terminology import Terminology
 
 _JSON = "application/fhir+json"
-_Operation = Callable[[Terminology, Parameters, Request], Resource]
+_MAX_ENTRIES = 1_000
+"""Requests of a batch."""
 _READ, _BOTH = ("GET",), ("GET", "POST")
-_Route = tuple[str, tuple[str, ...], _Operation]
-
-
-def _system(terminology: Terminology, request: Request) -> CodeSystem:
-    return system_by_id(terminology, request.path_params["identifier"])
-
-
-_ROUTES: tuple[_Route, ...] = (
+_Operation = Callable[[Terminology, Parameters, str], Resource]
+"""Answers a request; the text is the id in the path, or the URL of the service."""
+_OPERATIONS: tuple[tuple[str, tuple[str, ...], _Operation], ...] = (
     ("metadata", _READ, lambda t, asked, _: metadata(t, asked)),
-    ("CodeSystem", _READ, lambda t, asked, r: list_systems(t, asked, f"{r.base_url}fhir")),
+    ("CodeSystem", _READ, list_systems),
     ("CodeSystem/$lookup", _BOTH, lambda t, asked, _: t.lookup(asked)),
     ("CodeSystem/$validate-code", _BOTH, lambda t, asked, _: t.validate_code(asked)),
+    (
+        "CodeSystem/$batch-validate-code",
+        _BOTH,
+        lambda t, asked, _: t.validate_batch(asked, in_value_set=False),
+    ),
     ("CodeSystem/$subsumes", _BOTH, lambda t, asked, _: t.subsumes(asked)),
-    ("CodeSystem/{identifier}", _READ, lambda t, _, r: describe(t, _system(t, r))),
+    ("CodeSystem/{id}", _READ, lambda t, _, name: describe(t, system_by_id(t, name))),
     (
-        "CodeSystem/{identifier}/$validate-code",
+        "CodeSystem/{id}/$validate-code",
         _BOTH,
-        lambda t, asked, r: t.validate_code(asked, _system(t, r)),
+        lambda t, asked, name: t.validate_code(asked, system_by_id(t, name)),
     ),
     (
-        "CodeSystem/{identifier}/$subsumes",
+        "CodeSystem/{id}/$subsumes",
         _BOTH,
-        lambda t, asked, r: t.subsumes(asked, _system(t, r)),
+        lambda t, asked, name: t.subsumes(asked, system_by_id(t, name)),
     ),
+    ("ValueSet", _READ, list_value_sets),
     ("ValueSet/$expand", _BOTH, lambda t, asked, _: t.expand(asked)),
     ("ValueSet/$validate-code", _BOTH, lambda t, asked, _: t.validate_member(asked)),
+    (
+        "ValueSet/$batch-validate-code",
+        _BOTH,
+        lambda t, asked, _: t.validate_batch(asked, in_value_set=True),
+    ),
+    ("ValueSet/{id}", _READ, lambda t, _, name: value_set_by_id(t, name)),
+    ("ValueSet/{id}/$expand", _BOTH, lambda t, asked, name: t.expand(_of_set(t, asked, name))),
+    (
+        "ValueSet/{id}/$validate-code",
+        _BOTH,
+        lambda t, asked, name: t.validate_member(_of_set(t, asked, name)),
+    ),
+    (
+        "ConceptMap",
+        _READ,
+        lambda *_: {"resourceType": "Bundle", "type": "searchset", "total": 0},
+    ),
     ("ConceptMap/$translate", _BOTH, lambda t, asked, _: t.translate(asked)),
 )
 
 
+def _of_set(terminology: Terminology, asked: Parameters, name: str) -> Parameters:
+    """Return a request with the URL of the value set in its path."""
+    return asked.with_value("url", value_set_by_id(terminology, name)["url"])
+
+
 def add_fhir(app: FastAPI, terminology: Callable[[], Terminology]) -> None:
     """Add the routes; ``terminology`` gives the one in use, and is called outside the loop."""
-    for path, methods, operation in _ROUTES:
+    for path, methods, operation in _OPERATIONS:
         _add(app, f"/fhir/{path}", methods, operation, terminology)
-    _add(app, "/fhir/{rest:path}", ("GET", "POST"), _unknown, terminology)
+    _add(app, "/fhir", ("POST",), None, terminology)
+    _add(app, "/fhir/", ("POST",), None, terminology)
+    _add(app, "/fhir/{rest:path}", ("GET", "POST", "PUT", "DELETE", "PATCH"), _unknown, terminology)
 
 
 def _add(
     app: FastAPI,
     path: str,
     methods: tuple[str, ...],
-    operation: _Operation,
+    operation: _Operation | None,
     terminology: Callable[[], Terminology],
 ) -> None:
     async def answer(request: Request) -> Response:
         body = await request.body()
-
-        def run() -> Resource:
-            asked = Parameters.read(
-                request.query_params.multi_items(), request.headers.get("content-type", ""), body
-            )
-            if "xml" in (asked.text("_format") or ""):
-                raise TerminologyError("not-supported", "_format: only JSON is given", 406)
-            return operation(terminology(), asked, request)
-
-        try:
-            return json_answer(await asyncio.to_thread(run), media_type=_JSON)
-        except TerminologyError as error:
-            refused = error
-        except NotFoundError as error:
-            refused = TerminologyError("not-found", str(error))
-        except BiograftError as error:
-            refused = TerminologyError("invalid", str(error))
-        return json_answer(refused.to_outcome(), refused.status, media_type=_JSON)
+        status, resource = await asyncio.to_thread(
+            _carry_out, terminology, operation, request, body
+        )
+        return json_answer(resource, status, media_type=_JSON)
 
     app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
 
 
-def _unknown(terminology: Terminology, asked: Parameters, request: Request) -> Resource:
-    kind = re.match(r"\w*", request.path_params["rest"])
+def _carry_out(
+    terminology: Callable[[], Terminology],
+    operation: _Operation | None,
+    request: Request,
+    body: bytes,
+) -> tuple[int, Resource]:
+    """Carry out a request; without an operation, it is a batch of several."""
+
+    def run() -> Resource:
+        _check_types(request.headers, request.query_params.get("_format"), has_body=bool(body))
+        base, languages = f"{request.base_url}fhir", request.headers.get("accept-language")
+        if operation is None:
+            return _batch(terminology(), parse_json(body), base, languages)
+        media_type = request.headers.get("content-type", "")
+        query = request.query_params.multi_items()
+        asked = Parameters.read(query, media_type, body, languages)
+        place = request.path_params.get("id") or request.path_params.get("rest") or base
+        return operation(terminology(), asked, place)
+
+    return _guarded(run)
+
+
+def _guarded(run: Callable[[], Resource]) -> tuple[int, Resource]:
+    """Return the status and the answer, or what is wrong with the request."""
+    try:
+        return 200, run()
+    except TerminologyError as error:
+        refused = error
+    except NotFoundError as error:
+        refused = TerminologyError("not-found", str(error))
+    except BiograftError as error:
+        refused = TerminologyError("invalid", str(error))
+    except RecursionError:
+        refused = TerminologyError("invalid", "body: nested too deeply")
+    return refused.status, refused.to_outcome()
+
+
+def _check_types(headers: Mapping[str, str], wanted: str | None, *, has_body: bool) -> None:
+    """Refuse XML: it is neither read nor written."""
+    accept = headers.get("accept", "").lower()
+    only_xml = "xml" in accept and not any(kind in accept for kind in ("json", "*/*", "html"))
+    if "xml" in (wanted or "") or (only_xml and "json" not in (wanted or "")):
+        raise TerminologyError(
+            "not-supported", "only JSON is given: accept application/fhir+json", 406
+        )
+    if has_body and "xml" in headers.get("content-type", "").lower():
+        raise TerminologyError(
+            "not-supported", "only JSON is read: send application/fhir+json", 415
+        )
+
+
+def _unknown(terminology: Terminology, asked: Parameters, rest: str) -> Resource:
+    kind = re.match(r"\w*", rest)
     raise TerminologyError(
         "not-supported", f"{kind.group() if kind else ''}: not supported; see /fhir/metadata", 404
     )
+
+
+# ---- batches
+
+
+def _batch(terminology: Terminology, bundle: Any, base: str, languages: str | None) -> Resource:
+    """Answer a Bundle of requests, each by itself."""
+    if not isinstance(bundle, dict) or bundle.get("resourceType") != "Bundle":
+        raise TerminologyError("invalid", "body: expected a resource of type Bundle")
+    if bundle.get("type") != "batch":
+        raise TerminologyError("not-supported", "Bundle.type: expected batch")
+    entries = list_in(bundle, "entry", "Bundle")
+    if len(entries) > _MAX_ENTRIES:
+        raise TerminologyError("too-costly", f"Bundle.entry: at most {_MAX_ENTRIES} at once")
+    answers = []
+    for each in entries:
+        status, resource = _guarded(lambda e=each: _one(terminology, e, base, languages))  # type: ignore[misc]
+        answers.append({"resource": resource, "response": {"status": str(status)}})
+    return {"resourceType": "Bundle", "type": "batch-response", "entry": answers}
+
+
+def _one(terminology: Terminology, entry: Any, base: str, languages: str | None) -> Resource:
+    """Answer one request of a batch."""
+    request = entry.get("request") if isinstance(entry, dict) else None
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        raise TerminologyError("required", "Bundle.entry.request.url: missing")
+    method = request.get("method")
+    path, _, query = request["url"].removeprefix(base).lstrip("/").partition("?")
+    pairs: list[tuple[str, Any]] = list(parse_qsl(query, keep_blank_values=True))
+    if method == "POST" and entry.get("resource") is not None:
+        pairs += pairs_of(entry["resource"])
+    asked = Parameters(pairs, languages)
+    for pattern, methods, operation in _OPERATIONS:
+        found = re.fullmatch(re.escape(pattern).replace(r"\{id\}", "([^/$]+)"), path)
+        if found and method in methods:
+            return operation(terminology, asked, found[1] if found.groups() else base)
+    raise TerminologyError("not-supported", f"{method} {path}: not supported", 404)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from biograft.ids import vocabulary_name
-from biograft.kb import KnowledgeBase, Name
+from biograft.kb import KnowledgeBase
 from biograft.kb.suggest import NameSuggestions
-from biograft.records import NameKind
 from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems
+from biograft.serve.fhir.compose import ValueSetReader
 from biograft.serve.fhir.errors import TerminologyError
-from biograft.serve.fhir.parameters import Coding, Parameters, Resource, part, parts, to_parameters
-from biograft.serve.fhir.value_sets import ValueSet, ValueSetReader
-from biograft.text import normalise
+from biograft.serve.fhir.expansion import Expansion
+from biograft.serve.fhir.names import Languages, designations, display, languages_of, same_language
+from biograft.serve.fhir.parameters import (
+    Coding,
+    Parameters,
+    Resource,
+    pairs_of,
+    part,
+    parts,
+    to_parameters,
+)
+from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
+from biograft.serve.fhir.validation import Validation
+from biograft.serve.fhir.value_sets import ValueSet
 
-MAX_EXPANSION = 10_000
-"""Codes of one page of an expansion; more are refused as too costly."""
-_MAX_FOUND = 2_000
-"""Concepts that a text filter finds; a filter that finds as many has no total."""
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""
-_SNOMED = "http://snomed.info/sct"
-_USES: Mapping[str, Resource] = {
-    NameKind.PREFERRED: {
-        "system": "http://terminology.hl7.org/CodeSystem/designation-usage",
-        "code": "display",
-    },
-    NameKind.SYNONYM: {"system": _SNOMED, "code": "900000000000013009", "display": "Synonym"},
-}
+_MAX_RESOURCES = 200
+"""Code systems and value sets that a request brings."""
+_MAX_VALIDATIONS = 1_000
 _PROPERTIES = ("display", "designation", "definition", "parent", "child", "inactive", "type")
 _SAME_AS = "same-as"
 
@@ -45,47 +46,88 @@ class Terminology:
     ) -> None:
         self.kb, self._suggestions = kb, suggestions
         self.systems = CodeSystems(kb, urls)
-        self._value_sets = ValueSetReader(kb, self.systems)
-        self._ends = kb.numbers("concepts", "names_end")
         self._expanded = lru_cache(4)(self._all_of_url)
+
+    # ---- what a request brings
+
+    def _codes(self, asked: Parameters) -> Codes:
+        """Return the codes that a request is about: of the store, and of its own resources."""
+        brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
+        if len(brought) > _MAX_RESOURCES:
+            raise TerminologyError("too-costly", f"tx-resource: at most {_MAX_RESOURCES}")
+        resources = [each for each in brought if each["resourceType"] == "CodeSystem"]
+        if (own := asked.resource("codeSystem", "CodeSystem")) is not None:
+            resources.append(own)
+        names = ("system-version", "force-system-version")
+        if not resources and not any(name in asked for name in names):
+            return self.systems
+        preferred, forced = (_versions(asked.all_texts(name)) for name in names)
+        return RequestCodes(self.systems, resources, preferred, forced)
+
+    def _reader(self, asked: Parameters, codes: Codes) -> ValueSetReader:
+        brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
+        supplied = [each for each in brought if each["resourceType"] == "ValueSet"]
+        return ValueSetReader(self.kb, codes, supplied)
+
+    def _value_set(self, asked: Parameters, codes: Codes) -> ValueSet:
+        reader = self._reader(asked, codes)
+        given = asked.resource("valueSet", "ValueSet")
+        if given is not None:
+            return reader.of_resource(given)
+        url, version = asked.required("url"), asked.text("valueSetVersion")
+        return reader.of_url(f"{url}|{version}" if version and "|" not in url else url)
 
     # ---- CodeSystem
 
     def lookup(self, asked: Parameters) -> Resource:
         """Return what is known of a code (``CodeSystem/$lookup``)."""
-        entry = self._entry(*self._coding(asked, "coding", "code", "system"))
-        system = self.systems.known_system(entry)
-        wanted = asked.all_texts("property")
-        languages = _languages(asked)
-        row = self.systems.row(entry)
-        return to_parameters(
-            part("name", "String", system.name or "kb"),
-            part("display", "String", self.display(entry, languages)),
-            *(self._designations(row, wanted) if _wants("designation", wanted) else ()),
-            *self._properties(entry, wanted, languages),
-        )
+        codes = self._codes(asked)
+        given = self._coding(asked, "coding", "code", "system")
+        if "version" in asked and given.version is None:
+            given = given._replace(version=asked.text("version"))
+        entry = self._entry(codes, given)
+        system = codes.known_system(entry)
+        wanted, languages = asked.all_texts("property"), languages_of(asked)
+        shown = display(codes, entry, languages)
+        name = system.name if isinstance(system, SuppliedSystem) else system.name or "kb"
+        listed = [
+            part("name", "String", name),
+            part("version", "String", system.version) if system.version else None,
+            part("display", "String", shown) if shown else None,
+            part("system", "Uri", system.url),
+            part("code", "Code", codes.code(entry)),
+        ]
+        if _wants("designation", wanted):
+            listed += self._designations(codes, codes.row(entry), wanted)
+        if isinstance(system, SuppliedSystem):
+            return to_parameters(*listed, *_properties(codes, system, entry, wanted))
+        return to_parameters(*listed, *self._properties(codes, entry, wanted, languages))
 
-    def _designations(self, row: int, wanted: list[str]) -> list[Resource]:
+    @staticmethod
+    def _designations(codes: Codes, row: int, wanted: list[str]) -> list[Resource]:
         only = [each[5:] for each in wanted if each.startswith("lang.")]
         listed = []
-        for name in self._names(row):
-            if only and not any(_same_language(name.language, each) for each in only):
+        for each in designations(codes, row):
+            language = str(each.get("language") or "")
+            if only and not any(same_language(language, tag) for tag in only):
                 continue
             listed.append(
                 parts(
                     "designation",
-                    part("language", "Code", name.language) if name.language else None,
-                    part("use", "Coding", _use(name)),
-                    part("value", "String", name.text),
+                    part("language", "Code", language) if language else None,
+                    part("use", "Coding", each["use"]) if "use" in each else None,
+                    part("value", "String", each["value"]),
                 )
             )
         return listed
 
-    def _properties(self, entry: int, wanted: list[str], languages: list[str]) -> list[Resource]:
-        row, system = self.systems.row(entry), self.systems.known_system(entry)
+    def _properties(
+        self, codes: Codes, entry: int, wanted: list[str], languages: Languages
+    ) -> list[Resource]:
+        row, system = codes.row(entry), codes.known_system(entry)
         listed = []
         if _wants("inactive", wanted):
-            listed.append(_property("inactive", "Boolean", not self.systems.is_active(entry)))
+            listed.append(_property("inactive", "Boolean", not codes.is_active(entry)))
         concept = self.kb.concept_at(row)
         if _wants("definition", wanted):
             listed += [_property("definition", "String", d.text) for d in concept.definitions]
@@ -102,9 +144,9 @@ class Terminology:
                         "use ValueSet/$expand with count and offset",
                     )
                 continue
-            for other in self.systems.of_rows(system, rows).tolist():
-                code, display = self.systems.code(other), self.display(other, languages)
-                listed.append(_property(name, "Code", code, display))
+            for other in codes.of_rows(system, rows).tolist():
+                called = display(codes, other, languages) or ""
+                listed.append(_property(name, "Code", codes.code(other), called))
         return listed + self._related(row, wanted)
 
     def _related(self, row: int, wanted: list[str]) -> list[Resource]:
@@ -115,36 +157,34 @@ class Terminology:
                 for each in self.kb.relations(
                     self.kb.id_at(row), relation=name, direction="out", limit=_MAX_CHILDREN
                 ):
-                    system, code, display = self._described(self.kb.row(each.tail))
-                    coded = {"system": system, "code": code, "display": display}
+                    system, code, called = self._described(self.kb.row(each.tail))
+                    coded = {"system": system, "code": code, "display": called}
                     coded = {key: value for key, value in coded.items() if value}
                     listed.append(_property(name, "Coding", coded))
         return listed
 
     def validate_code(self, asked: Parameters, system: CodeSystem | None = None) -> Resource:
         """Return whether a system has a code, by a name of it (``CodeSystem/$validate-code``)."""
-        _refuse(asked, "codeSystem")
+        codes = self._codes(asked)
         url = asked.text("url") or asked.text("system")
+        own = asked.resource("codeSystem", "CodeSystem")
+        if url is None and own is not None:
+            url = str(own.get("url"))
         if system is None and url is not None:
-            system = self._system(url)
-        asked_for = self._codings(asked, system)
-        return self._validated(
-            asked_for,
-            asked,
-            lambda entry: system is None or self.systems.system(entry) == system,
-            f"code system {system.url}" if system else "code system",
-        )
+            system = self._system(codes, url, asked.text("version"))
+        return Validation(codes, asked, system=system).answer()
 
     def subsumes(self, asked: Parameters, system: CodeSystem | None = None) -> Resource:
         """Return how two codes stand to each other (``CodeSystem/$subsumes``)."""
+        codes = self._codes(asked)
         default = system.url if system else asked.text("system")
         first, second = (
-            self._row_of(asked, f"coding{which}", f"code{which}", default) for which in "AB"
+            self._row_of(codes, asked, f"coding{which}", f"code{which}", default) for which in "AB"
         )
         if first[1] != second[1]:
             raise TerminologyError("invalid", "the codes are of different systems")
         down, up = (
-            self.kb.hierarchy.is_a(lower, upper)
+            codes.hierarchy.is_a(lower, upper)
             for lower, upper in ((second[0], first[0]), (first[0], second[0]))
         )
         outcome = {
@@ -156,138 +196,78 @@ class Terminology:
         return to_parameters(part("outcome", "Code", outcome))
 
     def _row_of(
-        self, asked: Parameters, coding: str, code: str, default: str | None
+        self, codes: Codes, asked: Parameters, coding: str, code: str, default: str | None
     ) -> tuple[int, CodeSystem | None]:
         given = asked.coding(coding)
         if given is None:
-            given = Coding(default, asked.required(code))
-        entry = self._entry(given.system or default, given.code)
-        return self.systems.row(entry), self.systems.system(entry)
+            given = Coding(default, asked.required(code), version=asked.text("version"))
+        entry = self._entry(codes, given._replace(system=given.system or default))
+        return codes.row(entry), codes.system(entry)
 
     # ---- ValueSet
 
     def expand(self, asked: Parameters) -> Resource:
         """Return the codes of a value set, page by page (``ValueSet/$expand``)."""
         _refuse(asked, "context", "exclude-system")
-        chosen = self._value_set(asked)
-        text, offset, count = (
-            asked.text("filter"),
-            asked.number("offset") or 0,
-            asked.number("count"),
-        )
-        if count is not None and count > MAX_EXPANSION:
-            raise TerminologyError("too-costly", f"count: at most {MAX_EXPANSION} codes a page")
-        if text:
-            entries, total = self._filtered(chosen, text)
-        else:
-            entries = self._all(asked, chosen)
-            total = len(entries)
-        last = len(entries) if count is None else min(offset + count, len(entries))
-        if last - offset > MAX_EXPANSION:
-            raise TerminologyError(
-                "too-costly",
-                f"{len(entries)} codes; at most {MAX_EXPANSION} at once: give count and offset, or "
-                "a filter",
-            )
-        languages, named = _languages(asked), asked.flag("includeDesignations")
-        page = [self._contained(e, chosen, languages, named) for e in entries[offset:last]]
-        expansion: Resource = {
-            "identifier": f"urn:biograft:expansion:{self.kb.manifest.get('made_at', '')}",
-            "timestamp": self.kb.manifest.get("made_at"),
-            "offset": offset,
-            "parameter": _given(asked),
-            "contains": page,
-        }
-        if total is not None:
-            expansion["total"] = total
-        answer: Resource = {"resourceType": "ValueSet", "status": "active", "expansion": expansion}
-        for key in [key for key, value in expansion.items() if value in ([], None)]:
-            del expansion[key]
-        return answer if chosen.url is None else {**answer, "url": chosen.url}
-
-    def _all(self, asked: Parameters, chosen: ValueSet) -> list[int]:
-        """Return the codes; those of a URL are kept, so that the next page is at hand."""
-        if "valueSet" in asked:
-            return chosen.entries(self.systems)  # type: ignore[return-value]
-        return self._expanded(asked.required("url"))
+        codes = self._codes(asked)
+        chosen = self._value_set(asked, codes)
+        _check_versions(chosen, _versions(asked.all_texts("check-system-version")))
+        made = Expansion(codes, asked, chosen, self._suggestions, str(self.kb.manifest["made_at"]))
+        # those of a URL of the store are kept, so that the next page is at hand
+        kept = codes is self.systems and not chosen.resource and "filter" not in asked
+        return made.answer(self._expanded(asked.required("url")) if kept else None)
 
     def _all_of_url(self, url: str) -> list[int]:
-        return self._value_sets.of_url(url).entries(self.systems)  # type: ignore[return-value]
-
-    def _filtered(self, chosen: ValueSet, text: str) -> tuple[list[int], int | None]:
-        """Return the codes with a name that begins so, best first; no total if there are more."""
-        rows = self._suggestions.rows(text, _MAX_FOUND)
-        entries = [
-            entry
-            for row in rows
-            for system in chosen.systems
-            for entry in self.systems.codes_at(row, system)
-            if chosen.has(entry, self.systems)
-        ]
-        return entries, len(entries) if len(rows) < _MAX_FOUND else None
-
-    def _contained(
-        self, entry: int, chosen: ValueSet, languages: list[str], named: bool
-    ) -> Resource:
-        entry = int(entry)
-        content: Resource = {
-            "system": self.systems.known_system(entry).url,
-            "code": self.systems.code(entry),
-            "display": chosen.displays.get(entry) or self.display(entry, languages),
-        }
-        if not self.systems.is_active(entry):
-            content["inactive"] = True
-        names = self._names(self.systems.row(entry)) if named else []
-        if names:
-            content["designation"] = [
-                {
-                    **({"language": name.language} if name.language else {}),
-                    "use": _use(name),
-                    "value": name.text,
-                }
-                for name in names
-            ]
-        return content
+        chosen = ValueSetReader(self.kb, self.systems).of_url(url)
+        return chosen.entries(self.systems)  # type: ignore[return-value]
 
     def validate_member(self, asked: Parameters) -> Resource:
         """Return whether a value set has a code (``ValueSet/$validate-code``)."""
         _refuse(asked, "context")
-        chosen = self._value_set(asked)
-        systems = chosen.systems
-        default = systems[0] if len(systems) == 1 else None
-        return self._validated(
-            self._codings(asked, default),
-            asked,
-            lambda entry: chosen.has(entry, self.systems),
-            f"value set {chosen.url}" if chosen.url else "value set",
-        )
+        codes = self._codes(asked)
+        return Validation(codes, asked, chosen=self._value_set(asked, codes)).answer()
 
-    def _value_set(self, asked: Parameters) -> ValueSet:
-        given = asked.resource("valueSet", "ValueSet")
-        if given is not None:
-            return self._value_sets.of_resource(given)
-        return self._value_sets.of_url(asked.required("url"))
+    def validate_batch(self, asked: Parameters, *, in_value_set: bool) -> Resource:
+        """Return the answers to several requests of ``$validate-code``, in their order."""
+        listed = asked.resources("validation", "Parameters")
+        if not listed:
+            raise TerminologyError("required", "validation: missing")
+        if len(listed) > _MAX_VALIDATIONS:
+            raise TerminologyError("too-costly", f"validation: at most {_MAX_VALIDATIONS} at once")
+        shared = [("tx-resource", each) for each in asked.resources(
+            "tx-resource", "CodeSystem", "ValueSet", "ConceptMap")]  # fmt: skip
+        answers = []
+        for each in listed:
+            try:
+                one = Parameters([*shared, *pairs_of(each)], asked.accept_language)
+                answer = self.validate_member(one) if in_value_set else self.validate_code(one)
+            except TerminologyError as error:
+                answer = error.to_outcome()
+            answers.append({"name": "validation", "resource": answer})
+        return to_parameters(*answers)
 
     # ---- ConceptMap
 
     def translate(self, asked: Parameters) -> Resource:
         """Return the codes of other systems for a code (``ConceptMap/$translate``)."""
         _refuse(asked, "conceptMap", "dependency")
+        if asked.flag("reverse"):
+            _refuse(asked, "targetsystem")  # the relations of a store go both ways
         if (url := asked.text("url")) is not None:
             raise TerminologyError(
                 "not-found", f"no concept map {url!r}; leave url out to translate by the store"
             )
         wanted = asked.text("targetsystem")
         among = asked.text("target")
-        target = None if among is None else self._value_sets.of_url(among)
+        target = None if among is None else ValueSetReader(self.kb, self.systems).of_url(among)
         matches: dict[tuple[str | None, str], Resource] = {}
-        for given in self._codings(asked, None):
-            for equivalence, system, code, display in self._translations(given):
+        for given in self._codings(asked):
+            for equivalence, system, code, name in self._translations(given):
                 if wanted is not None and system != wanted.partition("|")[0]:
                     continue
                 if target is not None and not self._is_in(target, system, code):
                     continue
-                coded = {"system": system, "code": code, "display": display}
+                coded = {"system": system, "code": code, "display": name}
                 concept = {key: value for key, value in coded.items() if value}
                 matches.setdefault(
                     (system, code),
@@ -334,36 +314,37 @@ class Terminology:
     def _described(self, entry: int) -> tuple[str | None, str, str | None]:
         """Return system, code and display; a cross-reference has no name of its own here."""
         system = self.systems.system(entry)
-        display = None if self.systems.is_xref(entry) else self.display(entry, [])
-        return system.url if system else None, self.systems.code(entry), display
+        shown = None if self.systems.is_xref(entry) else display(self.systems, entry, Languages())
+        return system.url if system else None, self.systems.code(entry), shown
 
     # ---- codes
 
-    def _system(self, url: str) -> CodeSystem:
-        system = self.systems.find(url)
+    @staticmethod
+    def _system(codes: Codes, url: str, version: str | None) -> CodeSystem:
+        system = codes.find(url, version)
         if system is None:
-            raise TerminologyError("not-found", f"no code system {url!r}; see /fhir/CodeSystem")
+            named = f"{url}|{version}" if version else url
+            raise TerminologyError(
+                "not-found", f"no code system {named!r}; see /fhir/CodeSystem", named=named
+            )
         return system
 
-    def _entry(self, url: str | None, code: str | None) -> int:
+    def _entry(self, codes: Codes, given: Coding) -> int:
+        url, code = given.system, given.code
         if url is None or code is None:
             raise TerminologyError("required", f"{'system' if url is None else 'code'}: missing")
-        found = self.systems.resolve(self._system(url), code)
+        found = codes.resolve(self._system(codes, url, given.version), code)
         if not found:
             raise TerminologyError("not-found", f"{url} has no code {code!r}")
         return found[0]
 
     @staticmethod
-    def _coding(
-        asked: Parameters, coding: str, code: str, system: str
-    ) -> tuple[str | None, str | None]:
+    def _coding(asked: Parameters, coding: str, code: str, system: str) -> Coding:
         given = asked.coding(coding)
-        if given is not None:
-            return given.system, given.code
-        return asked.text(system), asked.required(code)
+        return given if given is not None else Coding(asked.text(system), asked.required(code))
 
     @staticmethod
-    def _codings(asked: Parameters, default: CodeSystem | None) -> list[Coding]:
+    def _codings(asked: Parameters) -> list[Coding]:
         """Return the codes of a request, whichever way they are given."""
         given = asked.codings("codeableConcept")
         if given is None:
@@ -372,66 +353,58 @@ class Terminology:
                 code = asked.required("code")
                 single = Coding(asked.text("system"), code, asked.text("display"))
             given = [single]
-        whole = [each._replace(system=each.system or (default.url if default else None))
-                 for each in given]  # fmt: skip
-        if any(each.code is None or each.system is None for each in whole):
+        if any(each.code is None or each.system is None for each in given):
             raise TerminologyError("required", "expected a code and its system")
-        return whole
+        return given
 
-    def _validated(
-        self, codings: list[Coding], asked: Parameters, accepts: Any, where: str
-    ) -> Resource:
-        """Return the answer for the first code that is accepted, else why there is none."""
-        languages, message = _languages(asked), ""
-        for each in codings:
-            system = self.systems.find(each.system or "")
-            if system is None:
-                message = message or f"the code system {each.system!r} is not known"
-                continue
-            entries = [e for e in self.systems.resolve(system, each.code or "") if accepts(e)]
-            if not entries:
-                message = message or f"the code {each.code!r} is not in the {where}"
-                continue
-            display = self.display(entries[0], languages)
-            right = each.display is None or self._is_name(entries, each.display)
-            wrong = f"{each.display!r} is not a name of the code {each.code!r}"
-            return to_parameters(
-                part("result", "Boolean", right),
-                None if right else part("message", "String", wrong),
-                part("display", "String", display),
-            )
-        return to_parameters(part("result", "Boolean", False), part("message", "String", message))
 
-    def _is_name(self, entries: list[int], text: str) -> bool:
-        key = normalise(text)
-        rows = {self.systems.row(entry) for entry in entries}
-        return any(normalise(name.text) == key for row in rows for name in self._names(row))
-
-    # ---- names
-
-    def display(self, entry: int, languages: list[str]) -> str:
-        """Return the name of a code: in the first of these languages that it has a name in.
-
-        A further id is called as its own vocabulary calls it, where that is a source of the store.
-        """
-        row = self.systems.row(entry)
-        if not languages and self.systems.is_primary(entry):
-            return self.kb.name_at(row)
-        system = self.systems.system(entry)
-        names = self._names(row)
-
-        def rank(name: Name) -> tuple[int, bool, bool]:
-            matching = [
-                i for i, each in enumerate(languages) if _same_language(name.language, each)
+def _properties(
+    codes: RequestCodes | Codes, system: SuppliedSystem, entry: int, wanted: list[str]
+) -> list[Resource]:
+    """Return the properties of a code of the request."""
+    concept, listed = system.concept(entry), []
+    if concept.definition and _wants("definition", wanted):
+        listed.append(part("definition", "String", concept.definition))
+    if _wants("inactive", wanted):
+        listed.append(_property("inactive", "Boolean", not system.is_active(entry)))
+    for name, rows in (
+        ("parent", codes.hierarchy.parents(entry)),
+        ("child", codes.hierarchy.children(entry)),
+    ):
+        if _wants(name, wanted):
+            listed += [
+                _property(name, "Code", codes.code(row), codes.name(row))
+                for row in rows[:_MAX_CHILDREN]
             ]
-            foreign = not self.systems.is_primary(entry) and not _is_source(system, name.source)
-            return min(matching, default=len(languages)), foreign, name.kind != NameKind.PREFERRED
+    listed += [
+        _property(name, kind, value)
+        for name, value, kind in concept.properties
+        if _wants(name, wanted) and name not in ("parent", "child", "inactive")
+    ]
+    return listed
 
-        return min(names, key=rank).text if names else self.kb.name_at(row)
 
-    def _names(self, row: int) -> list[Name]:
-        first = int(self._ends[row - 1]) if row else 0
-        return [self.kb.name(position) for position in range(first, int(self._ends[row]))]
+def _versions(given: Sequence[str]) -> dict[str, str]:
+    """Read ``SYSTEM|VERSION`` as of system-version."""
+    found = {}
+    for each in given:
+        url, bar, version = each.rpartition("|")
+        if not bar:
+            raise TerminologyError("invalid", f"{each!r}: expected SYSTEM|VERSION")
+        found[url] = version
+    return found
+
+
+def _check_versions(chosen: ValueSet, wanted: Mapping[str, str]) -> None:
+    for system in chosen.systems:
+        version = wanted.get(system.url)
+        if version is not None and system.version != version:
+            raise TerminologyError(
+                "exception",
+                f"check-system-version: {system.url} is used in version {system.version}, not "
+                f"{version}",
+                422,
+            )
 
 
 def _wants(name: str, wanted: list[str]) -> bool:
@@ -450,34 +423,8 @@ def _property(name: str, kind: str, value: Any, description: str = "") -> Resour
     )
 
 
-def _use(name: Name) -> Resource:
-    return _USES.get(name.kind) or {"system": "urn:biograft:name-kind", "code": name.kind}
-
-
-def _is_source(system: CodeSystem | None, source: str) -> bool:
-    return system is not None and vocabulary_name(source) == system.name
-
-
-def _languages(asked: Parameters) -> list[str]:
-    """Return the languages of names that are wanted, such as zh-CN, the first before others."""
-    given = asked.text("displayLanguage") or ""
-    return [tag for each in given.split(",") if (tag := each.partition(";")[0].strip())]
-
-
-def _same_language(tag: str, wanted: str) -> bool:
-    return tag.partition("-")[0].lower() == wanted.partition("-")[0].lower()
-
-
 def _refuse(asked: Parameters, *names: str) -> None:
     """Refuse parameters without which the answer would be another one."""
     for name in names:
         if name in asked:
             raise TerminologyError("not-supported", f"{name}: not supported")
-
-
-def _given(asked: Parameters) -> list[Resource]:
-    """Return what an expansion was made with."""
-    kinds = {"filter": "String", "displayLanguage": "Code"}
-    listed = [part(k, kind, asked.text(k)) for k, kind in kinds.items() if k in asked]
-    listed += [part(k, "Integer", asked.number(k)) for k in ("offset", "count") if k in asked]
-    return listed

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings, strategies as st
+from terminology_client import opened
 
 from biograft.errors import ConfigError
-from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
-from biograft.kb.suggest import NameSuggestions
-from biograft.serve.fhir import Terminology, parse_systems
-from biograft.serve.fhir.routes import add_fhir
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.serve.fhir import parse_systems
 from biograft.sources import SourceConfig
 
 MESH = "http://www.nlm.nih.gov/research/umls/msh"
@@ -52,19 +49,9 @@ CONCEPTS = [
 ]
 
 
-def opened(folder: Path, **urls: str) -> TestClient:
-    """Return a client of the routes alone: they need no linker."""
-    kb, app = KnowledgeBase.open(folder), FastAPI()
-    terminology = Terminology(kb, NameSuggestions(kb), urls)
-    add_fhir(app, lambda: terminology)
-    return TestClient(app)
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
-    folder = tmp_path_factory.mktemp("fhir") / "KB"
-    build_starter(folder)
-    return opened(folder)
+@pytest.fixture
+def client(starter_client: TestClient) -> TestClient:
+    return starter_client
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +72,8 @@ def checked(answer: Any, status: int = 200) -> dict[str, Any]:
     kind = resource["resourceType"]
     if kind == "Parameters":
         for each in resource["parameter"]:
-            values = [key for key in each if key.startswith("value") or key == "part"]
+            kinds = ("part", "resource")
+            values = [key for key in each if key.startswith("value") or key in kinds]
             assert "name" in each
             assert len(values) == 1
     try:
@@ -439,7 +427,7 @@ class TestExpand:
         refused(client, 400, "required", path)
         refused(client, 400, "invalid", path, url=whole, count=-1)
         refused(client, 422, "not-supported", path, url=whole, context="http://example.org")
-        monkeypatch.setattr("biograft.serve.fhir.terminology.MAX_EXPANSION", 100)
+        monkeypatch.setattr("biograft.serve.fhir.expansion.MAX_EXPANSION", 100)
         refused(client, 422, "too-costly", path, url=whole)
         refused(client, 422, "too-costly", path, url=whole, count=101)
         assert len(codes(get(client, path, url=whole, count=100))) == 100

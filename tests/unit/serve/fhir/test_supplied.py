@@ -1,0 +1,427 @@
+"""Code systems and value sets that a request brings (``tx-resource``), and batches."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+MESH = "http://www.nlm.nih.gov/research/umls/msh"
+URL = "http://example.org/colours"
+ALL = "http://example.org/colours-all"
+R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion"
+COLOURS: dict[str, Any] = {
+    "resourceType": "CodeSystem",
+    "url": URL,
+    "version": "1.2.0",
+    "name": "Colours",
+    "status": "active",
+    "language": "en",
+    "caseSensitive": True,
+    "valueSet": ALL,
+    "content": "complete",
+    "property": [
+        {"code": "status", "uri": "http://hl7.org/fhir/concept-properties#status", "type": "code"},
+        {"code": "notSelectable", "type": "boolean"},
+        {"code": "warm", "type": "boolean"},
+    ],
+    "concept": [
+        {
+            "code": "red",
+            "display": "Red",
+            "definition": "As blood",
+            "designation": [{"language": "de", "value": "Rot"}],
+            "property": [{"code": "warm", "valueBoolean": True}],
+            "concept": [
+                {"code": "crimson", "display": "Crimson"},
+                {
+                    "code": "minium",
+                    "display": "Minium",
+                    "property": [{"code": "status", "valueCode": "retired"}],
+                },
+            ],
+        },
+        {
+            "code": "cold",
+            "display": "Cold colours",
+            "property": [{"code": "notSelectable", "valueBoolean": True}],
+            "concept": [{"code": "blue", "display": "Blue", "definition": "As the sky"}],
+        },
+    ],
+}
+
+
+def value_set(*include: dict[str, Any], exclude: Any = (), **given: Any) -> dict[str, Any]:
+    compose: dict[str, Any] = {"include": [{"system": URL, **each} for each in include]}
+    if exclude:
+        compose["exclude"] = [{"system": URL, **each} for each in exclude]
+    return {"resourceType": "ValueSet", "status": "active", "compose": compose, **given}
+
+
+def ask(client: Any, path: str, *resources: Any, status: int = 200, **values: Any) -> Any:
+    """Send Parameters with ``tx-resource``; a key ``name__valueType`` gives the type of a value."""
+    parameter = [{"name": "tx-resource", "resource": each} for each in resources]
+    for key, value in values.items():
+        name, _, kind = key.partition("__")
+        parameter.append({"name": name.replace("_", "-"), kind or "valueString": value})
+    body = {"resourceType": "Parameters", "parameter": parameter}
+    answer = client.post(f"/fhir/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def flat(contains: list[Any]) -> list[str]:
+    return [code for each in contains for code in [each["code"], *flat(each.get("contains", []))]]
+
+
+def codes(expanded: Any) -> list[str]:
+    return flat(expanded["expansion"].get("contains", []))
+
+
+def values(parameters: Any) -> dict[str, Any]:
+    found = {}
+    for each in parameters["parameter"]:
+        found[each["name"]] = next(v for k, v in each.items() if k != "name")
+    return found
+
+
+def kinds(parameters: Any) -> list[tuple[str, str, str]]:
+    """Return severity, type and place of each issue."""
+    issues = values(parameters).get("issues", {"issue": []})["issue"]
+    return [
+        (i["severity"], i["details"]["coding"][0]["code"], i.get("expression", [""])[0])
+        for i in issues
+    ]
+
+
+@pytest.fixture
+def client(starter_client: Any) -> Any:
+    return starter_client
+
+
+class TestExpand:
+    def test_all_codes_stand_below_their_parents(self, client):
+        found = ask(client, "ValueSet/$expand", COLOURS, url=ALL)
+        top = found["expansion"]["contains"]
+        assert [each["code"] for each in top] == ["red", "cold"]
+        assert [each["code"] for each in top[0]["contains"]] == ["crimson", "minium"]
+        assert top[1]["abstract"] is True
+        assert top[0]["contains"][1]["inactive"] is True
+        assert found["expansion"]["total"] == 5
+        used = [p for p in found["expansion"]["parameter"] if p["name"] == "used-codesystem"]
+        assert used == [{"name": "used-codesystem", "valueUri": f"{URL}|1.2.0"}]
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({"excludeNested__valueBoolean": True}, "red crimson minium cold blue"),
+            ({"activeOnly__valueBoolean": True}, "red crimson cold blue"),
+            ({"count__valueInteger": 2, "offset__valueInteger": 1}, "crimson minium"),
+            ({"filter": "bl"}, "blue"),
+        ],
+    )
+    def test_pages_and_choices(self, client, given, expected):
+        found = ask(client, "ValueSet/$expand", COLOURS, url=ALL, **given)
+        assert codes(found) == expected.split()
+        echoed = {each["name"] for each in found["expansion"]["parameter"]}
+        assert {key.partition("__")[0] for key in given} <= echoed
+
+    @pytest.mark.parametrize(
+        ("filters", "expected"),
+        [
+            ([("concept", "is-a", "red")], "red crimson minium"),
+            ([("concept", "descendent-of", "red")], "crimson minium"),
+            ([("concept", "is-not-a", "red")], "cold blue"),
+            ([("concept", "child-of", "cold")], "blue"),
+            ([("concept", "generalizes", "blue")], "blue cold"),
+            ([("concept", "in", "red,blue")], "red blue"),
+            ([("concept", "not-in", "red,blue")], "crimson minium cold"),
+            ([("code", "regex", "(c|b).*")], "crimson cold blue"),
+            ([("display", "regex", ".*colours")], "cold"),
+            ([("warm", "=", "true")], "red"),
+            ([("warm", "exists", "false")], "crimson minium cold blue"),
+            ([("status", "in", "retired,other")], "minium"),
+            ([("concept", "is-a", "red"), ("concept", "regex", ".*m.*")], "crimson minium"),
+        ],
+    )
+    def test_filters(self, client, filters, expected):
+        listed = [dict(zip(("property", "op", "value"), f, strict=True)) for f in filters]
+        composed = value_set({"filter": listed}, url="http://example.org/vs")
+        asked = {"url": "http://example.org/vs", "excludeNested__valueBoolean": True}
+        found = ask(client, "ValueSet/$expand", COLOURS, composed, **asked)
+        assert sorted(codes(found)) == sorted(expected.split())
+        for code in ("red", "blue", "minium"):
+            asked = {"url": "http://example.org/vs", "system": URL, "code": code}
+            member = values(ask(client, "ValueSet/$validate-code", COLOURS, composed, **asked))
+            assert member["result"] is (code in expected.split())
+
+    def test_a_filter_that_is_not_known_is_refused(self, client):
+        filters = [{"property": "hue", "op": "=", "value": "1"}]
+        composed = value_set({"filter": filters}, url="http://example.org/vs")
+        asked = {"url": "http://example.org/vs"}
+        outcome = ask(client, "ValueSet/$expand", COLOURS, composed, status=422, **asked)
+        assert outcome["issue"][0]["code"] == "not-supported"
+        filters[0] |= {"property": "code", "op": "regex", "value": "("}
+        outcome = ask(client, "ValueSet/$expand", COLOURS, composed, status=400, **asked)
+
+    def test_value_sets_include_others(self, client):
+        first = value_set({"concept": [{"code": "red", "display": "Rouge"}]}, url="http://x.org/1")
+        second = value_set(exclude=[{"concept": [{"code": "blue"}]}], url="http://x.org/2")
+        second["compose"]["include"] = [
+            {"valueSet": ["http://x.org/1"]},
+            {"valueSet": [ALL]},
+            {"system": MESH, "concept": [{"code": "D003920"}]},
+        ]
+        found = ask(client, "ValueSet/$expand", COLOURS, first, second, url="http://x.org/2")
+        assert codes(found) == ["red", "crimson", "minium", "cold", "D003920"]
+        assert found["expansion"]["contains"][0]["display"] == "Rouge"
+        first["compose"]["include"] = [{"valueSet": ["http://x.org/2"]}]
+        outcome = ask(
+            client, "ValueSet/$expand", COLOURS, first, second, url="http://x.org/2", status=422
+        )
+        assert "includes itself" in outcome["issue"][0]["details"]["text"]
+
+    def test_codes_out_of_use_are_left_out_where_the_value_set_says_so(self, client):
+        composed = value_set({}, url="http://x.org/1")
+        composed["compose"]["inactive"] = False
+        asked = {"url": "http://x.org/1", "excludeNested__valueBoolean": True}
+        assert "minium" not in codes(ask(client, "ValueSet/$expand", COLOURS, composed, **asked))
+        asked = {"url": "http://x.org/1", "system": URL, "code": "minium"}
+        found = ask(client, "ValueSet/$validate-code", COLOURS, composed, **asked)
+        assert values(found)["result"] is False
+
+    def test_languages_and_properties(self, client):
+        asked = {"url": ALL, "count__valueInteger": 1, "includeDesignations__valueBoolean": True}
+        found = ask(
+            client,
+            "ValueSet/$expand",
+            COLOURS,
+            **asked,
+            displayLanguage="de",
+            property="definition",
+        )
+        (red,) = found["expansion"]["contains"]
+        assert red["display"] == "Rot"
+        assert {each["value"] for each in red["designation"]} == {"Red", "Rot"}
+        assert red["extension"] == [
+            {
+                "url": f"{R5}.contains.property",
+                "extension": [
+                    {"url": "code", "valueCode": "definition"},
+                    {"url": "value", "valueString": "As blood"},
+                ],
+            }
+        ]
+        asked = {"url": ALL, "excludeNested__valueBoolean": True, "displayLanguage": "de, *;q=0"}
+        whole = ask(client, "ValueSet/$expand", COLOURS, **asked)["expansion"]["contains"]
+        assert [each.get("display") for each in whole] == ["Rot", None, None, None, None]
+
+    def test_a_version_is_chosen(self, client):
+        older = deepcopy(COLOURS) | {"version": "1.1.0", "concept": [{"code": "grey"}]}
+        composed = value_set({}, url="http://x.org/1")
+        path, asked = "ValueSet/$expand", {"url": "http://x.org/1", "count__valueInteger": 9}
+        both = (COLOURS, older, composed)
+        assert len(codes(ask(client, path, *both, **asked))) == 5
+        for name in ("system_version", "force_system_version"):
+            rule = {f"{name}__valueUri": f"{URL}|1.1.0"}
+            assert codes(ask(client, path, *both, **asked, **rule)) == ["grey"]
+        composed["compose"]["include"][0]["version"] = "3.0.0"
+        outcome = ask(client, path, *both, **asked, status=404)
+        assert "1.1.0, 1.2.0" in outcome["issue"][0]["details"]["text"]
+
+    def test_a_supplement_adds_names(self, client):
+        french = {
+            "resourceType": "CodeSystem",
+            "url": "http://x.org/french",
+            "content": "supplement",
+            "supplements": URL,
+            "status": "active",
+            "concept": [{"code": "red", "designation": [{"language": "fr", "value": "Rouge"}]}],
+        }
+        asked = {"url": ALL, "count__valueInteger": 1, "displayLanguage": "fr"}
+        found = ask(client, "ValueSet/$expand", COLOURS, french, **asked)
+        assert found["expansion"]["contains"][0]["display"] == "Rouge"
+        outcome = ask(client, "ValueSet/$expand", french, status=422, url=f"{MESH}?fhir_vs")
+        assert outcome["issue"][0]["code"] == "not-supported"
+
+
+class TestValidateCode:
+    @pytest.mark.parametrize(
+        ("coding", "result", "expected"),
+        [
+            ({"code": "red", "display": "red"}, True, []),
+            ({"code": "red", "display": "Rot"}, True, []),
+            (
+                {"code": "red", "display": "Green"},
+                False,
+                [("error", "invalid-display", "Coding.display")],
+            ),
+            (
+                {"code": "RED"},
+                False,
+                [("error", "not-in-vs", "Coding.code"), ("error", "invalid-code", "Coding.code")],
+            ),
+            ({"code": "minium"}, True, [("warning", "code-comment", "Coding.code")]),
+            (
+                {"code": "red", "system": "http://x.org"},
+                False,
+                [("error", "not-in-vs", "Coding.code"), ("error", "not-found", "Coding.system")],
+            ),
+            (
+                {"code": "red", "version": "9"},
+                False,
+                [("error", "not-in-vs", "Coding.code"), ("error", "not-found", "Coding.system")],
+            ),
+        ],
+    )
+    def test_what_is_wrong_is_said_where_it_is(self, client, coding, result, expected):
+        asked = {"url": ALL, "coding__valueCoding": {"system": URL, **coding}}
+        found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
+        assert values(found)["result"] is result
+        assert kinds(found) == expected
+        assert ("message" in values(found)) is bool(expected)
+        unknown = values(found).get("x-caused-by-unknown-system")
+        assert bool(unknown) is any(kind == "not-found" for _, kind, _ in expected)
+
+    def test_a_display_may_be_accepted_with_a_warning(self, client):
+        asked = {"url": ALL, "coding__valueCoding": {"system": URL, "code": "red", "display": "X"}}
+        found = ask(
+            client, "ValueSet/$validate-code", COLOURS, **asked,
+            lenient_display_validation__valueBoolean=True,
+        )  # fmt: skip
+        assert values(found)["result"] is True
+        assert kinds(found) == [("warning", "invalid-display", "Coding.display")]
+        assert values(found)["display"] == "Red"
+
+    def test_a_system_is_inferred(self, client):
+        asked = {"url": ALL, "inferSystem__valueBoolean": True}
+        found = values(ask(client, "ValueSet/$validate-code", COLOURS, **asked, code="red"))
+        assert (found["result"], found["system"], found["version"]) == (True, URL, "1.2.0")
+        both = value_set({}, url="http://x.org/1")
+        both["compose"]["include"].append({"system": "http://x.org/b"})
+        other = deepcopy(COLOURS) | {"url": "http://x.org/b"}
+        asked["url"] = "http://x.org/1"
+        found = ask(client, "ValueSet/$validate-code", COLOURS, other, both, **asked, code="red")
+        assert values(found)["result"] is False
+        assert ("error", "cannot-infer", "code") in kinds(found)
+
+    def test_one_of_several_codings_is_enough(self, client):
+        listed = [{"system": MESH, "code": "D003920"}, {"system": URL, "code": "blue"}]
+        asked = {"url": ALL, "codeableConcept__valueCodeableConcept": {"coding": listed}}
+        found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
+        assert (values(found)["result"], values(found)["code"]) == (True, "blue")
+        assert kinds(found) == [
+            ("information", "this-code-not-in-vs", "CodeableConcept.coding[0].code")
+        ]
+        listed.pop()
+        found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
+        assert values(found)["result"] is False
+        assert ("error", "not-in-vs", "CodeableConcept") in kinds(found)
+
+    def test_case_and_fragments(self, client):
+        system = deepcopy(COLOURS) | {"caseSensitive": False}
+        asked = {"url": URL, "code": "RED"}
+        found = values(ask(client, "CodeSystem/$validate-code", system, **asked))
+        assert (found["result"], found["normalized-code"]) == (True, "red")
+        system = deepcopy(COLOURS) | {"content": "fragment"}
+        found = ask(client, "CodeSystem/$validate-code", system, **asked)
+        assert values(found)["result"] is True
+        assert kinds(found) == [("warning", "invalid-code", "code")]
+        system["content"] = "not-present"
+        asked["url"] = ALL
+        ask(client, "ValueSet/$validate-code", system, value_set({}, url=ALL), status=404, **asked)
+
+    def test_abstract_codes(self, client):
+        asked = {"url": ALL, "system": URL, "code": "cold"}
+        found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
+        assert values(found)["result"] is True
+        asked["abstract__valueBoolean"] = False
+        found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
+        assert values(found)["result"] is False
+        assert ("error", "code-rule", "code") in kinds(found)
+
+    def test_many_at_once(self, client):
+        def one(code: str) -> Any:
+            parameter = [
+                {"name": "url", "valueUri": ALL},
+                {"name": "coding", "valueCoding": {"system": URL, "code": code}},
+            ]
+            return {"resourceType": "Parameters", "parameter": parameter}
+
+        body = {
+            "resourceType": "Parameters",
+            "parameter": [
+                {"name": "tx-resource", "resource": COLOURS},
+                *({"name": "validation", "resource": one(code)} for code in ("red", "pink")),
+            ],
+        }
+        answer = client.post("/fhir/ValueSet/$batch-validate-code", json=body).json()
+        results = [values(each["resource"])["result"] for each in answer["parameter"]]
+        assert results == [True, False]
+
+
+class TestLookupAndSubsumes:
+    def test_a_code_of_the_request_is_looked_up(self, client):
+        asked = {"system": URL, "code": "red"}
+        found = ask(client, "CodeSystem/$lookup", COLOURS, **asked)
+        told = values(found)
+        assert (told["name"], told["version"], told["display"]) == ("Colours", "1.2.0", "Red")
+        assert told["definition"] == "As blood"
+
+    @pytest.mark.parametrize(
+        ("first", "second", "expected"),
+        [("red", "crimson", "subsumes"), ("blue", "cold", "subsumed-by"),
+         ("red", "blue", "not-subsumed"), ("red", "red", "equivalent")],
+    )  # fmt: skip
+    def test_subsumption(self, client, first, second, expected):
+        asked = {"system": URL, "codeA": first, "codeB": second}
+        assert values(ask(client, "CodeSystem/$subsumes", COLOURS, **asked))["outcome"] == expected
+
+
+class TestBatchAndForms:
+    def test_a_bundle_of_requests_is_answered_one_by_one(self, client):
+        lookup = f"CodeSystem/$lookup?system={MESH}&code="
+        entry = [
+            {"request": {"method": "GET", "url": f"{lookup}D003920"}},
+            {"request": {"method": "GET", "url": f"/{lookup}D1"}},
+            {
+                "request": {"method": "POST", "url": "ValueSet/$expand"},
+                "resource": value_set({"system": MESH, "concept": [{"code": "D003920"}]}),
+            },
+            {"request": {"method": "GET", "url": "Patient/1"}},
+            {},
+        ]
+        body = {"resourceType": "Bundle", "type": "batch", "entry": entry}
+        answer = client.post("/fhir", json=body).json()
+        assert answer["type"] == "batch-response"
+        statuses = [each["response"]["status"] for each in answer["entry"]]
+        assert statuses == ["200", "404", "200", "404", "400"]
+        assert codes(answer["entry"][2]["resource"]) == ["D003920"]
+        body["type"] = "transaction"
+        assert client.post("/fhir", json=body).status_code == 422
+
+    def test_xml_is_refused(self, client):
+        path = "/fhir/metadata"
+        assert client.get(path, headers={"accept": "application/fhir+xml"}).status_code == 406
+        assert client.get(path, headers={"accept": "text/html, application/xml"}).status_code == 200
+        content = {"content-type": "application/fhir+xml"}
+        answer = client.post("/fhir/ValueSet/$expand", content="<a/>", headers=content)
+        assert answer.status_code == 415
+        assert answer.json()["resourceType"] == "OperationOutcome"
+
+    def test_value_sets_of_all_codes_are_read(self, client):
+        bundle = client.get("/fhir/ValueSet", params={"url": f"{MESH}?fhir_vs"}).json()
+        (resource,) = [each["resource"] for each in bundle["entry"]]
+        assert client.get(f"/fhir/ValueSet/{resource['id']}").json() == resource
+        expanded = client.get(f"/fhir/ValueSet/{resource['id']}/$expand?count=3").json()
+        assert (expanded["url"], len(codes(expanded))) == (f"{MESH}?fhir_vs", 3)
+        assert client.get("/fhir/ConceptMap").json()["total"] == 0
+        assert client.put("/fhir/ValueSet/x", json=resource).status_code in (404, 405)
+
+    def test_the_header_chooses_the_language(self, client):
+        asked = {"system": MESH, "code": "D003924"}
+        found = client.get(
+            "/fhir/CodeSystem/$lookup", params=asked, headers={"accept-language": "zh-CN, en;q=0.5"}
+        ).json()
+        assert values(found)["display"] == "2型糖尿病"
