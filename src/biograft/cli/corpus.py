@@ -1,4 +1,4 @@
-"""``biograft corpus``: convert, formats, annotate, segment, tasks."""
+"""``biograft corpus``: convert, formats, annotate, exclude, segment, tasks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.corpus_annotate import annotate
+from biograft.cli.corpus_exclude import exclude
 from biograft.cli.corpus_segment import segment
 from biograft.cli.corpus_stop_words import stop_words
 from biograft.cli.options import (
@@ -102,6 +103,7 @@ def formats(as_json: Json = False) -> None:
 
 
 app.command()(annotate)
+app.command()(exclude)
 app.command()(segment)
 app.command()(stop_words)
 

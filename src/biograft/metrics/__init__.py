@@ -19,6 +19,13 @@ if TYPE_CHECKING:
         concept_answers as concept_answers,
         reliability as reliability,
     )
+    from biograft.metrics.evidence import (
+        Evidence as Evidence,
+        Verdict as Verdict,
+        crossed_bootstrap as crossed_bootstrap,
+        holm as holm,
+        judge_evidence as judge_evidence,
+    )
     from biograft.metrics.linking import (
         SCORERS as SCORERS,
         RankedAnswer as RankedAnswer,

@@ -52,7 +52,7 @@ def bootstrap_interval(
 ) -> Interval:
     """Compute the percentile interval of a mean by resampling groups (or values)."""
     means = _resampled_means(values, groups, n_resamples, seed)
-    return _interval(means, level)
+    return quantile_interval(means, level)
 
 
 def bootstrap_counts(
@@ -75,7 +75,7 @@ def bootstrap_counts(
         sampled = rng.integers(0, max(len(table), 1), size=(size, len(table)))
         sums.append(table[sampled].sum(axis=1))
     metrics = _count_metrics(np.concatenate(sums))
-    return {name: _interval(values, level) for name, values in metrics.items()}
+    return {name: quantile_interval(values, level) for name, values in metrics.items()}
 
 
 def _count_table(counts: Sequence[Counts]) -> Values:
@@ -128,7 +128,7 @@ def paired_counts(
     first = tables[0].sum(axis=0) + swapped @ gap
     extreme = np.abs(difference(first, total - first)) >= abs(observed) - 1e-12
     randomisation = (int(extreme.sum()) + 1) / (n_resamples + 1)
-    return Difference(observed, _interval(resampled, level), p), randomisation
+    return Difference(observed, quantile_interval(resampled, level), p), randomisation
 
 
 def paired_bootstrap(
@@ -149,7 +149,7 @@ def paired_bootstrap(
     means = _resampled_means(differences, groups, n_resamples, seed)
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
-    return Difference(_mean(differences), _interval(means, level), p)
+    return Difference(_mean(differences), quantile_interval(means, level), p)
 
 
 def approximate_randomisation(
@@ -161,7 +161,7 @@ def approximate_randomisation(
     seed: int = 0,
 ) -> float:
     """Compute the two-sided p of mean(a) = mean(b), exchanging the runs by groups at random."""
-    sums, _ = _by_group(_paired(a, b), groups)
+    sums, _ = group_sums(_paired(a, b), groups)
     observed = abs(sums.sum())
     rng = np.random.default_rng(seed)
     n_extreme = 0
@@ -200,7 +200,7 @@ def _resampled_means(
 ) -> Values:
     """Resample groups with replacement and return the mean of each resample."""
     _check_resamples(n_resamples)
-    sums, sizes = _by_group(values, groups)
+    sums, sizes = group_sums(values, groups)
     if not len(sums):
         return np.zeros(n_resamples)
     rng = np.random.default_rng(seed)
@@ -226,7 +226,7 @@ def _batches(n_resamples: int, n_groups: int) -> list[int]:
     return [min(size, n_resamples - start) for start in range(0, n_resamples, size)]
 
 
-def _by_group(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values, Values]:
+def group_sums(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values, Values]:
     """Sum and count the values of each group; without groups each value is a group."""
     values = np.asarray(values, dtype=np.float64)
     if groups is None:
@@ -242,7 +242,8 @@ def _by_group(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values
     return sums, np.bincount(indices, minlength=len(codes)).astype(np.float64)
 
 
-def _interval(means: Values, level: float) -> Interval:
+def quantile_interval(means: Values, level: float) -> Interval:
+    """Return the quantiles of resampled means that hold this part of them between."""
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])

@@ -63,6 +63,10 @@ OBJECTIVES: Registry[Any] = Registry(
             "configs:EntityPredictionConfig",
             "predict entities that were withheld or replaced (ERNIE)",
         ),
+        "name_geometry": (
+            "configs:NameGeometryConfig",
+            "keep the cosines of names as they were before training (distillation)",
+        ),
     },
     group="biograft.objectives",
     home="biograft.objectives",

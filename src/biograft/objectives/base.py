@@ -120,6 +120,8 @@ class TextStates:
     read_mentions: Callable[[Tensor, Tensor], Tensor] | None = None
     """Projects mentions into the space of entities: states (sequences, length, width) and mentions
     (mentions, 3) to (mentions, dim)."""
+    encode: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Encodes other texts: tokens and mask (texts, length) to states (texts, length, width)."""
 
     def require(self, field: str, objective: str) -> Any:
         """Return a field that an objective needs; raise if the model does not compute it."""
@@ -137,6 +139,7 @@ _MISSING = {
     "table": _TABLE,
     "read_mentions": "the model does not read mentions from its last layer; give it the knowledge "
     "layer neighbour_attention or entity_fusion",
+    "encode": "is for an encoder without knowledge layers; remove [knowledge]",
 }
 
 

@@ -255,6 +255,16 @@ class EntityPredictionConfig(TextObjectiveConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NameGeometryConfig(TextObjectiveConfig):
+    """How strongly the cosines of names stay as they were, of at most ``max_names`` a batch."""
+
+    implementation: ClassVar[str] = "biograft.objectives.name_geometry:NameGeometry"
+
+    max_names: Annotated[int, AtLeast(2)] = 64
+    weight: Weight = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NameGenerationConfig(ObjectiveConfig):
     """How the tokens of a name are learned.
 

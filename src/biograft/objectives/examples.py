@@ -202,6 +202,12 @@ class Setting:
     """(tokens, width): the input embeddings of the model that training starts from."""
     entity_visibility: str = MIXED
     """Which mentions the knowledge layers receive the entities of; see ``EntityVisibility``."""
+    encoder: Any = None
+    """The encoder that training starts from, if it has no knowledge layers."""
+    first: int = 0
+    """Id of the token that begins a text."""
+    separator: int = 0
+    """Id of the token that ends a text."""
 
     @classmethod
     def of(
@@ -220,6 +226,8 @@ class Setting:
             special=tuple(sorted(tokenizer.all_special_ids)),
             width=width,
             entity_counts=entity_counts,
+            first=tokenizer.cls_token_id,
+            separator=tokenizer.sep_token_id,
             **fields,
         )
 

@@ -84,11 +84,13 @@ class TextModel(nn.Module):
         """Run the model once, for all objectives."""
         embeddings: Tensor = self.lm.get_input_embeddings().weight
         if not isinstance(self.lm, KnowledgeBertForMaskedLM):
-            output = self.lm.base_model(batch.tokens, batch.mask, batch.segments)
+            encoder = self.lm.base_model
+            output = encoder(batch.tokens, batch.mask, batch.segments)
             return TextStates(
                 final=output.last_hidden_state,
                 token_scores=self.lm.cls,
                 embeddings=embeddings,
+                encode=lambda tokens, mask: encoder(tokens, mask).last_hidden_state,
             )
         visible = batch.mention_labels.get(VISIBLE_ENTITIES, batch.entities).clamp_min(-1)
         output = self.lm.model(
@@ -187,6 +189,7 @@ def pretrain_language_model(
         graph=graph,
         embeddings=start.lm.get_input_embeddings().weight,
         entity_visibility=recipe.knowledge.entity_visibility if recipe.knowledge else ALL,
+        encoder=None if start.entities or recipe.knowledge else start.lm.base_model,
     )
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     text_training = TextTraining(TextModel(grafted.lm, objectives))
@@ -220,6 +223,7 @@ def pretrain_language_model(
             **hash_knowledge(recipe.knowledge),
         },
         may_shard=True,
+        body=tuple(grafted.lm.base_model.parameters()),
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:

@@ -46,7 +46,9 @@ class TrainingConfig(Config):
     of them at once (0: no limit) and accumulates the gradients of several passes. The learning
     rate rises over ``warmup_steps`` updates, or over ``warmup_ratio`` of all updates if
     ``warmup_steps`` is 0, and then follows ``schedule``. Weight decay excludes biases and norms
-    unless ``decay_all``. ``clip`` bounds the norm of the gradient (0: no bound).
+    unless ``decay_all``. ``clip`` bounds the norm of the gradient (0: no bound). The first
+    ``head_steps`` updates change only heads, so that a new head does not spoil a trained encoder
+    (pre-training on text only).
 
     ``precision`` auto is bf16 where the hardware supports it; otherwise it is fp16 with loss
     scaling on a GPU, and fp32 on a processor. ``gradient_checkpointing`` computes the states of a
@@ -68,6 +70,7 @@ class TrainingConfig(Config):
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     decay_all: bool = False
     clip: Annotated[float, AtLeast(0)] = 0.0
+    head_steps: Annotated[int, AtLeast(0)] = 0
     precision: Annotated[str, Choice(*PRECISIONS)] = "auto"
     gradient_checkpointing: bool = False
     shard: bool = False

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +73,8 @@ class Task(Generic[Batch]):
     """The inputs of the run, by hashes; a resumed run must have the same."""
     may_shard: bool = False
     """Whether the model is only run as a whole in training, so that it can be sharded."""
+    body: Sequence[nn.Parameter] = ()
+    """The parameters that are not trained in the first ``head_steps``: all but those of heads."""
 
 
 class StopSignal:
@@ -225,6 +227,9 @@ class Updater(Generic[Batch]):
             loss, stats, n_rows = self._backward([batch for batch, _, _ in batches])
         _, epoch, position = batches[-1]
         self.cursor = Cursor(step + 1, epoch, position)
+        if step < self.config.head_steps:
+            for parameter in self.task.body:
+                parameter.grad = None  # an optimiser leaves it as it is
         norm = self._clip()
         # all processes must agree on a loss that is not finite, and on an interrupt
         values = torch.tensor(
@@ -364,6 +369,11 @@ def _train(
     main, plan = accelerator.is_main_process, config.plan_batch(accelerator.num_processes)
     n_steps = count_steps(config, len(task.source), plan)
     config.count_warmup(n_steps)  # refuses a warm-up that is too long
+    if config.head_steps and not task.body:
+        raise ConfigError(
+            "training.head_steps: expected 0, because only pre-training on text has a head that "
+            f"can be trained first, found {config.head_steps}"
+        )
     task.model.to(accelerator.device)
     if config.gradient_checkpointing:
         enable_gradient_checkpointing(task.model)

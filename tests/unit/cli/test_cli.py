@@ -38,7 +38,9 @@ def test_command_names():
     groups = {
         "kb": ("build", "formats", "info", "show", "search", "export", "diff"),
         "graph": ("embed", "evaluate", "neighbours"),
-        "corpus": ("convert", "formats", "annotate", "segment", "stop-words", "tasks"),
+        "corpus": (
+            *("convert", "formats", "annotate", "exclude", "segment", "stop-words", "tasks"),
+        ),
         "evaluate": ("assertion", "findings", "link", "task", "text"),
         "recipe": ("list", "show"),
         "checkpoint": ("import", "export", "average"),

@@ -22,21 +22,26 @@ WEIGHTS = {
     "bidirectional_entity_masking": 0.5,
     "masked_neighbour": 2,
     "masked_mention": 4,
+    "name_geometry": 20,
 }
-"""Published weights that are not 1."""
+"""Weights that are not 1."""
 
 
 def test_known_objectives():
     assert set(NAMES) >= {
         "masked_tokens", "entity_detection", "entity_linking", "next_sentence", "sentence_order",
         "context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking",
-        "masked_neighbour", "masked_mention", "entity_prediction",
+        "masked_neighbour", "masked_mention", "entity_prediction", "name_geometry",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_objective_is_built_of_a_configuration_and_a_setting(name):
-    fields = {"graph": random_graph(), "embeddings": torch.zeros(7, 4)}
+    fields = {
+        "graph": random_graph(),
+        "embeddings": torch.zeros(7, 4),
+        "encoder": torch.nn.Identity(),
+    }
     setting = Setting.of(tiny_tokenizer(["a b"]), width=4, **fields)
     config = OBJECTIVES.load(name)()
     assert config.weight == WEIGHTS.get(name, 1)

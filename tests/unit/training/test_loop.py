@@ -62,6 +62,24 @@ class StopAt:
         return self.compute(model, batch)
 
 
+# ---- heads first
+
+
+def test_the_first_steps_change_only_heads(make_task, tmp_path):
+    """A new head must not spoil a trained encoder: its weights stay as they were."""
+    task = make_task()
+    body = [p for name, p in task.model.named_parameters() if not name.startswith("head")]
+    before = [p.clone() for p in body]
+    short = config(head_steps=3, steps=3)
+    train(replace(task, body=tuple(body[:1])), short, tmp_path / "a")
+    assert torch.equal(before[0], body[0])
+    assert not torch.equal(before[1], body[1])
+    train(replace(task, body=tuple(body[:1])), config(head_steps=3, steps=4), tmp_path / "b")
+    assert not torch.equal(before[0], body[0])
+    with pytest.raises(ConfigError, match="head_steps"):
+        train(task, short, tmp_path / "c")
+
+
 # ---- exact resume
 
 

@@ -1,0 +1,149 @@
+"""Evidence for a claim: bootstrap over seeds and documents, Holm's correction, verdicts.
+
+An experiment compares two arms on the same items, with several seeds of pre-training and, of each,
+several of fine-tuning. Chance enters by the choice of seeds and by that of documents, so both are
+resampled. One seed says nothing about other seeds: the interval then holds for that seed only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.errors import ConfigError
+from biograft.metrics.significance import LEVEL, N_RESAMPLES, group_sums, quantile_interval
+
+ALPHA = 1 - LEVEL
+SAME_SIGN_P = 0.2
+"""Below this p value a difference that is not significant is still reported by its sign."""
+_Z_HALF_WIDTH, _Z_POWER = 1.959964, 0.841621
+"""Of the 95 % interval, and of a power of 80 %."""
+
+
+class Verdict(StrEnum):
+    """What an experiment says about a claim."""
+
+    REPRODUCED = "reproduced"
+    SAME_SIGN = "same sign"
+    NO_EFFECT = "no effect seen"
+    OPPOSITE = "opposite"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A measured effect: above 0 where it is as claimed; its 95 % interval and two-sided p."""
+
+    effect: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error, from the width of the interval."""
+        return (self.high - self.low) / (2 * _Z_HALF_WIDTH)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest effect that would have been significant in 80 % of repetitions."""
+        return (_Z_HALF_WIDTH + _Z_POWER) * self.standard_error
+
+
+def judge_evidence(evidence: Evidence, corrected_p: float) -> Verdict:
+    """Return the verdict by rule.
+
+    *Reproduced* and *opposite* are significant at 5 % after correction. *Same sign* is the claimed
+    sign with p below 0.2 before correction. All else is *no effect seen*.
+    """
+    if corrected_p < ALPHA:
+        return Verdict.REPRODUCED if evidence.effect > 0 else Verdict.OPPOSITE
+    if evidence.effect > 0 and evidence.p < SAME_SIGN_P:
+        return Verdict.SAME_SIGN
+    return Verdict.NO_EFFECT
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Correct the p values of several tests so that errors of the family stay below a level (Holm).
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; a corrected
+    value is never below an earlier one.
+
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    corrected, largest = {}, 0.0
+    for rank, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[name]))
+        corrected[name] = largest
+    return {name: corrected[name] for name in p_values}
+
+
+Cube = npt.NDArray[np.float64]
+
+
+def crossed_bootstrap(
+    a: Cube,
+    b: Cube,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> Evidence:
+    """Compare two arms on the same items with the same seeds.
+
+    ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, items); ``groups`` are the documents
+    of the items. Every resample draws seeds of pre-training, of each seeds of fine-tuning, and
+    documents. A mean over n seeds varies too little by n - 1 in n when n values are drawn again, so
+    the deviations of seeds from their mean are enlarged first.
+    """
+    if a.shape != b.shape or a.ndim != 3 or not a.size:
+        raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
+    sums, sizes = _document_sums(a - b, groups)
+    observed = float(sums.sum() / (sizes.sum() * a.shape[0] * a.shape[1]))
+    enlarged = enlarge_seeds(sums, sizes)
+    rng = np.random.default_rng(seed)
+    means = np.array([_resample(enlarged, sizes, rng) for _ in range(n_resamples)])
+    interval = quantile_interval(means, LEVEL)
+    side = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
+    return Evidence(observed, interval.low, interval.high, p)
+
+
+def enlarge_seeds(sums: Cube, sizes: npt.NDArray[np.float64]) -> Cube:
+    """Enlarge the deviations of seeds, of each kind, by the root of n / (n - 1).
+
+    ``sums`` are (pre-training seeds, fine-tuning seeds, documents), ``sizes`` the items of each
+    document. The deviation of a seed is spread over the documents by their sizes.
+    """
+    n_pre, n_fine, _ = sums.shape
+    means = sums.sum(2) / sizes.sum()  # (pre, fine)
+    of_pre = means.mean(1, keepdims=True)
+    more_pre = (sqrt(n_pre / (n_pre - 1)) - 1 if n_pre > 1 else 0.0) * (of_pre - of_pre.mean())
+    more_fine = (sqrt(n_fine / (n_fine - 1)) - 1 if n_fine > 1 else 0.0) * (means - of_pre)
+    return np.asarray(sums + (more_pre + more_fine)[:, :, None] * sizes)
+
+
+def _document_sums(
+    differences: Cube, groups: Sequence[Hashable] | None
+) -> tuple[Cube, npt.NDArray[np.float64]]:
+    """Sum the differences of each document; also return the items of each."""
+    n_pre, n_fine, n_items = differences.shape
+    rows = [group_sums(row, groups) for row in differences.reshape(-1, n_items)]
+    return np.stack([sums for sums, _ in rows]).reshape(n_pre, n_fine, -1), rows[0][1]
+
+
+def _resample(sums: Cube, sizes: npt.NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Return the mean of one resample."""
+    n_pre, n_fine, n_documents = sums.shape
+    pre = rng.integers(0, n_pre, n_pre)
+    fine = rng.integers(0, n_fine, (n_pre, n_fine))
+    documents = rng.integers(0, n_documents, n_documents)
+    weights = np.bincount(documents, minlength=n_documents)
+    chosen = sums[pre[:, None], fine]  # (pre, fine, documents)
+    return float((chosen @ weights).mean() / (sizes @ weights))

@@ -1,0 +1,180 @@
+"""The text and the encoder that the Chinese experiments start from.
+
+``text`` writes the text to train on: the medical questions and the pages of the disease graph,
+without near-duplicates of any text of the test sets. ``encoder`` cuts the vocabulary of an encoder
+down to the tokens of that text, which makes training several times cheaper.
+
+    python -m biograft.replication.chinese_base text texts
+    python -m biograft.replication.chinese_base encoder E5 --text texts/text.txt -o e5-zh
+    biograft corpus annotate KB texts/text.txt --language zh -o corpus
+    biograft pretrain bert-zh-e5-cpu --encoder e5-zh --corpus corpus -o zh
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from biograft.artifacts import new_folder
+from biograft.corpus.near_duplicates import NearDuplicateConfig, NearDuplicates
+from biograft.errors import BiograftError
+from biograft.replication.runner import data_folder, missing_data
+from biograft.text import HAN_CHARACTER
+
+_TESTS = (
+    "chineseblue/cEHRNER/test.json",
+    "chineseblue/cMedIC/test.txt",
+    "chineseblue/cMedIR/test.json",
+    "chineseblue/cMedQA/test.txt",
+    "chineseblue/cMedQANER/test.json",
+    "chineseblue/cMedQQ/test.txt",
+    "chineseblue/cMedTC/test.txt",
+    "cmdd/test.jsonl",
+    "cmeee_v2/CMeEE-V2_dev.json",  # its labels are what experiments test on
+    "cmeee_v2/CMeEE-V2_test_unlabelled.json",
+)
+_QUESTIONS, _PAGES = "text/chinese_medical.txt", "zh/medical_kg/diseases.jsonl"
+_MIN_TEXT = 6
+"""Characters below which a string of a test file is a label, not a text."""
+_PARAGRAPH = 200
+"""Characters that a document made of the lines of a page has at least, if it has so many."""
+_FIRST_TOKENS = 5
+"""Tokens for special purposes, at the start of a vocabulary."""
+
+
+def write_text(data: Path, out: Path, config: NearDuplicateConfig | None = None) -> dict[str, Any]:
+    """Write ``text.txt``, one document a line, and ``removed.json``; return the counts."""
+    tests = NearDuplicates(read_test_texts(data), config)
+    counts: dict[str, Counter[str]] = {}
+    with new_folder(out) as work, (work / "text.txt").open("w", encoding="utf-8") as file:
+        for name, texts in (("questions", _lines(data / _QUESTIONS)), ("pages", _pages(data))):
+            count = counts.setdefault(name, Counter())
+            for text in texts:
+                removed = tests.matches(text)
+                count["removed" if removed else "kept"] += 1
+                count["removed_characters" if removed else "kept_characters"] += len(text)
+                if not removed:
+                    file.write(f"{text}\n")
+        report = {"test_texts": len(tests), **{name: dict(count) for name, count in counts.items()}}
+        (work / "removed.json").write_text(f"{json.dumps(report, indent=1)}\n", encoding="utf-8")
+    return report
+
+
+def read_test_texts(data: Path) -> Iterator[str]:
+    """Read every string of the test sets that is long enough to be a text.
+
+    Long mentions are among them, so that a page with the name of a test mention of eight characters
+    or more is removed, too.
+    """
+    for name in _TESTS:
+        for line in _lines(data / "zh" / name):
+            if line.startswith(("{", "[")) and name.endswith(("json", "jsonl")):
+                yield from (text for text in _strings(json.loads(line)) if len(text) >= _MIN_TEXT)
+            else:
+                yield from (cell for cell in line.split("\t") if len(cell) >= _MIN_TEXT)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
+def _pages(data: Path) -> Iterator[str]:
+    """Read the fields of the pages; the lines of a field are joined to documents."""
+    for line in _lines(data / _PAGES):
+        for field in _strings(json.loads(line)):
+            held = ""
+            for part in field.splitlines():
+                held += part.strip()
+                if len(held) >= _PARAGRAPH:
+                    yield held
+                    held = ""
+            if len(held) >= _PARAGRAPH // 4:
+                yield held
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Read the lines of a file, compressed or not; a JSON list over several lines is one."""
+    packed = path.with_name(f"{path.name}.gz")
+    if not path.exists() and not packed.exists():
+        raise missing_data(path)
+    reader = partial(path.open if path.exists() else partial(gzip.open, packed), "rt")
+    with reader(encoding="utf-8") as file:
+        if path.suffix == ".json" and file.read(1) == "[":
+            file.seek(0)
+            yield json.dumps(json.load(file), ensure_ascii=False)
+            return
+        file.seek(0)
+        yield from (stripped for line in file if (stripped := line.strip()))
+
+
+def cut_vocabulary(encoder: Path, texts: Iterable[str], out: Path, min_count: int = 5) -> int:
+    """Write an encoder with the tokens of texts and all Chinese characters; return their number."""
+    import torch
+    from transformers import AutoModel, BertTokenizerFast
+
+    from biograft.nn.pretrained import load_parts, load_tokenizer
+
+    model, _ = load_parts(encoder)
+    tokenizer = load_tokenizer(encoder)
+    backend, counts = tokenizer.backend_tokenizer, Counter[int]()
+    for text in texts:
+        counts.update(backend.encode(text, add_special_tokens=False).ids)
+    vocabulary = tokenizer.get_vocab()
+    kept = [
+        (row, token)
+        for token, row in sorted(vocabulary.items(), key=lambda item: item[1])
+        if row < _FIRST_TOKENS
+        or counts[row] >= min_count
+        or (len(token.removeprefix("##")) == 1 and (token.isascii() or HAN_CHARACTER.match(token)))
+        or (token.startswith("##") and len(token) == 3 and token.isascii())
+    ]
+    weights = model.get_input_embeddings().weight.detach()
+    chosen = torch.nn.Embedding.from_pretrained(
+        weights[[row for row, _ in kept]].clone(), freeze=False, padding_idx=0
+    )
+    model.set_input_embeddings(chosen)
+    model.config.vocab_size = len(kept)
+    with new_folder(out) as work:
+        model.save_pretrained(work)
+        file = work / "vocab.txt"
+        file.write_text("".join(f"{token}\n" for _, token in kept), encoding="utf-8")
+        BertTokenizerFast(
+            vocab=str(file), do_lower_case=True, model_max_length=tokenizer.model_max_length
+        ).save_pretrained(work)
+        AutoModel.from_pretrained(work)  # what was written can be read
+    return len(kept)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the text, or the encoder."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    text = commands.add_parser("text", help="write the text without the texts of tests")
+    text.add_argument("out", type=Path, help="folder of the text")
+    text.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
+    encoder = commands.add_parser("encoder", help="cut down the vocabulary of an encoder")
+    encoder.add_argument("encoder", type=Path, help="folder of a BERT with a token a character")
+    encoder.add_argument("--text", type=Path, required=True, help="text, a document a line")
+    encoder.add_argument("-o", "--out", type=Path, required=True, help="folder to write")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "text":
+            write_text(options.data, options.out)
+        else:
+            cut_vocabulary(options.encoder, _lines(options.text), options.out)
+    except BiograftError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
