@@ -17,6 +17,7 @@ import numpy.typing as npt
 from biograft.arrays import check_ends, check_length, check_outer_ends, check_range
 from biograft.compiled import njit
 
+U16 = npt.NDArray[np.uint16]
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -179,9 +180,8 @@ U8 = npt.NDArray[np.uint8]
 ROUNDING = 1e-4
 """Tolerance for rounding errors of scores."""
 
-_SMALL_BLOCK, _BLOCK = 8, 16
-"""Texts of a block; with few texts, blocks are small, since bounding them costs little."""
-_FEW_TEXTS = 2_000_000
+_BLOCK = 8
+"""Texts of a block; the bounds of larger blocks exclude too few texts."""
 _IN_MANY = 0.1
 """An n-gram in more than this ratio of the blocks has a row in the table instead of a list."""
 MAX_IMPACT = 255
@@ -218,8 +218,7 @@ def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
     grams, ends = reorder_texts(grams, ends, order)
     lengths = _measure(grams, ends, rarity)
     inverse_norm = np.divide(1, lengths, where=lengths > 0, out=np.zeros_like(lengths))
-    size = _SMALL_BLOCK if n_texts < _FEW_TEXTS else _BLOCK
-    block_starts = np.append(np.arange(0, n_texts, size), n_texts).astype(np.int64)
+    block_starts = np.append(np.arange(0, n_texts, _BLOCK), n_texts).astype(np.int64)
     n_blocks = len(block_starts) - 1
     largest, counts = _survey(grams, ends, block_starts, rarity, inverse_norm)
     in_table = counts > _IN_MANY * n_blocks

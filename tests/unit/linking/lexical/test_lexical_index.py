@@ -180,7 +180,7 @@ ARRAYS = (
 
 @pytest.fixture
 def folder(kb, tmp_path, monkeypatch):
-    monkeypatch.setattr(ngrams, "_SMALL_BLOCK", 3)  # so that some n-grams have lists
+    monkeypatch.setattr(ngrams, "_BLOCK", 3)  # so that some n-grams have lists
     monkeypatch.setattr(ngrams, "_IN_MANY", 0.3)
     LexicalIndex.build(kb).save(tmp_path / "L")
     return tmp_path / "L"
@@ -198,7 +198,7 @@ def refused(folder, kb):
     assert "\n" not in str(caught.value)
 
 
-HARMLESS = {"ranks", "table", "list_blocks", "list_impacts", "bag_keys"}
+HARMLESS = {"ranks", "table", "list_impacts", "bag_keys"}
 """Arrays whose numbers no compiled loop indexes with: a wrong one may hide names or order them
 wrongly."""
 

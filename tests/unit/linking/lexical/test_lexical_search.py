@@ -10,7 +10,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from biograft.linking.lexical import ngrams as weighing
+from biograft.linking.lexical import ngrams as weighing, search as searching
 from biograft.linking.lexical.ngrams import (
     build_vocabulary,
     encode_texts,
@@ -92,12 +92,13 @@ def random_texts(n: int, seed: int) -> list[str]:
     ],
 )
 def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, in_many, monkeypatch):
-    monkeypatch.setattr(weighing, "_SMALL_BLOCK", block)
+    monkeypatch.setattr(weighing, "_BLOCK", block)
     monkeypatch.setattr(weighing, "_IN_MANY", in_many)
     texts = random_texts(n, seed)
     setting = Setting(texts)
     rng = random.Random(seed)
     queries = [*random_texts(12, seed + 50), rng.choice(texts), "hart atack", "zzz qqq", ""]
+    queries.append(" ".join(texts[:40])[:500])  # of very many n-grams
     found, scores = setting.search(queries, k)
     everything = np.tile(np.arange(len(texts)), (len(queries), 1))
     full = setting.score(queries, everything)
@@ -115,7 +116,7 @@ def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, in_many
 
 @pytest.mark.parametrize("in_many", [-1.0, 0.1, 1.0])
 def test_no_score_in_a_block_exceeds_its_bound(in_many, monkeypatch):
-    monkeypatch.setattr(weighing, "_SMALL_BLOCK", 3)
+    monkeypatch.setattr(weighing, "_BLOCK", 3)
     monkeypatch.setattr(weighing, "_IN_MANY", in_many)
     texts = [*random_texts(200, 4), "", "   "]
     setting = Setting(texts)
@@ -136,6 +137,28 @@ def test_no_score_in_a_block_exceeds_its_bound(in_many, monkeypatch):
             exact = times * weights.rarity[gram] * weights.inverse_norm[text]
             assert exact <= impacts[gram, block] * (1 + 1e-6)
     assert (impacts > 0).sum() < impacts.size / 2
+
+
+@pytest.mark.parametrize("in_many", [-1.0, 0.1, 1.0])
+@pytest.mark.parametrize("n_words", [1, 4, 80])
+def test_bounds_of_queries_in_whole_numbers_are_no_lower_than_scores(in_many, n_words, monkeypatch):
+    monkeypatch.setattr(weighing, "_IN_MANY", in_many)
+    setting = Setting(random_texts(500, 12))
+    weights, starts = setting.weights, setting.weights.block_starts
+    queries = [" ".join(random.Random(seed).choices(WORDS, k=n_words)) for seed in range(5)]
+    scores = setting.score(queries, np.tile(weights.ranks, (len(queries), 1)).astype(np.int64))
+    codes, added = join_texts(queries), np.zeros(len(weights.rarity), np.float32)
+    for q, own in enumerate(scores):
+        bounds = np.empty(len(starts) - 1, np.uint16)
+        query = searching._weigh_query(
+            codes, q, setting.vocabulary, weights.rarity, setting.unknown, added
+        )
+        units = searching._bound_blocks(query, weights, bounds)
+        highest = np.maximum.reduceat(own, starts[:-1])
+        for bound, score in zip(bounds.tolist(), highest.tolist(), strict=True):
+            best = searching._Best(np.zeros(1, np.int64), np.array([score], np.float32))
+            assert bound >= searching._least_bound(units, int(score > 0), best) or score == 0
+        added[query.grams] = 0
 
 
 def test_texts_with_the_same_rare_grams_are_neighbours():
