@@ -33,6 +33,7 @@ _COMMANDS = {
     "link": "link:link",
     "map": "map:map_column",
     "review": "review:app",
+    "learn": "learn:learn_decisions",
     "evaluate": "evaluate:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",

@@ -82,7 +82,7 @@ def import_file(
     """
     from biograft.mapping import import_review
 
-    with _open(review, create=True) as store:
+    with open_review(review, create=True) as store:
         done = import_review(
             store, file, reviewer=_name(reviewer), queue=queue, approvals=approvals,
             encoding=encoding,
@@ -132,7 +132,7 @@ def list_terms(
         min_score=min_score, max_score=max_score, min_frequency=min_frequency,
         waits_for=waits_for,
     )  # fmt: skip
-    with _open(review) as store:
+    with open_review(review) as store:
         items, total = store.items(queue, where, limit=n), store.count(queue, where)
     if as_json:
         for item in items:
@@ -222,7 +222,7 @@ def approve(
         min_score=min_score, max_score=max_score, min_frequency=min_frequency,
     )  # fmt: skip
     details = {"concept": concept, "name": name, "relation": relation, "version": version}
-    with _open(review) as store:
+    with open_review(review) as store:
         items, done = _decide_terms(
             "approve", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
             comment=comment, yes=yes, **{k: v for k, v in details.items() if v is not None},
@@ -250,7 +250,7 @@ def reject(
     """Say that the suggestion of terms is wrong; it never comes first again for them."""
     where = _filter(status=status, flag=flag, text=text, max_score=max_score)
     details = {} if concept is None else {"concept": concept}
-    with _open(review) as store:
+    with open_review(review) as store:
         items, done = _decide_terms(
             "reject", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
             comment=comment, yes=yes, **details,
@@ -274,7 +274,7 @@ def no_concept(
 ) -> None:
     """Say that terms have no concept in the knowledge base."""
     where = _filter(status=status, flag=flag, text=text, max_score=max_score)
-    with _open(review) as store:
+    with open_review(review) as store:
         items, done = _decide_terms(
             "nil", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
             comment=comment, yes=yes,
@@ -291,7 +291,7 @@ def add_comment(
     as_json: Json = False,
 ) -> None:
     """Add a comment to a term."""
-    with _open(review) as store:
+    with open_review(review) as store:
         event = store.comment(term, text, reviewer=_name(reviewer))
     if as_json:
         print_json(event.to_json())
@@ -313,7 +313,7 @@ def undo(
     """Undo a decision, or all decisions of a batch; what was decided anew since then stays."""
     if (event is None) == (not batch):
         raise ConfigError("give the id of an event, or --batch (see `biograft review history`)")
-    with _open(review) as store:
+    with open_review(review) as store:
         who = _name(reviewer)
         if event is not None:
             _report([store.undo(event, reviewer=who, comment=comment)], None, as_json)
@@ -332,7 +332,7 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Say who decided what, when and why, the latest first."""
-    with _open(review) as store:
+    with open_review(review) as store:
         events = store.history(queue, term, limit=n)
     for each in events:
         if as_json:
@@ -348,7 +348,7 @@ def history(
 @app.command("status")
 def show_status(review: Database, as_json: Json = False) -> None:
     """Count the terms of each queue by status."""
-    with _open(review) as store:
+    with open_review(review) as store:
         queues = store.queues()
     for each in queues:
         if as_json:
@@ -382,7 +382,7 @@ def export_file(
     """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet."""
     from biograft.mapping import export_review
 
-    with _open(review) as store:
+    with open_review(review) as store:
         n = export_review(store, out, queue=queue, proposals=proposals, overwrite=overwrite)
     if as_json:
         print_json({"n_rows": n, "out": str(out)})
@@ -390,7 +390,8 @@ def export_file(
         typer.echo(f"{n:,} rows")
 
 
-def _open(place: str, *, create: bool = False) -> ReviewStore:
+def open_review(place: str, *, create: bool = False) -> ReviewStore:
+    """Open a review, or say which extra it needs."""
     try:
         from biograft.mapping import ReviewStore
     except ModuleNotFoundError as error:

@@ -20,6 +20,7 @@ from biograft.linking.fusion import (
 )
 from biograft.linking.queries import Context
 from biograft.linking.rankers import CandidateRanker, needs_search
+from biograft.linking.reviewed import ReviewedNames
 
 _CHUNK = 512
 """Texts searched at once: enough to keep all cores busy, few enough for memory."""
@@ -37,8 +38,9 @@ class CandidateSearch:
         ranker: CandidateRanker | None = None,
         calibration: Calibration | None = None,
         wanted: ConceptFilter | None = None,
+        reviewed: ReviewedNames | None = None,
     ) -> None:
-        """``wanted`` says which concepts may be answers."""
+        """``wanted`` says which concepts may be answers, ``reviewed`` what people decided."""
         if search is None and needs_search(ranker):
             raise ConfigError(
                 "search: none given, and there is no ranker that finds names by itself"
@@ -49,6 +51,7 @@ class CandidateSearch:
         if wanted is not None and self.fused is None:
             raise ConfigError("types, sources: a linker without a search takes neither")
         self.ranker, self.calibration, self._wanted = ranker, calibration, wanted
+        self._kb, self.reviewed = kb, reviewed
         self.builder = CandidateBuilder(kb)
         self._known: dict[tuple[str, Context, int, int], tuple[Candidate, ...]] = {}
 
@@ -108,10 +111,29 @@ class CandidateSearch:
             chunk = new[start : start + _CHUNK]
             pairs = [(text, context) for text, context, _, _ in chunk]
             ranked = self._rank(pairs, k, depth, by_concept=by_concept)
+            if self.reviewed is not None:
+                ranked = self._reviewed(self.reviewed, pairs, ranked, k, by_concept=by_concept)
             if self.calibration is not None:
                 ranked = [self.calibration.apply(candidates) for candidates in ranked]
             known.update(zip(chunk, map(tuple, ranked), strict=True))
         return [known[key] for key in keys]
+
+    def _reviewed(
+        self,
+        reviewed: ReviewedNames,
+        chunk: Sequence[tuple[str, Context]],
+        ranked: Sequence[Sequence[Candidate]],
+        k: int,
+        *,
+        by_concept: bool,
+    ) -> list[list[Candidate]]:
+        """Apply what people decided; scores of a ranker are not compared with those of names."""
+        wanted, kb = self._wanted, self._kb
+        allowed = None if wanted is None else lambda each: bool(wanted.concepts[kb.row(each)])
+        return reviewed.apply(
+            [text for text, _ in chunk], ranked, k,
+            by_concept=by_concept, by_similarity=self.ranker is None, allowed=allowed,
+        )  # fmt: skip
 
     def _rank(
         self, chunk: Sequence[tuple[str, Context]], k: int, depth: int, *, by_concept: bool

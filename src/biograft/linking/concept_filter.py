@@ -39,6 +39,8 @@ class ConceptFilter:
             codes = _codes("sources", sources, [(source,) for source in kb.sources])
             rows = np.isin(kb.numbers("names", "source"), codes)
             wanted &= _flags(concept_of_name[rows], len(kb))
+        self.concepts: Flags = wanted
+        """Whether each concept is wanted."""
         self.names: Flags = wanted[concept_of_name]
         """Whether each name is one of a wanted concept."""
 

@@ -33,6 +33,7 @@ from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
+from biograft.linking.reviewed import ReviewedNames
 from biograft.progress import Progress
 
 if TYPE_CHECKING:  # a lexical index is opened without what dense search needs
@@ -93,6 +94,7 @@ def are_weights(value: object, generators: Collection[str]) -> bool:
 
 
 LEXICAL, DENSE, NAMES, CALIBRATION = "lexical", "dense", "names", "calibration.json"
+REVIEWED_NAMES = "reviewed"
 INDEX = ArtifactKind(
     format="biograft-index",
     version=2,
@@ -119,6 +121,8 @@ class OpenedIndex:
     names: NamesIndex | None = None
     """Finds names in text; None where it is to be built in memory."""
     calibration: Calibration | None = None
+    reviewed: ReviewedNames | None = None
+    """What people decided about terms."""
     languages: tuple[str, ...] = ()
     """The languages of the indexed names; empty means all."""
 
@@ -211,11 +215,17 @@ def _update(
         # inner products are divided by another norm
         if (folder / CALIBRATION).exists() and keeps_scale:
             shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
+        if (folder / REVIEWED_NAMES).is_dir():
+            shutil.copytree(folder / REVIEWED_NAMES, work / REVIEWED_NAMES)
         return _write_manifest(kb, work, weights, described)
 
 
 def open_index(
-    kb: KnowledgeBase, folder: str | Path, config: LinkerConfig | None = None
+    kb: KnowledgeBase,
+    folder: str | Path,
+    config: LinkerConfig | None = None,
+    *,
+    with_reviewed: bool = True,
 ) -> OpenedIndex:
     """Open the index of a store; ``search``, weight and similarity of ``config`` replace its own.
 
@@ -246,12 +256,21 @@ def open_index(
         generators[DENSE] = dense
     own = config.similarity in (None, (manifest["encoder"] or {}).get("similarity"))
     weights = _weights(folder, manifest) if len(kinds) > 1 and own else None
+    reviewed = None
+    if with_reviewed and (folder / REVIEWED_NAMES).is_dir():
+        reviewed = ReviewedNames.open(folder / REVIEWED_NAMES, kb)
+        if len(kinds) > 1 and own and reviewed.weights:
+            weights = dict(reviewed.weights)
     if config.lexical_weight is not None:
         weights = {LEXICAL: config.lexical_weight, DENSE: 1 - config.lexical_weight}
     by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
     search = FusedSearch([*generators.values()], by_name)
     names = NamesIndex.open(folder / NAMES, store_fingerprint(kb))
-    return OpenedIndex(search, names, _calibration(folder, config, str(search)), languages)
+    calibration = _calibration(folder, config, str(search))
+    if reviewed is not None and reviewed.calibration is not None:
+        fits = reviewed.calibration.search == str(search)
+        calibration = reviewed.calibration if fits else calibration
+    return OpenedIndex(search, names, calibration, reviewed, languages)
 
 
 def open_search(

@@ -67,6 +67,7 @@ from biograft.linking.mentions import MentionForms
 from biograft.linking.nil import NilThreshold
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
+from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.short_forms import KnownShortForms
 from biograft.progress import Progress
 
@@ -89,12 +90,13 @@ class Linker:
         ranker: CandidateRanker | None = None,
         calibration: Calibration | None = None,
         assertions: AssertionModel | None = None,
+        reviewed: ReviewedNames | None = None,
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
         limits = (*self.config.types, *self.config.sources)
         self._filter = ConceptFilter(kb, self.config.types, self.config.sources) if limits else None
-        self._search = CandidateSearch(kb, search, ranker, calibration, self._filter)
+        self._search = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
@@ -114,7 +116,7 @@ class Linker:
             Explainer(kb, self.search, self.nil, limits) if self.config.explain else None
         )
         self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
-        self._lookups = LookupBuilder(self._forms, self._short_forms)
+        self._lookups = LookupBuilder(self._forms, self._short_forms, reviewed or ())
         if (detector is None) != (self.detection == "names"):
             raise ConfigError(
                 f"detection: {self.detection!r} "
@@ -159,6 +161,7 @@ class Linker:
             names=opened.names if opened else None,
             ranker=ranker,
             calibration=Calibration.load(calibration) if calibration is not None else stored,
+            reviewed=opened.reviewed if opened else None,
             config=config,
         )
         paths = (kb.folder, index, model, calibration, detector)
@@ -256,6 +259,7 @@ class Linker:
             ranker=self.ranker,
             calibration=self.calibration,
             assertions=self._assertions,
+            reviewed=self.reviewed,
             config=replace(self.config, **settings),
         )
 
@@ -269,6 +273,11 @@ class Linker:
     def search(self) -> FusedSearch | None:
         """The search over the names of the store; None where the ranker needs none."""
         return self._search.fused
+
+    @property
+    def reviewed(self) -> ReviewedNames | None:
+        """What people decided about terms, where the index was taught it (`biograft learn`)."""
+        return self._search.reviewed
 
     @property
     def uses_context(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from biograft.corpus.abbreviations import LongForms
@@ -28,8 +28,14 @@ class Lookup(NamedTuple):
 class LookupBuilder:
     """Says what is looked up for the mentions of a document."""
 
-    def __init__(self, forms: MentionForms, short_forms: KnownShortForms | None) -> None:
-        self._forms, self._short_forms = forms, short_forms
+    def __init__(
+        self,
+        forms: MentionForms,
+        short_forms: KnownShortForms | None,
+        decided: Container[str] = (),
+    ) -> None:
+        """``decided`` are terms that people decided about: they are looked up as they are."""
+        self._forms, self._short_forms, self._decided = forms, short_forms, decided
 
     def of_given(self, document: Document, mentions: Sequence[Mention]) -> list[Lookup]:
         """Return the lookups of mentions that a person, a file or a model says are such."""
@@ -99,13 +105,20 @@ class LookupBuilder:
                 forms.append((form, DEFINED))
             elif isinstance(mention, MisspeltMention):
                 forms.append((form, MISSPELT))
+            elif written in self._decided:
+                forms.append((form, AS_WRITTEN))
             elif mention.text in listed:
                 forms.append((listed[mention.text], LISTED))
             elif is_plural(form) and not self._forms.is_name(form):
                 forms.append((form[:-1], AS_WRITTEN))
             else:
                 forms.append((form, AS_WRITTEN))
-        parts = self._forms.split([form for form, _ in forms])
+        parts = [
+            (form,) if form in self._decided else of
+            for (form, _), of in zip(
+                forms, self._forms.split([form for form, _ in forms]), strict=True
+            )
+        ]
         return [
             Lookup(mention, part, how)
             for mention, (_, how), of in zip(mentions, forms, parts, strict=True)

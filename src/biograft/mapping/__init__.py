@@ -14,6 +14,12 @@ if TYPE_CHECKING:
         read_metadata as read_metadata,
         write_decisions as write_decisions,
     )
+    from biograft.mapping.learning import (
+        LearningReport as LearningReport,
+        forget as forget,
+        learn as learn,
+        write_pairs as write_pairs,
+    )
     from biograft.mapping.review import ReviewStore as ReviewStore
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,

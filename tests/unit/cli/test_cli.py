@@ -53,7 +53,7 @@ def test_command_names():
         ),
     }
     others = (
-        *("demo", "doctor", "index", "link", "map", "pretrain", "finetune"),
+        *("demo", "doctor", "index", "learn", "link", "map", "pretrain", "finetune"),
         *("check", "serve", "mcp"),
     )
     expected = {(group, name) for group, names in groups.items() for name in names}

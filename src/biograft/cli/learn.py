@@ -1,0 +1,88 @@
+"""``biograft learn``: decisions into an index, so that they count from now on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biograft.cli.options import Json, Kb, Overwrite, print_json
+from biograft.errors import ConfigError
+
+if TYPE_CHECKING:
+    from biograft.mapping import Decision
+
+_TABLE = ".tsv"
+
+
+def learn_decisions(
+    kb: Kb,
+    index: Annotated[
+        Path, typer.Option("--index", metavar="INDEX", help="Index that learns (`biograft index`).")
+    ],
+    decisions: Annotated[
+        str,
+        typer.Argument(
+            metavar="[DECISIONS]",
+            help="Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL.",
+        ),
+    ] = "",
+    queue: Annotated[
+        str, typer.Option(metavar="NAME", help="Queue of the review; default: all queues.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="PAIRS",
+            help="Also write the approved terms as training pairs (gold format aap).",
+        ),
+    ] = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Take from INDEX all that it learned.")
+    ] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Teach an index what people decided; the knowledge base stays as it is.
+
+    Approved terms become names of their concepts, a rejected concept is no candidate for its term
+    again, and terms without a concept have none. With 50 decisions or more, the weights and the
+    probabilities are fitted to them, too. What INDEX learned before is replaced.
+    """
+    from biograft.kb import KnowledgeBase
+    from biograft.mapping.learning import forget as forget_decisions, learn, write_pairs
+
+    if forget == bool(decisions):
+        raise ConfigError("give decisions to learn, or --forget")
+    if forget:
+        forget_decisions(index)
+        if as_json:
+            print_json({"index": str(index), "forgotten": True})
+        return
+    started = time.perf_counter()
+    made = _read(decisions, queue)
+    report = learn(KnowledgeBase.open(kb), index, made)
+    n_pairs = None if out is None else write_pairs(out, made, overwrite=overwrite)
+    summary = {**report.to_json(), "seconds": round(time.perf_counter() - started, 3)}
+    if as_json:
+        print_json({**summary, "n_pairs": n_pairs, "index": str(index)})
+        return
+    shown = {key: value for key, value in summary.items() if value is not None}
+    typer.echo("  ".join(f"{key.removeprefix('n_')} {value:,}" for key, value in shown.items()))
+
+
+def _read(place: str, queue: str) -> list[Decision]:
+    from biograft.mapping import read_decisions
+
+    if place.lower().endswith(_TABLE) and "://" not in place:
+        if queue:
+            raise ConfigError("--queue: belongs to a review, and a file of SSSOM was given")
+        return read_decisions(place)
+    from biograft.cli.review import open_review
+    from biograft.mapping import export_decisions
+
+    with open_review(place) as store:
+        queues = [queue] if queue else [each["queue"] for each in store.queues()]
+        return [decision for each in queues for decision in export_decisions(store, each)]

@@ -1,0 +1,224 @@
+"""Reviewed names: what people decided about terms, beside the names of a store.
+
+An index may hold them (``INDEX/reviewed``): a small store of the names that were approved, with the
+source ``reviewed``, its lexical index, the pairs that were rejected, and what was fitted to the
+decisions. The store itself is not touched.
+
+* A term that was decided is looked up as it is, and gets what was decided.
+* A rejected concept is no candidate for that term.
+* Other terms are compared with reviewed names as with names of the store: a reviewed name scores
+  ``weight`` times its lexical score.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from biograft.artifacts import ArtifactKind
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking.calibration import Calibration
+from biograft.linking.candidates import Candidate, Evidence
+from biograft.linking.fusion import best_per_concept
+from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
+from biograft.sources import SourceConfig
+from biograft.text import term_key
+
+REVIEWED = ArtifactKind(
+    format="biograft-reviewed-names",
+    version=1,
+    called="folder of reviewed names",
+    remedy="run `biograft learn` again",
+    keys=("approved", "rejected", "nil", "weight", "weights"),
+)
+SOURCE = "reviewed"
+DEFAULT_WEIGHT = 0.9
+"""Of a reviewed name beside a name of the store, where too few decisions say better."""
+_EXACT = 1.0
+_DEPTH = 16
+"""Reviewed names that are compared with a text."""
+_STORE, _LEXICAL, _CALIBRATION = "kb", "lexical", "calibration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TermDecisions:
+    """What was decided about terms, by the key of each (:func:`biograft.text.term_key`)."""
+
+    approved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Concepts that a term means; several where a term has several codes, the best first."""
+    rejected: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Concepts that a term does not mean."""
+    nil: frozenset[str] = frozenset()
+    """Terms without a concept."""
+
+    def __contains__(self, text: object) -> bool:
+        if not isinstance(text, str):
+            return False
+        key = term_key(text)
+        return key in self.approved or key in self.nil or key in self.rejected
+
+
+class ReviewedNames:
+    """Applies decisions to the candidates of a linker."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        decisions: TermDecisions,
+        names: LexicalIndex | None = None,
+        weight: float = DEFAULT_WEIGHT,
+        *,
+        weights: Mapping[str, float] | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        """``names`` are those that other terms may resemble."""
+        self.kb, self.decisions, self._names, self.weight = kb, decisions, names, weight
+        self.weights, self.calibration = weights, calibration
+
+    def __contains__(self, text: object) -> bool:
+        """Return whether something was decided about a term."""
+        return text in self.decisions
+
+    def apply(  # noqa: PLR0913 - what a search knows
+        self,
+        texts: Sequence[str],
+        ranked: Sequence[Sequence[Candidate]],
+        k: int,
+        *,
+        by_concept: bool = True,
+        by_similarity: bool = True,
+        allowed: Callable[[str], bool] | None = None,
+        held_out: bool = False,
+    ) -> list[list[Candidate]]:
+        """Return the candidates of texts, best first, with what was decided.
+
+        ``allowed`` says which concepts may be answers. With ``held_out`` what was decided about a
+        text itself is not used: how a term would be answered had nobody decided about it.
+        """
+        similar = self._similar(texts, held_out=held_out) if by_similarity else [[]] * len(texts)
+        results = []
+        for text, found, near in zip(texts, ranked, similar, strict=True):
+            key = term_key(text)
+            if held_out:
+                merged = sorted([*found, *near], key=lambda each: -each.score)
+            else:
+                merged = self._decided(key, text, found, near)
+            kept = [each for each in merged if allowed is None or allowed(each.concept)]
+            results.append((best_per_concept(kept) if by_concept else kept)[:k])
+        return results
+
+    def _decided(
+        self, key: str, text: str, found: Sequence[Candidate], near: Sequence[Candidate]
+    ) -> list[Candidate]:
+        decisions = self.decisions
+        if key in decisions.nil and key not in decisions.approved:
+            return []
+        rejected = decisions.rejected.get(key, frozenset())
+        others = [each for each in (*found, *near) if each.concept not in rejected]
+        others.sort(key=lambda each: -each.score)  # stable: names of the store come first
+        own = decisions.approved.get(key, ())
+        best = max(_EXACT, others[0].score if others else 0)
+        chosen = [self._candidate(each, text, best, 1) for each in own]
+        if len(chosen) > 1:
+            tied = tuple(each.concept for each in chosen[1:])
+            chosen[0] = replace(chosen[0], tied=tied)
+        return [*chosen, *others]
+
+    def _similar(self, texts: Sequence[str], *, held_out: bool) -> list[list[Candidate]]:
+        if self._names is None or not texts:
+            return [[] for _ in texts]
+        hits = self._names.search(texts, _DEPTH)
+        store, results = self._names.kb, []
+        for text, rows, scores in zip(texts, hits.rows.tolist(), hits.scores.tolist(), strict=True):
+            key, found = term_key(text), []
+            for rank, (row, score) in enumerate(zip(rows, scores, strict=True), 1):
+                name = store.name(row) if row >= 0 else None
+                if name is None or score <= 0 or (held_out and term_key(name.text) == key):
+                    continue
+                concept = store.id_at(int(store.numbers("names", "concept")[row]))
+                found.append(self._candidate(concept, name.text, self.weight * score, rank))
+            results.append(found)
+        return results
+
+    def _candidate(self, concept: str, name: str, score: float, rank: int) -> Candidate:
+        row = self.kb.row(concept)
+        return Candidate(
+            concept=self.kb.id_at(row),
+            concept_name=self.kb.name_at(row),
+            name=name,
+            score=score,
+            evidence=(Evidence(SOURCE, name, rank, score),),
+            types=tuple(each.code for each in self.kb.concept_at(row).types),
+        )
+
+    # ---- files
+
+    @classmethod
+    def build(
+        cls,
+        kb: KnowledgeBase,
+        folder: Path,
+        decisions: TermDecisions,
+        names: Iterable[tuple[str, str]],
+    ) -> ReviewedNames:
+        """Write a store of reviewed names, (text, concept id), and its index; open them."""
+        by_concept: defaultdict[str, list[str]] = defaultdict(list)
+        for text, concept in names:
+            by_concept[concept].append(text)
+        if not by_concept:
+            return cls(kb, decisions)
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            source = Path(work) / "names.jsonl"
+            lines = (
+                {"id": each, "names": [{"text": t, "source": SOURCE} for t in dict.fromkeys(texts)]}
+                for each, texts in by_concept.items()
+            )
+            source.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+            given = SourceConfig(path=source, format="jsonl")
+            build_store(BuildConfig(sources=(given,)), folder / _STORE)
+        store = KnowledgeBase.open(folder / _STORE)
+        config = LexicalConfig(synonym_substitution=False)
+        LexicalIndex.build(store, config).save(folder / _LEXICAL)
+        return cls(kb, decisions, LexicalIndex.open(folder / _LEXICAL, store))
+
+    def save(self, folder: Path) -> None:
+        """Write the decisions, and what was fitted to them, beside the names."""
+        decisions = self.decisions
+        if self.calibration is not None:
+            self.calibration.save(folder / _CALIBRATION, overwrite=True)
+        REVIEWED.write(
+            folder,
+            {
+                "approved": {key: list(ids) for key, ids in decisions.approved.items()},
+                "rejected": {key: sorted(ids) for key, ids in decisions.rejected.items()},
+                "nil": sorted(decisions.nil),
+                "weight": self.weight,
+                "weights": None if self.weights is None else dict(self.weights),
+            },
+            overwrite=True,
+        )
+
+    @classmethod
+    def open(cls, folder: Path, kb: KnowledgeBase) -> ReviewedNames:
+        """Open the reviewed names of a store."""
+        manifest = REVIEWED.read(folder)
+        try:
+            decisions = TermDecisions(
+                {key: tuple(ids) for key, ids in manifest["approved"].items()},
+                {key: frozenset(ids) for key, ids in manifest["rejected"].items()},
+                frozenset(manifest["nil"]),
+            )
+            weight, weights = float(manifest["weight"]), manifest["weights"]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise REVIEWED.damaged(folder / REVIEWED.file, repr(error)) from error
+        names, calibration = None, folder / _CALIBRATION
+        if (folder / _STORE).is_dir():
+            names = LexicalIndex.open(folder / _LEXICAL, KnowledgeBase.open(folder / _STORE))
+        return cls(
+            kb, decisions, names, weight, weights=weights,
+            calibration=Calibration.load(calibration) if calibration.exists() else None,
+        )  # fmt: skip

@@ -1,0 +1,177 @@
+"""What an index learns from decisions: reviewed names, rejected pairs, terms without a concept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError, StoreError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking import Linker, build_index, update_index
+from biograft.mapping import Decision, learn, map_terms, write_pairs
+from biograft.mapping.learning import forget
+from biograft.sources import SourceConfig
+
+CONCEPTS = [
+    {"id": "D1", "name": "Myocardial Infarction", "names": ["heart attack"], "type": "T047"},
+    {"id": "D2", "name": "Heart Arrest", "type": "T047"},
+    {"id": "D3", "name": "Hypertension", "names": ["high blood pressure"], "type": "T047"},
+    {"id": "D4", "name": "Common Cold", "names": ["chill"]},
+    {"id": "D5", "name": "Cold Temperature", "names": ["chill"]},
+]
+TIME = "2026-11-24T02:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learning")
+    (folder / "kb.jsonl").write_text("\n".join(map(json.dumps, CONCEPTS)), "utf-8")
+    source = SourceConfig(path=folder / "kb.jsonl", format="jsonl")
+    build_store(BuildConfig(sources=(source,)), folder / "KB")
+    kb = KnowledgeBase.open(folder / "KB")
+    build_index(kb, folder / "INDEX")
+    return kb, folder / "INDEX"
+
+
+@pytest.fixture
+def kb(made):
+    return made[0]
+
+
+@pytest.fixture
+def index(made, tmp_path):
+    return shutil.copytree(made[1], tmp_path / "INDEX")
+
+
+def approved(term: str, concept: str, **more: object) -> Decision:
+    return Decision(term=term, concept=concept, verdict="approved", time=TIME, **more)
+
+
+def rejected(term: str, concept: str, **more: object) -> Decision:
+    return Decision(term=term, concept=concept, verdict="rejected", **{"time": TIME, **more})
+
+
+def test_an_approved_term_is_a_name_from_now_on(kb, index):
+    assert Linker.open(kb, index).link_mentions(["widow maker"]) == [[]]
+    report = learn(kb, index, [approved("widow maker", "D1")])
+    assert (report.n_approved, report.n_unknown) == (1, 0)
+    (found,) = Linker.open(kb, index).link_mentions(["Widow  Maker"])
+    assert (found[0].concept, found[0].concept_name) == ("D1", "Myocardial Infarction")
+    assert (found[0].score, found[0].types) == (1.0, ("T047",))
+    assert found[0].evidence[0].generator == "reviewed"
+    (similar,) = Linker.open(kb, index).link_mentions(["widow makers"])
+    assert similar[0].concept == "D1"
+    assert 0.5 < similar[0].score < 1
+
+
+def test_the_store_is_not_touched_and_the_names_say_where_they_are_from(kb, index):
+    before = {path: path.read_bytes() for path in kb.folder.rglob("*") if path.is_file()}
+    learn(kb, index, [approved("widow maker", "D1")])
+    assert before == {path: path.read_bytes() for path in kb.folder.rglob("*") if path.is_file()}
+    names = KnowledgeBase.open(index / "reviewed" / "kb")
+    assert list(names.sources) == ["reviewed"]
+
+
+def test_a_rejected_concept_never_comes_first_again_for_that_term(kb, index):
+    assert Linker.open(kb, index).link_mentions(["heart attak"])[0][0].concept == "D1"
+    learn(kb, index, [rejected("Heart attak", "D1")])
+    linker = Linker.open(kb, index)
+    assert "D1" not in [each.concept for each in linker.link_mentions(["heart attak"])[0]]
+    assert linker.link_mentions(["heart atack"])[0][0].concept == "D1"  # another term
+    assert linker.link_mentions(["heart attack"])[0][0].concept == "D1"
+
+
+def test_a_term_without_a_concept_has_none(kb, index):
+    learn(kb, index, [Decision(term="heart attack", verdict="nil", time=TIME)])
+    (mapped,) = map_terms(Linker.open(kb, index), ["Heart Attack"])
+    assert (mapped.concept, mapped.flag) == (None, "nil")
+
+
+def test_an_ambiguous_name_is_decided(kb, index):
+    learn(kb, index, [approved("chill", "D5")])
+    (mapped,) = map_terms(Linker.open(kb, index), ["chill"])
+    assert (mapped.concept, mapped.flag) == ("D5", "exact")
+
+
+def test_a_term_with_two_codes_may_mean_two_concepts(kb, index):
+    learn(kb, index, [approved("chill", "D4"), approved("chill", "D5", frequency=9)])
+    (mapped,) = map_terms(Linker.open(kb, index), ["chill"])
+    assert (mapped.concept, mapped.flag) == ("D5", "ambiguous")
+
+
+def test_what_was_decided_is_looked_up_as_it_is(kb, index):
+    learn(kb, index, [rejected("HTN", "D3"), approved("flu and cold", "D4")])
+    linker = Linker.open(kb, index)
+    document = Document(
+        "1", "HTN, flu and cold", (Mention(0, 3, "HTN"), Mention(5, 17, "flu and cold"))
+    )
+    first, *others = linker(document).mentions
+    assert first.concept is None
+    assert [(each.form, each.concept) for each in others] == [("flu and cold", "D4")]
+
+
+def test_the_latest_of_contradictory_decisions_counts(kb, index):
+    later = "2026-11-24T03:00:00Z"
+    learn(kb, index, [rejected("mi", "D1", time=later), approved("mi", "D1")])
+    assert "D1" not in [c.concept for c in Linker.open(kb, index).link_mentions(["mi"])[0]]
+
+
+def test_broader_concepts_are_answers_but_no_names(kb, index):
+    learn(kb, index, [approved("widow maker", "D2", relation="broad")])
+    linker = Linker.open(kb, index)
+    assert linker.link_mentions(["widow maker"])[0][0].concept == "D2"
+    assert linker.link_mentions(["widow makers"]) == [[]]
+
+
+def test_types_still_limit_the_answers(kb, index):
+    learn(kb, index, [approved("cold thing", "D4")])
+    assert Linker.open(kb, index, types=("T047",)).link_mentions(["cold thing"])[0] == []
+    assert Linker.open(kb, index).link_mentions(["cold thing"])[0][0].concept == "D4"
+
+
+def test_learning_again_replaces_and_forgetting_removes(kb, index):
+    learn(kb, index, [approved("widow maker", "D1")])
+    learn(kb, index, [approved("broken heart", "D2")])
+    linker = Linker.open(kb, index)
+    assert linker.link_mentions(["broken heart"])[0][0].concept == "D2"
+    assert linker.link_mentions(["widow maker"]) == [[]]
+    update_index(kb, index)
+    assert Linker.open(kb, index).link_mentions(["broken heart"])[0][0].score == 1.0
+    forget(index)
+    assert Linker.open(kb, index).reviewed is None
+
+
+def test_probabilities_are_fitted_without_the_terms_own_names(kb, index):
+    wrong = [approved(f"hypertension {n}", "D2" if n % 2 else "D3") for n in range(30)]
+    right = [approved(f"heart attack {'!' * n}", "D1") for n in range(30)]
+    report = learn(kb, index, [*wrong, *right])
+    assert report.threshold is not None
+    linker = Linker.open(kb, index)
+    assert linker.calibration is not None
+    assert linker.calibration.n == 60
+    candidates = linker.link_mentions(["heart attack"])[0]
+    assert candidates[0].probability is not None
+
+
+def test_decisions_on_other_concepts_are_counted_or_refused(kb, index):
+    report = learn(kb, index, [approved("x", "D999"), approved("widow maker", "D1")])
+    assert report.n_unknown == 1
+    with pytest.raises(ConfigError, match="none on a concept"):
+        learn(kb, index, [approved("x", "D999")])
+    with pytest.raises(StoreError, match="biograft index"):
+        learn(kb, index.parent / "none", [approved("widow maker", "D1")])
+
+
+def test_pairs_are_training_data(tmp_path):
+    from biograft.evaluation import GoldConfig
+    from biograft.evaluation.gold import read_gold
+
+    made = [approved("widow maker", "D1", name="MI"), rejected("a", "D2")]
+    assert write_pairs(tmp_path / "pairs.tsv", made) == 1
+    gold = read_gold(tmp_path / "pairs.tsv", "aap", GoldConfig())
+    assert [(query.mention, query.gold) for query in gold.queries] == [
+        ("widow maker", frozenset({"D1"}))
+    ]
