@@ -1,7 +1,14 @@
-"""Data frames: link a column of texts of pandas or polars, one row a finding."""
+"""Data frames: link a column of texts of pandas or polars, one row a finding.
+
+When this module is imported, frames of both get ``frame.biograft``:
+
+>>> notes.biograft.link("text", "KB")  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,3 +123,34 @@ def _to_pandas(rows: list[dict[str, Any]], frame: Any) -> Any:
         for name, kind in {ROW: int, **_KINDS}.items()
     }
     return pd.DataFrame(columns, index=index)
+
+
+class FrameAccessor:
+    """``frame.biograft``: what biograft does with a data frame."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def link(
+        self, column: str, linker: Linker | KnowledgeBase | str | Path, **settings: Any
+    ) -> Any:
+        """Link the texts in a column, as :func:`link_frame` does."""
+        return link_frame(self._frame, column, linker, **settings)
+
+
+_REGISTRIES = {
+    "pandas": ("pandas.api.extensions", "register_dataframe_accessor"),
+    "polars": ("polars.api", "register_dataframe_namespace"),
+}
+
+
+def _register_accessors() -> None:
+    """Give ``frame.biograft`` to the frames of the libraries that are installed."""
+    for library, (module, register) in _REGISTRIES.items():
+        if importlib.util.find_spec(library) is None:
+            continue
+        if not hasattr(importlib.import_module(library).DataFrame, "biograft"):
+            getattr(importlib.import_module(module), register)("biograft")(FrameAccessor)
+
+
+_register_accessors()

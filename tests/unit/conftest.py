@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,3 +20,19 @@ def tiny_encoder(tmp_path: Path) -> Callable[..., Path]:
         return tiny_encoder_folder(tmp_path / "tiny", texts, **options)
 
     return write
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Ray with two workers' on this machine; its import emits warnings."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # else the workers wait on a busy machine
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray = pytest.importorskip(
+            "ray", reason="ray is not installed (pip install 'biograft[ray]')"
+        )
+        pytest.importorskip("ray.data", reason="ray[data] is not installed")
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        yield ray
+        ray.shutdown()
+        gc.collect()  # else its processes warn when they are collected, during another test

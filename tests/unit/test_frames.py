@@ -99,3 +99,11 @@ def test_refused_in_one_line(linker, frame, column, settings, message):
     with pytest.raises(ConfigError, match=message) as caught:
         link_frame(frame, column, linker, **settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames_have_the_accessor(linker, library):
+    frame = library.DataFrame({"note": ["No fever."]})
+    found = frame.biograft.link("note", linker, prefer=["MSH"])
+    assert found.equals(link_frame(frame, "note", linker, prefer=["MSH"]))
+    assert found["status"].to_list() == ["absent"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -27,7 +26,7 @@ from biograft.annotation.work import (
 )
 from biograft.corpus.inputs import InputConfig
 from biograft.corpus.shards import read_report, shard_path
-from biograft.errors import MissingExtraError
+from biograft.linking.cluster import ray_cluster
 from biograft.workers import Finished, Workers, run_in_order
 
 
@@ -55,41 +54,19 @@ def _annotate(out: Path, annotator: Annotator, chunk: Chunk) -> dict[str, Any]:
     return annotate_chunk(annotator, chunk, out)
 
 
-_EXTRA_CORES = 2
-"""Cores besides one per actor: Ray Data hangs if its reading tasks find none."""
-
-
 def run_ray(
     job: Job, files: Sequence[TextFile], workers: int, chunk_bytes: int
 ) -> Iterator[dict[str, Any]]:
     """Annotate the chunks of all files with Ray actors; yield the reports in order."""
-    try:
-        import ray
+    with ray_cluster(workers, "annotating with --engine ray") as ray:
         import ray.data
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("ray", "annotating with --engine ray") from error
-    is_owner = not ray.is_initialized()
-    if is_owner:
-        _start(ray, workers)
-    try:
+
         counting = ray.remote(_count_chunks)
         counts = ray.get([counting.remote(file, chunk_bytes) for file in files])
         if sum(counts):
             _run_ray_data(ray, job, _plan_chunks(files, counts, chunk_bytes), workers)
-    finally:
-        if is_owner:
-            ray.shutdown()
     for index in range(sum(counts)):
         yield read_report(shard_path(job.out, index))
-
-
-def _start(ray: Any, workers: int) -> None:
-    """Join the cluster of ``RAY_ADDRESS``, or start one on this machine."""
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(**quiet)
-    else:
-        ray.init(num_cpus=workers + _EXTRA_CORES, include_dashboard=False, **quiet)
 
 
 def _count_chunks(file: TextFile, chunk_bytes: int) -> int:

@@ -11,6 +11,7 @@ from biograft.cli.options import (
     REJECTED,
     Column,
     Encoding,
+    Engine,
     IdColumn,
     Index,
     InputFormat,
@@ -81,7 +82,7 @@ def annotate(
     max_length: Annotated[
         int, typer.Option(metavar="N", help="Split longer documents at punctuation; 0: never.")
     ] = 0,
-    engine: Annotated[str, typer.Option(metavar="local|ray", help="Where to run.")] = "local",
+    engine: Engine = "local",
     workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one a core.")] = 0,
     shard_mib: Annotated[
         int, typer.Option("--shard-mib", metavar="N", min=1, help="Text per shard, in MiB.")

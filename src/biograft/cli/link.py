@@ -26,6 +26,7 @@ from biograft.cli.options import (
     ConceptTypes,
     Detection,
     Encoding,
+    Engine,
     IdColumn,
     Index,
     InputFormat,
@@ -128,6 +129,10 @@ def link(
     llm_url: LlmUrl = "",
     llm_model: LlmModel = "",
     llm_allow_remote: LlmAllowRemote = False,
+    engine: Engine = "local",
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes that link; give an INDEX, too.")
+    ] = 1,
     as_json: Json = False,
     to: To = "",
     out: OutputFile = None,
@@ -172,7 +177,7 @@ def link(
         types=split_list(types), sources=split_list(sources), explain=explain,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
-    linked = linker.pipe(texts.documents())
+    linked = linker.pipe(texts.documents(), n_process=workers, engine=engine)
     linked = _counted(linked if review is None else review.apply(linked), progress)
     write_output(
         linked, base, to, out,

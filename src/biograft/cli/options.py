@@ -233,6 +233,8 @@ Changes = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 
+Engine = Annotated[str, typer.Option("--engine", metavar="local|ray", help="Where to run.")]
+
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

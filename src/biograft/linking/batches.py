@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from biograft.documents import Document
 from biograft.errors import BiograftError, ConfigError, shorten
 from biograft.linking.candidates import LinkedDocument
+from biograft.linking.cluster import run_on_ray
 from biograft.workers import Workers, n_cores, run_in_order
 
 BATCH = 32
@@ -79,27 +80,40 @@ class _Reopened:
         return linker
 
 
+ENGINES = ("local", "ray")
+"""Where several processes link: on this machine, or by actors of Ray."""
+
+
 def link_in_processes(
-    reopen: Callable[[], Any] | None, batches: Iterable[list[Document]], n_process: int
+    reopen: Callable[[], Any] | None,
+    batches: Iterable[list[Document]],
+    n_process: int,
+    engine: str = "local",
 ) -> Iterator[LinkedDocument]:
     """Link batches in processes that each open the linker again; results keep their order.
 
     The processes are spawned, since a fork of one that runs threads may hang. The files of an
-    index are mapped into memory, which all processes share.
+    index are mapped into memory, which all processes of a machine share.
     """
     if reopen is None:
         raise ConfigError(
             "n_process: other processes must be able to open the linker again; make it by "
             "Linker.open, or leave n_process out"
         )
-    workers = Workers(
-        n=n_process,
-        place="n_process",
-        remedy="use fewer processes; a script links below `if __name__ == '__main__':`",
-        fork=False,
-    )
-    opener = _Reopened(reopen, max(1, n_cores() // n_process))
-    for linked in run_in_order(_link_batch, _jobs(batches), opener, workers):
+    jobs: Iterable[_Job] = _jobs(batches)
+    if engine == "ray":
+        opener, purpose = _Reopened(reopen, 1), "linking with --engine ray"
+        done = run_on_ray(_link_batch, jobs, opener, n_process, purpose)
+    else:
+        workers = Workers(
+            n=n_process,
+            place="n_process",
+            remedy="use fewer processes; a script links below `if __name__ == '__main__':`",
+            fork=False,
+        )
+        opener = _Reopened(reopen, max(1, n_cores() // n_process))
+        done = run_in_order(_link_batch, jobs, opener, workers)
+    for linked in done:
         if isinstance(linked, _Failed):
             raise BiograftError(linked.message)
         yield from linked

@@ -33,7 +33,7 @@ from biograft.clinical import (
     RuleAssertions,
     find_measurements,
 )
-from biograft.config import from_mapping
+from biograft.config import check_choice, from_mapping
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
@@ -41,6 +41,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.agreement import Candidates, agree
 from biograft.linking.batches import (
     BATCH,
+    ENGINES,
     check_mentions,
     link_in_processes,
     make_batches,
@@ -164,8 +165,9 @@ class Linker:
             reviewed=opened.reviewed if opened else None,
             config=config,
         )
-        paths = (kb.folder, index, model, calibration, detector)
-        linker._reopen = partial(cls.open, *paths, **settings)
+        paths = (index, model, calibration, detector)
+        absolute = [None if path is None else Path(path).absolute() for path in paths]
+        linker._reopen = partial(cls.open, kb.folder.absolute(), *absolute, **settings)
         return linker
 
     @classmethod
@@ -325,22 +327,27 @@ class Linker:
         return next(self.pipe([text]))
 
     def pipe(
-        self, documents: Iterable[Document | str], batch_size: int = BATCH, n_process: int = 1
+        self,
+        documents: Iterable[Document | str],
+        batch_size: int = BATCH,
+        n_process: int = 1,
+        engine: str = "local",
     ) -> Iterator[LinkedDocument]:
         """Link a stream of documents, a batch at a time, in their order.
 
         With ``n_process`` above 1, so many processes link them; each opens the linker again, so
         give it an index, which they share. A script that does so needs the usual
-        ``if __name__ == "__main__":``.
+        ``if __name__ == "__main__":``. With ``engine="ray"`` they are actors of Ray.
 
         >>> for linked in linker.pipe(["flu", "no flu"]): ...  # doctest: +SKIP
         """
         for name, value in (("batch_size", batch_size), ("n_process", n_process)):
             if value < 1:
                 raise ConfigError(f"{name}: expected at least 1, found {value}")
+        check_choice("engine", engine, ENGINES)
         batches = make_batches(documents, batch_size)
-        if n_process > 1:
-            yield from link_in_processes(self._reopen, batches, n_process)
+        if n_process > 1 or engine != "local":
+            yield from link_in_processes(self._reopen, batches, n_process, engine)
             return
         for batch in batches:
             yield from self._link(batch)

@@ -15,6 +15,7 @@ from biograft.artifacts import hash_file
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
 from biograft.nn import TextEncoder
+from biograft.nn.model_card import ModelCard, write_card
 from biograft.nn.precision import autocast_in
 from biograft.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
 from biograft.pretraining.recipe import PretrainingRecipe
@@ -144,9 +145,17 @@ def pretrain_alignment(
         may_shard=True,
     )
     trained = train(task, config, run, resume=resume, progress=progress)
+    counts = pairs.counts
     if processes.is_main_process:
         encoder.save_pretrained(run / "encoder", overwrite=True)
-    counts = pairs.counts
+        card = ModelCard(
+            base_model=str(recipe.encoder.name),
+            method=f"Synonym alignment (recipe {recipe.name})",
+            data=counts.to_json(),
+            metrics=trained.metrics(),
+            sources=tuple(kb.manifest["sources"]) if kb is not None else (),
+        )
+        write_card(run / "encoder", card, encoder.settings)
     training_data = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
     return PretrainResult(run, run / "encoder", training_data, {"pairs": counts.to_json()}, trained)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import biograft
 from biograft.errors import NotFoundError
-from biograft.kb import ConceptRelation
+from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.store import DIRECTIONS
 from biograft.linking import Candidate, LinkedMention
@@ -284,9 +284,10 @@ class ConceptAnswers:
         match = next((each for each in named if each.concept in own), None)
         others = [self.of_id(each.concept) for each in named if each.concept not in own]
         row = self.kb.row(match.concept) if match else self.kb.find_row(identifier)
+        retired = self.kb.replacement(identifier) if row is None else None
         if row is None:
             referred = bool(self.kb.by_xref(identifier))
-            status = "cross_reference" if referred else "unknown_id"
+            status = "retired" if retired else "cross_reference" if referred else "unknown_id"
         elif not label.strip():
             status = "no_label"
         elif match is not None:
@@ -303,7 +304,13 @@ class ConceptAnswers:
             if match is None
             else {"name": _cut(match.name), "language": match.language, "how": match.how},
             "label_belongs_to": others[:_SUGGESTED],
+            **({} if retired is None else self._successors(retired)),
         }
+
+    def _successors(self, retired: Replacement) -> Answer:
+        """Return the concepts that take the place of a retired id."""
+        named = {"replaced_by": retired.replaced_by, "consider": retired.consider}
+        return {how: [self.of_id(each) for each in ids[:_SHOWN_IDS]] for how, ids in named.items()}
 
     def _offered(self, mapping: TermMapping) -> list[Answer]:
         """Return the concepts that the linker would give to a label."""
@@ -334,7 +341,7 @@ class ConceptAnswers:
 
 _UNNAMED = ("unknown_id", "unknown_label", "label_of_another")
 """Results of a check for which other concepts are offered."""
-_WRONG = (*_UNNAMED, "cross_reference")
+_WRONG = (*_UNNAMED, "cross_reference", "retired")
 
 
 def _hashes(source: Mapping[str, Any]) -> list[str]:

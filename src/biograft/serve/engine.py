@@ -183,7 +183,9 @@ class ServiceEngine:
         """Return the row of a concept, or say that there is none, without a place on disk."""
         row = self.kb.find_row(identifier)
         if row is None:
-            raise NotFoundError(f"no concept has the id {identifier!r}")
+            retired = self.kb.replacement(identifier)
+            remedy = "" if retired is None else f"; {retired}"
+            raise NotFoundError(f"no concept has the id {identifier!r}{remedy}")
         return row
 
     def _named(self, ids: Sequence[str]) -> list[dict[str, str]]:

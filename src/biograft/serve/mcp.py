@@ -218,7 +218,8 @@ class _Tools:
         `status` of each: preferred (id and preferred name fit), synonym (the label is another name
         of the id: use concept.label), no_label (the id exists), unknown_label (the id exists, the
         label is no name), label_of_another (the label belongs to label_belongs_to, not to this id),
-        unknown_id (no such id: remove it), cross_reference (the id is of another vocabulary).
+        unknown_id (no such id: remove it), retired (use replaced_by; let a person choose among
+        consider), cross_reference (the id is of another vocabulary: see cross_references).
         `suggestions` are codes for the label, to be compared with what was meant.
         """
         return self._answers.check([(each.id, each.label) for each in codes])

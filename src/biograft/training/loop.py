@@ -343,6 +343,17 @@ class TrainingResult:
         """Whether all steps are done; otherwise the run can be resumed."""
         return self.step >= self.n_steps
 
+    def metrics(self) -> dict[str, Any]:
+        """Return what a run that is repeated gives again: steps, batch, loss, evaluation."""
+        known = {"step": self.step, "batch_size": self.batch.size, "loss": self.loss}
+        numbers = (int, float)
+        evaluated = {
+            name: value
+            for name, value in (self.evaluation or {}).items()
+            if isinstance(value, numbers) and not isinstance(value, bool)
+        }
+        return {key: value for key, value in {**known, **evaluated}.items() if value is not None}
+
 
 def train(
     task: Task[Batch],

@@ -2,7 +2,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,6 @@ from biograft.annotation.runner import ExecutionConfig
 from biograft.errors import MissingExtraError
 
 CHUNK = 4000
-
-
-@pytest.fixture
-def ray(monkeypatch):
-    """Ray with two workers' on this machine; its import emits warnings."""
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else the workers wait on a busy machine
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ray = pytest.importorskip(
-            "ray", reason="ray is not installed (pip install 'biograft[ray]')"
-        )
-        pytest.importorskip("ray.data", reason="ray[data] is not installed")
-        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        yield ray
-        ray.shutdown()
 
 
 def shards(folder):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from biograft.documents import Document
-from biograft.errors import BiograftError, ConfigError
+from biograft.errors import BiograftError, ConfigError, MissingExtraError
 from biograft.linking import Linker, build_index
 from biograft.linking.batches import _Failed, _Job, _link_batch, link_in_processes, make_batches
 
@@ -20,6 +22,27 @@ def test_several_processes_link_as_one_does(kb, tmp_path):
     assert linked == list(linker.pipe(documents))
     with pytest.raises(ConfigError, match="row 5: expected a text or Document, found 5"):
         list(linker.pipe([*TEXTS[:5], 5], batch_size=1, n_process=2))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_actors_of_ray_link_as_one_process_does(kb, tmp_path, ray):
+    build_index(kb, tmp_path / "I", None)
+    linker = Linker.open(kb, tmp_path / "I", k=2)
+    documents = [Document(str(n), TEXTS[n % len(TEXTS)]) for n in range(20)]
+    linked = list(linker.pipe(documents, batch_size=3, n_process=2, engine="ray"))
+    assert linked == list(linker.pipe(documents))
+    with pytest.raises(ConfigError, match="row 5: expected a text or Document, found 5"):
+        list(linker.pipe([*TEXTS[:5], 5], batch_size=1, engine="ray"))
+    assert ray.is_initialized()  # the cluster was there before
+
+
+def test_a_missing_ray_names_the_extra(kb, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"biograft\[ray\]"):
+        list(Linker.open(kb).pipe(["cold"], engine="ray"))
+    with pytest.raises(ConfigError, match="engine: expected one of local, ray"):
+        list(Linker.open(kb).pipe(["cold"], engine="spark"))
 
 
 class Broken:

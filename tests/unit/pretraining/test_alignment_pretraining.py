@@ -55,6 +55,7 @@ def test_the_result_loads_everywhere_and_gives_the_same_vectors(bench, tmp_path)
     vectors = ours.encode(texts, precision="fp32")
     start = TextEncoder.from_pretrained(bench.encoder, pooling="mean")
     assert not np.allclose(vectors, start.encode(texts, precision="fp32"), atol=1e-3)
+    assert "Synonym alignment (recipe " in (result.encoder / "README.md").read_text()
     tokenizer, model = (c.from_pretrained(result.encoder) for c in (AutoTokenizer, AutoModel))
     with torch.inference_mode():
         tokens = tokenizer(texts, padding=True, return_tensors="pt")

@@ -16,7 +16,7 @@ import uvicorn
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
 from biograft.linking import Linker
 from biograft.mapping import map_terms
@@ -239,7 +239,11 @@ def test_codes_of_other_vocabularies(tmp_path):
         {
             "id": "C1",
             "name": "Fever",
-            "ids": [{"id": "HP:0001945", "kind": "alternate"}, {"id": "ICD10:R50", "kind": "xref"}],
+            "ids": [
+                {"id": "HP:0001945", "kind": "alternate"},
+                {"id": "ICD10:R50", "kind": "xref"},
+                {"id": "C0", "kind": "replaced"},
+            ],
         }
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
@@ -253,13 +257,14 @@ def test_codes_of_other_vocabularies(tmp_path):
     ]
     assert found["codes"][1]["system"] == "http://human-phenotype-ontology.org"
     assert answers.cross_references("ICD10:R50", 10)["referred_to_by"][0]["id"] == "C1"
-    statuses = [
-        each["status"]
-        for each in answers.check(
-            [("ICD10:R50", "Fever"), ("HP:1945", "Fever"), ("HP:0001945", "Fever")]
-        )["codes"]
+    codes = [(id_, "Fever") for id_ in ("ICD10:R50", "HP:1945", "HP:0001945", "C0")]
+    checked = answers.check(codes)["codes"]
+    assert [each["status"] for each in checked] == [
+        *("cross_reference", "unknown_id", "preferred", "retired")
     ]
-    assert statuses == ["cross_reference", "unknown_id", "preferred"]
+    assert [each["id"] for each in checked[-1]["replaced_by"]] == ["C1"]
+    with pytest.raises(NotFoundError, match="C0 is retired: replaced by C1"):
+        answers.concept("C0", 5)
 
 
 class _Server:

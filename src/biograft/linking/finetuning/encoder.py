@@ -41,6 +41,7 @@ from biograft.linking.index import write_weights
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
+from biograft.nn.model_card import ModelCard, write_card
 from biograft.objectives.synonym_marginal import (
     BankScorer,
     NameScorer,
@@ -300,6 +301,7 @@ def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a r
     progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     progress.start("mentions")
     data = make_examples(kb, encoder, mentions, config)
+    base_model = str(encoder.folder or encoder.name)
     provenance = {
         "kb": store_fingerprint(kb),
         "encoder": encoder.fingerprint(),
@@ -315,17 +317,29 @@ def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a r
     scorer = task.model if isinstance(task.model, NameScorer) else None
     weight = scorer.lexical_weight.item() if scorer is not None else None
     if processes.is_main_process:
-        _save(encoder, run / "encoder", weight, {**described, "provenance": provenance})
+        card = ModelCard(
+            base_model=base_model,
+            method=f"Fine-tuned on labelled mentions with the {config.loss} loss",
+            data=data.counts.to_json(),
+            metrics=trained.metrics(),
+            sources=tuple(kb.manifest["sources"]),
+        )
+        _save(encoder, run / "encoder", weight, {**described, "provenance": provenance}, card)
     encoder.folder = run / "encoder"
     return FinetuneResult(run, run / "encoder", data.counts, trained, weight)
 
 
 def _save(
-    encoder: TextEncoder, folder: Path, weight: float | None, described: Mapping[str, Any]
+    encoder: TextEncoder,
+    folder: Path,
+    weight: float | None,
+    described: Mapping[str, Any],
+    card: ModelCard,
 ) -> None:
-    """Write the encoder with its lexical weight."""
+    """Write the encoder with its lexical weight and its card."""
     with new_folder(folder, overwrite=True) as work:
         encoder.save_pretrained(work)
+        write_card(work, card, encoder.settings)
         if weight is not None:
             config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
             write_weights(work, weight, config, similarity=described["marginal"]["similarity"])

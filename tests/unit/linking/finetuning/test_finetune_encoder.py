@@ -184,6 +184,22 @@ def test_the_encoder_loads_elsewhere(run):
     assert (result.encoder / "modules.json").exists()  # what sentence-transformers reads
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:sentence_transformers")
+def test_vectors_are_equal_elsewhere_and_the_card_says_what_was_done(run):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    result = run("run", steps=2)
+    texts = ["heart attack", "Flu"]
+    ours = TextEncoder.from_pretrained(result.encoder).encode(texts, precision="fp32")
+    other = sentence_transformers.SentenceTransformer(str(result.encoder), device="cpu")
+    np.testing.assert_allclose(other.encode(texts), ours, atol=1e-5)
+    card = (result.encoder / "README.md").read_text()
+    assert card.startswith('---\nlibrary_name: "sentence-transformers"\n')
+    assert "| step | 2 |" in card
+    assert f"| loss | {result.training.loss:.4g} |" in card
+    assert "with the marginal loss" in card
+    assert str(result.run.parent) not in card
+
+
 def test_candidates_are_found_anew_each_epoch(run):
     result = run("run", epochs=8, refresh="full")
     epochs = [load_file(path_of(result.run / "candidates", epoch)) for epoch in range(8)]
