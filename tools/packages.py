@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -73,7 +74,7 @@ def closure(requirements: list[Requirement]) -> dict[str, metadata.Distribution]
 
 def licence(package: metadata.Distribution) -> str:
     """Return the licence that a package states of itself, in short."""
-    fields = package.metadata
+    fields: Any = package.metadata
     stated = fields.get("License-Expression") or fields.get("License") or ""
     classified = [c for c in fields.get_all("Classifier") or () if c.startswith("License :: ")]
     names = [c.removeprefix(_CLASSIFIER).removeprefix("License :: ") for c in classified]

@@ -306,7 +306,6 @@ class Table:
         self._check_once()
         try:
             with pa.memory_map(str(self.path)) as source:
-                whole: pa.Table = pa.ipc.open_file(source).read_all()
-                return whole
+                return pa.ipc.open_file(source).read_all()
         except (OSError, pa.ArrowException) as error:
             raise STORE.damaged(self.path, error) from error
