@@ -16,10 +16,9 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from email.message import Message
 from importlib import metadata
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -75,7 +74,7 @@ def closure(requirements: list[Requirement]) -> dict[str, metadata.Distribution]
 
 def licence(package: metadata.Distribution) -> str:
     """Return the licence that a package states of itself, in short."""
-    fields = cast("Message", package.metadata)
+    fields: Any = package.metadata
     stated = fields.get("License-Expression") or fields.get("License") or ""
     classified = [c for c in fields.get_all("Classifier") or () if c.startswith("License :: ")]
     names = [c.removeprefix(_CLASSIFIER).removeprefix("License :: ") for c in classified]
