@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from biograft.cli.link_output import Prefer
 from biograft.cli.options import (
     REJECTED,
+    Calibration,
     ConceptSources,
     ConceptTypes,
     Encoding,
@@ -19,36 +21,97 @@ from biograft.cli.options import (
     Json,
     Kb,
     Languages,
+    Model,
     Overwrite,
     Quiet,
+    Sheet,
     Threshold,
     print_json,
     report_inputs,
     split_languages,
     split_list,
 )
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, InputError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.mapping import TermMapping
+    from biograft.corpus.inputs import Inputs
+    from biograft.mapping import EarlierDecisions, SourceTerm, TermMapping
+
+_ALWAYS = ("exact", "ambiguous", "nil")
+"""Flags whose numbers are printed even where they are 0."""
 
 
 def map_column(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="CSV, TSV or JSON lines.")],
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="TABLE", help="CSV, TSV, JSON lines, XLSX or Parquet."),
+    ],
     column: Annotated[
         str,
         typer.Option("--column", metavar="NAME", help="Column of the terms, by name or as #1."),
     ],
     kb: Kb,
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="OUT", help="Table to write, .csv or .tsv.")
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="OUT", help="File to write: .csv, .tsv, .sssom.tsv or .json."
+        ),
     ],
-    index: Index = None,
-    code_column: Annotated[
+    to: Annotated[
         str,
-        typer.Option("--code-column", metavar="NAME", help="Column of the codes of the terms."),
+        typer.Option(
+            "--to",
+            metavar="csv|tsv|sssom|omop|fhir",
+            help="Format of OUT; default: by its ending (.json: fhir).",
+        ),
     ] = "",
+    apply: Annotated[
+        Path | None,
+        typer.Option(
+            "--apply",
+            metavar="DECISIONS",
+            help="Earlier decisions, which are not asked again: SSSOM TSV, or a mapped table with "
+            "verdicts.",
+        ),
+    ] = None,
+    index: Index = None,
+    model: Model = None,
+    calibration: Calibration = None,
+    code_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--code-column",
+            metavar="NAME",
+            help="Column of the codes of the terms; repeatable, codes are joined by |.",
+        ),
+    ] = None,
+    frequency_column: Annotated[
+        str,
+        typer.Option(
+            "--frequency-column",
+            metavar="NAME",
+            help="Column that says how often a term occurs; default: each row counts 1.",
+        ),
+    ] = "",
+    context_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--context-column",
+            metavar="NAME",
+            help="Column that belongs to the term, such as its unit; chooses among equally good "
+            "concepts; repeatable.",
+        ),
+    ] = None,
+    source_vocabulary: Annotated[
+        str,
+        typer.Option(
+            "--source-vocabulary",
+            metavar="NAME",
+            help="Name or IRI of the vocabulary of the terms; default: the name of TABLE.",
+        ),
+    ] = "",
+    sheet: Sheet = "",
     encoding: Encoding = "utf-8",
     k: Annotated[
         int, typer.Option("-k", metavar="N", min=1, help="Maximum concepts given for a term.")
@@ -70,37 +133,73 @@ def map_column(
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
     from biograft.linking.outputs import ConceptIds
-    from biograft.mapping import SourceTerm, distinct_terms, map_terms, write_mapping
-    from biograft.mapping.table import DELIMITERS
+    from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
+    from biograft.mapping.formats import format_of, write_mapping
+    from biograft.mapping.mapped import justification_of
 
-    to = out.suffix.removeprefix(".").lower()
-    if to not in DELIMITERS:
-        raise ConfigError(f"--out: expected a file that ends in .csv or .tsv, found {out.name!r}")
+    form = format_of(out, to)
     started, progress = time.perf_counter(), Progress(enabled=not quiet)
-    config = InputConfig(format=TABLE, column=column, id_column=code_column, encoding=encoding)
+    codes, contexts = tuple(code_column or ()), tuple(context_column or ())
+    config = InputConfig(format=TABLE, column=column, sheet=sheet, encoding=encoding)
     inputs = Inputs([table], config)
+    decided = read_earlier(apply) if apply else None
     progress.start("read")
-    rows = (SourceTerm(row.text, row.id if code_column else "") for row in inputs)
-    terms = distinct_terms(rows)
+    terms = _terms(inputs, (column, codes, frequency_column, contexts))
+    if not terms:
+        raise InputError(
+            f"the column {column!r} has no term", path=table, remedy="name another column"
+        )
     base = KnowledgeBase.open(kb)
     linker = Linker.open(
-        base, index, k=k, threshold=threshold, types=split_list(types),
-        sources=split_list(sources), languages=split_languages(lang),
+        base, index, model=model, calibration=calibration, k=k, threshold=threshold,
+        types=split_list(types), sources=split_list(sources), languages=split_languages(lang),
     )  # fmt: skip
-    mapped = _counted(map_terms(linker, terms), len(terms), progress)
     ids = ConceptIds(base, split_list(prefer))
-    counts = write_mapping(mapped, out, ids, k=k, to=to, overwrite=overwrite)
-    summary = {
-        "n_terms": len(terms),
-        **{f"n_{flag}": counts[flag] for flag in ("exact", "ambiguous", "nil")},
-        "seconds": round(time.perf_counter() - started, 3),
-    }
-    if as_json:
-        print_json({**summary, "out": str(out)})
-    else:
-        typer.echo("  ".join(f"{key.removeprefix('n_')} {n:,}" for key, n in summary.items()))
+    earlier = None if decided is None else EarlierDecisions(decided, base, ids)
+    if earlier is not None and not earlier.n_decided:
+        raise ConfigError(
+            f"--apply: none of its {earlier.n_proposed:,} mappings is decided; approve them first "
+            "(mapping_justification semapv:ManualMappingCuration, or a reviewer)"
+        )
+    run = MappingRun(
+        kb=base, ids=ids, k=k, context=contexts, justification=justification_of(linker),
+        source=source_vocabulary or table.name.partition(".")[0],
+    )  # fmt: skip
+    changed: list[dict[str, Any]] = []
+    mapped = _counted(map_terms(linker, terms, earlier), len(terms), progress)
+    counts = write_mapping(_noted(mapped, changed), out, run, to=form, overwrite=overwrite)
+    summary = _summary(len(terms), counts, earlier)
+    summary["seconds"] = round(time.perf_counter() - started, 3)
+    found = {} if earlier is None else {"changed": changed}
+    _report(summary, changed, {**found, "out": str(out)} if as_json else None)
     if report_inputs(inputs):
         raise typer.Exit(REJECTED)
+
+
+def _terms(
+    inputs: Inputs, columns: tuple[str, tuple[str, ...], str, tuple[str, ...]]
+) -> list[SourceTerm]:
+    """Read the distinct terms of the columns of terms, codes, frequencies and contexts."""
+    from biograft.corpus.inputs import read_columns
+    from biograft.mapping import SourceTerm, distinct_terms
+
+    column, codes, frequency, contexts = columns
+    names = [column, *codes, *([frequency] if frequency else []), *contexts]
+
+    def rows() -> Iterator[SourceTerm]:
+        for file in inputs.files():
+            for line, cells in read_columns(file, names, inputs.log):
+                n = cells[frequency].strip() if frequency else "1"
+                if not (n.isascii() and n.isdecimal() and int(n)):
+                    inputs.log.reject(
+                        "the frequency is no whole number above 0", line, n, path=file.path
+                    )
+                    continue
+                code = "|".join(" ".join(cells[name].split()) for name in codes)
+                context = tuple((name, " ".join(cells[name].split())) for name in contexts)
+                yield SourceTerm(cells[column], code.strip("|") and code, int(n), context)
+
+    return distinct_terms(rows())
 
 
 def _counted(
@@ -111,3 +210,53 @@ def _counted(
         progress.advance(1, n / n_terms)
         yield mapping
     progress.finish()
+
+
+def _noted(mappings: Iterable[TermMapping], changed: list[dict[str, Any]]) -> Iterator[TermMapping]:
+    """Note the decisions that the knowledge base no longer has as they were."""
+    from biograft.mapping.earlier import CHANGES
+
+    for mapping in mappings:
+        if mapping.flag in CHANGES and mapping.decision is not None:
+            changed.append(
+                {
+                    "term": mapping.term.text,
+                    "code": mapping.term.code,
+                    "change": mapping.flag,
+                    "decided": {"concept": mapping.decision.concept, "name": mapping.decision.name},
+                    "now": {"concept": mapping.concept, "name": mapping.name},
+                }
+            )
+        yield mapping
+
+
+def _summary(
+    n_terms: int, counts: Counter[str], earlier: EarlierDecisions | None
+) -> dict[str, Any]:
+    from biograft.mapping.earlier import FLAGS
+
+    flags = [*_ALWAYS, "context", *(["rejected", *FLAGS] if earlier else [])]
+    summary: dict[str, Any] = {"n_terms": n_terms, **{f"n_{flag}": counts[flag] for flag in flags}}
+    if earlier is not None:
+        summary["n_unused_decisions"] = earlier.n_unused
+    return summary
+
+
+def _report(
+    summary: dict[str, Any], changed: list[dict[str, Any]], more: dict[str, Any] | None
+) -> None:
+    """Print the counts, with ``more`` as JSON; warn of decisions that were not applied."""
+    if more is not None:
+        print_json({**summary, **more})
+    else:
+        always = {"n_terms", "seconds", *(f"n_{flag}" for flag in _ALWAYS)}
+        shown = {key: n for key, n in summary.items() if n or key in always}
+        words = (f"{key.removeprefix('n_').replace('_', ' ')} {n:,}" for key, n in shown.items())
+        typer.echo("  ".join(words))
+    if changed:
+        first = changed[0]
+        typer.echo(
+            f"warning: the knowledge base changed, {len(changed):,} decisions are not applied, "
+            f"such as {first['decided']['concept']} for {first['term']!r} ({first['change']})",
+            err=True,
+        )

@@ -67,6 +67,10 @@ def packed_kind(path: Path) -> str:
     return next((kind for name, kind in _PACKED.items() if name in names), "")
 
 
+_TEXT_BYTES_PER_NUL = 100
+"""A text may hold a NUL byte by mistake; a file of other content holds more."""
+
+
 def refuse_binary(path: Path, head: bytes, *, is_utf8: bool = True) -> None:
     """Refuse a file that begins like one without text, and say what to do.
 
@@ -77,7 +81,8 @@ def refuse_binary(path: Path, head: bytes, *, is_utf8: bool = True) -> None:
             raise UnrecognisedError(f"is {what}", path=path, remedy=remedy)
     if head[128:132] == b"DICM":
         raise UnrecognisedError("is a DICOM image", path=path, remedy="export its report as text")
-    if is_utf8 and b"\0" in head and not head.startswith(_BOMS) and not _is_utf8(head):
+    is_binary = head.count(0) > len(head) // _TEXT_BYTES_PER_NUL and not head.startswith(_BOMS)
+    if is_utf8 and is_binary and not _is_utf8(head):
         raise UnrecognisedError(
             "is a binary file, no text",
             path=path,

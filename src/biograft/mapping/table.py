@@ -1,65 +1,123 @@
-"""A mapping as CSV or TSV: one row a term, with fixed columns, safe to open in a spreadsheet."""
+"""A mapping as CSV or TSV: one row a term, with fixed columns, safe to open in a spreadsheet.
+
+A person fills in the column ``verdict``; what has one is read back as a decision.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import new_file
+from biograft.errors import ConfigError, FormatError
 from biograft.linking.outputs.delimited import delimited_rows
 from biograft.linking.outputs.findings import DECIMALS
-from biograft.linking.outputs.output import encoded
-from biograft.linking.outputs.report import ConceptIds
+from biograft.mapping.decisions import NIL, Decision, read_decisions
+from biograft.mapping.mapped import MappingRun
 from biograft.mapping.terms import TermMapping
+from biograft.sources.format import SourceConfig
+from biograft.sources.table import read_cells
 
 COLUMNS = (
     *("source_term", "concept", "name", "score", "probability", "flag"),
-    *("source_code", "frequency"),
+    *("source_code", "frequency", "relation", "verdict"),
 )
-"""The first columns; then come ``candidate_N``, ``name_N`` and ``score_N`` for N from 2 to k."""
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""The first columns; then come ``context_NAME`` for each column of context, and ``candidate_N``,
+``name_N`` and ``score_N`` for N from 2 to k."""
+_CONTEXT = "context_"
 
 
-def write_mapping(
-    mappings: Iterable[TermMapping],
-    path: Path,
-    ids: ConceptIds,
-    *,
-    k: int,
-    to: str = "csv",
-    overwrite: bool = False,
-) -> Counter[str]:
-    """Write a mapping with up to ``k`` concepts a term; return the number of terms of each flag."""
-    counts: Counter[str] = Counter()
-    numbers = range(2, k + 1)
-    header = [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(encoded(delimited_rows([[*COLUMNS, *header]], DELIMITERS[to])))
-        for mapping in mappings:
-            counts[mapping.flag] += 1
-            row = _row(mapping, ids, len(numbers))
-            file.write(encoded(delimited_rows([row], DELIMITERS[to])))
-    return counts
+def table_chunks(
+    mappings: Iterable[TermMapping], run: MappingRun, delimiter: str = ","
+) -> Iterator[str]:
+    """Give the header, then a row a term."""
+    numbers = range(2, run.k + 1)
+    header = [f"{_CONTEXT}{column}" for column in run.context]
+    header += [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
+    yield delimited_rows([[*COLUMNS, *header]], delimiter)
+    for mapping in mappings:
+        yield delimited_rows([_row(mapping, run, len(numbers))], delimiter)
 
 
-def _row(mapping: TermMapping, ids: ConceptIds, n_others: int) -> list[Any]:
+def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
     term, concept = mapping.term, mapping.concept
+    decision = mapping.decision if mapping.flag == "seen" else None
+    context = dict(term.context)
     cells: list[Any] = [
         term.text,
-        None if concept is None else ids.chosen(concept),
+        None if concept is None else run.ids.chosen(concept),
         mapping.name,
         _rounded(mapping.score),
         _rounded(mapping.probability),
         mapping.flag,
         term.code,
         term.frequency,
+        decision and decision.relation,
+        decision and decision.verdict,
+        *(context.get(column, "") for column in run.context),
     ]
     for other in mapping.others[:n_others]:
-        cells += [ids.chosen(other.concept), other.concept_name, _rounded(other.score)]
-    return cells + [None] * (len(COLUMNS) + 3 * n_others - len(cells))
+        cells += [run.ids.chosen(other.concept), other.concept_name, _rounded(other.score)]
+    return cells + [None] * (len(COLUMNS) + len(run.context) + 3 * n_others - len(cells))
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DECIMALS)
+
+
+def read_earlier(path: str | Path) -> list[Decision]:
+    """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
+    path = Path(path)
+    _, header = next(read_cells(SourceConfig(path=path), quoted_tsv=True))
+    is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
+    return _read_table(path) if is_table else read_decisions(path)
+
+
+def _read_table(path: Path) -> list[Decision]:
+    """Read the decisions of a table: its rows with a verdict."""
+    rows = read_cells(SourceConfig(path=path), quoted_tsv=True)
+    _, first = next(rows)
+    header = [cell.strip() for cell in first]
+    decisions = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
+        row = {name: _plain(cell) for name, cell in zip(header, cells, strict=True)}
+        if row.get("verdict"):
+            try:
+                decisions.append(_decision(row))
+            except (ConfigError, ValueError) as error:
+                raise FormatError(str(error), path=path, line=line) from error
+    if not decisions:
+        raise FormatError(
+            "no row has a verdict",
+            path=path,
+            remedy="fill in the column 'verdict' with approved, rejected or nil where you decided",
+        )
+    return decisions
+
+
+def _decision(row: Mapping[str, str]) -> Decision:
+    verdict = row["verdict"].lower()
+    context = (
+        f"{name.removeprefix(_CONTEXT)}: {value}"
+        for name, value in row.items()
+        if name.startswith(_CONTEXT) and value
+    )
+    return Decision(
+        term=row["source_term"],
+        code=row.get("source_code", ""),
+        context="; ".join(context),
+        concept="" if verdict == NIL else row["concept"],
+        name="" if verdict == NIL else row.get("name", ""),
+        relation=row.get("relation", "").lower() or "exact",
+        verdict=verdict,
+        probability=float(row["probability"]) if row.get("probability") else None,
+        frequency=int(row.get("frequency") or 1),
+    )
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without the quote that keeps a spreadsheet from running it."""
+    text = cell.strip()
+    return text[1:] if text[:1] == "'" and text[1:2] in tuple("=+-@") else text

@@ -12,7 +12,7 @@ import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
-from biograft.mapping import SourceTerm, distinct_terms, map_terms
+from biograft.mapping import SourceTerm, distinct_terms, map_terms, read_decisions
 from biograft.sources import SourceConfig
 
 CONCEPTS = [
@@ -71,7 +71,8 @@ def test_the_command(kb, tmp_path, run_main):
     assert (summary["n_terms"], summary["n_exact"], summary["n_nil"]) == (3, 2, 1)
     rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
     assert list(rows[0])[:6] == ["source_term", "concept", "name", "score", "probability", "flag"]
-    assert list(rows[0])[6:] == ["source_code", "frequency", "candidate_2", "name_2", "score_2"]
+    assert list(rows[0])[6:10] == ["source_code", "frequency", "relation", "verdict"]
+    assert list(rows[0])[10:] == ["candidate_2", "name_2", "score_2"]
     assert [(r["source_term"], r["concept"], r["frequency"]) for r in rows] == [
         ("heart attack", "D1", "2"), ("'=1+1", "D1", "1"), ("zzqx", "", "1"),
     ]  # fmt: skip
@@ -80,17 +81,102 @@ def test_the_command(kb, tmp_path, run_main):
     assert "--overwrite" in again.err
 
 
-def test_another_ending_is_refused(kb, tmp_path, run_main):
-    done = run_main("map", "x.csv", "--column", "t", "--kb", str(kb), "-o", "out.xlsx")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("-o", "out.xlsx"), "ends in .sssom.tsv, .sssom, .csv, .tsv, .json, found 'out.xlsx'"),
+        (("-o", "out.x", "--to", "xls"), "--to: expected one of csv, tsv, sssom, omop, fhir"),
+        (("-o", "o.csv", "--column", "trem"), "column 'trem' occurs 0 times .*did you mean 'term'"),
+        (("-o", "o.csv", "--column", "empty"), "the column 'empty' has no term"),
+        (("-o", "o.csv", "--code-column", "no"), "column 'no' occurs 0 times"),
+        (("-o", "o.csv", "--sheet", "a"), "has no sheets; leave --sheet out"),
+        (("-o", "o.csv", "--to", "omop"), "D1 .Myocardial Infarction. has no OMOP id"),
+        (("-o", "o.csv", "--threshold", "5"), "threshold: expected a score from 0 to 1, found 5"),
+        (("-o", "o.csv", "--apply", "terms.csv"), "no column 'predicate_id', which SSSOM has"),
+    ],
+)
+def test_what_is_wrong_is_one_line(kb, tmp_path, run_main, monkeypatch, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    Path("terms.csv").write_text("code,term,empty\n1,heart attack,\n")
+    column = () if "--column" in arguments else ("--column", "term")
+    done = run_main("map", "terms.csv", *column, "--kb", str(kb), *arguments, "-q")
     assert done.code == 2
-    assert ".csv or .tsv" in done.err
+    assert re.search(problem, done.err)
+    assert done.err.count("\n") == 1
+    assert not list(tmp_path.glob("o*"))
+
+
+def test_codes_frequencies_and_contexts(kb, tmp_path, run_main, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "panel,code,term,n,unit",
+        "A,1,chill,3,",
+        "A,1,chill,2,",
+        "B,1,chill,1,x",
+        "B,2,chill,0,",
+    ]
+    Path("terms.csv").write_text("\n".join(lines))
+    done = run_main(
+        "map", "terms.csv", "--column", "term", "--code-column", "panel", "--code-column", "code",
+        "--frequency-column", "n", "--context-column", "unit", "--kb", str(kb), "-o", "o.tsv", "-q",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "1 records left out: the frequency is no whole number above 0" in done.err
+    rows = list(csv.DictReader(Path("o.tsv").read_text().splitlines(), delimiter="\t"))
+    found = [(row["source_code"], row["frequency"], row["context_unit"]) for row in rows]
+    assert found == [("A|1", "5", ""), ("B|1", "1", "x")]
+
+
+def test_earlier_decisions_are_applied(kb, tmp_path, run_main, monkeypatch):
+    """A mapped table in which a person filled in verdicts is applied to another table."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("term\nchill\nhart attack\nbreast\n")
+    arguments = ("--column", "term", "--kb", str(kb), "-q", "--json")
+    assert run_main("map", "a.csv", *arguments, "-o", "m.csv").code == 0
+    again = run_main("map", "a.csv", *arguments, "-o", "n.csv", "--apply", "m.csv")
+    assert "no row has a verdict; fill in" in again.err
+    rows = list(csv.DictReader(Path("m.csv").read_text().splitlines()))
+    rows[0] |= {"concept": "D3", "name": "Cold Temperature", "verdict": "Approved"}
+    rows[1] |= {"verdict": "rejected"}
+    with Path("m.csv").open("w") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    Path("b.csv").write_text("term\nCHILL\nhart attack\nbreast cancer\n")
+    arguments = ("map", "b.csv", *arguments, "--apply", "m.csv")
+    summary = json.loads(run_main(*arguments, "-o", "o.csv").out)
+    assert (summary["n_seen"], summary["n_rejected"], summary["n_exact"]) == (1, 1, 1)
+    assert (summary["n_unused_decisions"], summary["changed"]) == (0, [])
+    seen, rejected, _ = csv.DictReader(Path("o.csv").read_text().splitlines())
+    assert (seen["concept"], seen["flag"], seen["verdict"]) == ("D3", "seen", "approved")
+    assert (rejected["concept"], rejected["flag"]) == ("", "rejected")
+    assert "D1" not in (rejected["candidate_2"], rejected["candidate_3"])
+    assert run_main(*arguments, "-o", "o.sssom.tsv").code == 0
+    verdicts = {d.term: d.verdict for d in read_decisions("o.sssom.tsv")}
+    expected = {"CHILL": "approved", "hart attack": "proposed", "breast cancer": "proposed"}
+    assert verdicts == expected
+    Path("o.csv").unlink()
+    proposals = tmp_path / "p.sssom.tsv"
+    assert run_main(*arguments[:-2], "-o", str(proposals)).code == 0
+    refused = run_main(*arguments[:-2], "--apply", str(proposals), "-o", "o.csv")
+    assert "none of its 3 mappings is decided; approve them first" in refused.err
+    assert not Path("o.csv").exists()
 
 
 def test_the_example_of_the_page(tmp_path, run_main, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[3] / "docs" / "mapping.md"
-    table, commands, mapped = re.findall(r"^```\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    blocks = re.findall(r"^```\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    table, commands, mapped, applied = blocks
     Path("terms.csv").write_text(table, "utf-8")
     for command in commands.splitlines():
         assert run_main(*shlex.split(command)[1:], "-q").code == 0
     assert Path("mapped.csv").read_text("utf-8") == mapped
+    edited = mapped.replace("609536,,,1,1,,", "609536,,,1,1,broad,approved")
+    Path("mapped.csv").write_text(edited, "utf-8")
+    Path("next.csv").write_text("term\nHart  atack\nHTN\n", "utf-8")
+    (command,) = applied.splitlines()
+    assert run_main(*shlex.split(command)[1:], "-q").code == 0
+    seen, new = csv.DictReader(Path("next-mapped.csv").read_text("utf-8").splitlines())
+    assert [seen[name] for name in ("concept", "flag", "relation")] == ["D009203", "seen", "broad"]
+    assert (new["flag"], new["verdict"]) == ("exact", "")

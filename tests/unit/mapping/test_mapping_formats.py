@@ -1,0 +1,129 @@
+"""Formats of a mapping: SSSOM, source_to_concept_map and ConceptMap."""
+
+import csv
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.linking.outputs import ConceptIds
+from biograft.mapping import (
+    Decision,
+    EarlierDecisions,
+    MappingRun,
+    SourceTerm,
+    map_terms,
+    read_decisions,
+    read_metadata,
+    write_mapping,
+)
+from biograft.mapping.formats import concept_map, format_of
+
+EARLIER = [
+    Decision(term="MI", concept="HP:8", name="Heart attack", relation="narrow", verdict="approved",
+             author="Ada", time="2026-01-02T03:04:05Z"),
+    Decision(term="pyrexia", concept="HP:7", name="Pyrexia", verdict="approved"),
+]  # fmt: skip
+TERMS = [
+    SourceTerm(t, c, 2) for t, c in (("MI", "1"), ("fever", "2"), ("zzqx", "3"), ("pyrexia", "4"))
+]
+
+
+@pytest.fixture
+def run(kb):
+    time = datetime(2026, 11, 24, tzinfo=UTC)
+    return MappingRun(kb=kb, ids=ConceptIds(kb), source="lab", time=time)
+
+
+@pytest.fixture
+def mappings(kb, linker):
+    return list(map_terms(linker, TERMS, EarlierDecisions(EARLIER, kb)))
+
+
+def test_sssom_has_decisions_proposals_and_what_changed(mappings, run, tmp_path):
+    path = tmp_path / "o.sssom.tsv"
+    counts = write_mapping(mappings, path, run, to="sssom")
+    assert counts == {"seen": 1, "exact": 1, "nil": 1, "replaced": 1}
+    mi, fever, unknown, pyrexia = read_decisions(path)
+    assert (mi.verdict, mi.author, mi.time) == ("approved", "Ada", EARLIER[0].time)
+    assert (mi.frequency, mi.relation) == (2, "narrow")
+    assert (fever.verdict, fever.concept, fever.relation) == ("proposed", "HP:1", "exact")
+    assert (unknown.verdict, unknown.concept) == ("proposed", "")
+    assert (pyrexia.verdict, pyrexia.concept) == ("proposed", "HP:1")
+    assert pyrexia.comment == "replaced since it was decided: HP:7 Pyrexia"
+    assert fever.store == run.store
+    assert read_metadata(path).source == "lab"
+
+
+def test_omop_has_all_columns_of_the_table(mappings, run, tmp_path):
+    path = tmp_path / "stcm.csv"
+    write_mapping(mappings, path, run, to="omop")
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert list(rows[0]) == [
+        "source_code", "source_concept_id", "source_vocabulary_id", "source_code_description",
+        "target_concept_id", "target_vocabulary_id", "valid_start_date", "valid_end_date",
+        "invalid_reason",
+    ]  # fmt: skip
+    assert [row["target_concept_id"] for row in rows] == ["4329847", "437663", "0", "0"]
+    assert rows[0]["source_vocabulary_id"] == "lab"
+    assert rows[2]["target_vocabulary_id"] == "None"
+    assert (rows[0]["valid_start_date"], rows[0]["valid_end_date"]) == ("1970-01-01", "2099-12-31")
+
+
+def test_omop_refuses_what_its_columns_cannot_hold(kb, linker, run, tmp_path):
+    from dataclasses import replace
+
+    def write(*terms, **changes):
+        mapped = map_terms(linker, terms)
+        write_mapping(mapped, tmp_path / "o.csv", replace(run, **changes), to="omop")
+
+    with pytest.raises(ConfigError, match=r"HP:3 .* has no OMOP id"):
+        write("sodium in urine")
+    with pytest.raises(ConfigError, match=r"up to 20 characters"):
+        write("fever", source="a vocabulary of a long name")
+    with pytest.raises(ConfigError, match=r"up to 50 characters, .*--code-column"):
+        write("fever " * 10)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_concept_map_is_valid_fhir(mappings, run, tmp_path):
+    path = tmp_path / "o.json"
+    write_mapping(mappings, path, run, to="fhir")
+    value = json.loads(path.read_text())
+    groups = {group.get("target", ""): group["element"] for group in value["group"]}
+    mi, fever = groups["http://human-phenotype-ontology.org"]
+    (target,) = mi["target"]
+    assert (mi["code"], mi["display"]) == ("1", "MI")
+    assert (target["code"], target["equivalence"]) == ("HP:8", "narrower")
+    assert fever["target"][0]["equivalence"] == "equivalent"
+    assert fever["target"][0]["comment"] == "proposed, not decided"
+    unknown, pyrexia = groups[""]
+    assert unknown["target"][0]["equivalence"] == "unmatched"
+    assert "code" not in pyrexia["target"][0]
+    assert "replaced" in pyrexia["target"][0]["comment"]
+    assert all(
+        each["target"][0]["comment"] for group in value["group"] for each in group["element"]
+    )
+    model = pytest.importorskip("fhir.resources.R4B.conceptmap").ConceptMap
+    model.model_validate(value)
+
+
+def test_the_source_of_a_concept_map(mappings, kb):
+    run = MappingRun(kb=kb, ids=ConceptIds(kb), source="http://lab.example/tests")
+    value = concept_map(mappings, run)
+    assert value["sourceUri"] == value["group"][0]["source"] == "http://lab.example/tests"
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "found"),
+    [
+        ("a.CSV", "", "csv"),
+        ("a.sssom.tsv", "", "sssom"),
+        ("a.json", "", "fhir"),
+        ("a", "omop", "omop"),
+    ],
+)
+def test_the_format_of_an_output(name, to, found):
+    assert format_of(Path(name), to) == found
