@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
     for column, width in zip(columns, widths, strict=True):
         packed <<= np.uint64(width)
         packed |= column.astype(np.uint64)
-    packed.sort()
+    if (packed[1:] < packed[:-1]).any():  # sources are often in order
+        packed.sort()
     unpacked: list[Column] = []
     for column, width in zip(reversed(columns), reversed(widths), strict=True):
         unpacked.append((packed & np.uint64((1 << width) - 1)).astype(column.dtype))
@@ -174,6 +176,8 @@ class Assembly:
     work: Path
     n_merged: dict[str, int] = field(default_factory=dict)
     n_shared: int = 0
+    lock: Lock = field(default_factory=Lock)
+    """Held while rows are counted in the logs: tables are written side by side."""
 
     @property
     def n_concepts(self) -> int:
@@ -209,7 +213,8 @@ class Assembly:
         rows = self.concepts.rows_of(frame[column]).alias(name)
         known = (rows.is_not_null() & (rows != int(DROPPED))).fill_null(False)
         if not known.all():
-            self._reject(frame.with_columns(rows), ~known, table, column, name)
+            with self.lock:
+                self._reject(frame.with_columns(rows), ~known, table, column, name)
         return frame.with_columns(rows).drop(column).filter(known)
 
     def _reject(

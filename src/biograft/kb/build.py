@@ -69,6 +69,10 @@ class _Sources:
     formats: list[str]
 
 
+MERGED_TABLES = ("names", "definitions", "types", "ids", "relations")
+"""Tables of which equal rows are merged."""
+
+
 def build_store(
     config: BuildConfig,
     out: str | Path,
@@ -129,7 +133,7 @@ def _build(
         counts={"concepts": assembly.n_concepts, **table_sizes(folder)},
         merged={
             "concepts": concepts.n_merged,
-            **assembly.n_merged,
+            **{table: assembly.n_merged.get(table, 0) for table in MERGED_TABLES},
         },
         dropped={
             "concepts of other types": concepts.n_dropped,
@@ -192,14 +196,20 @@ def _write_tables(config: BuildConfig, assembly: Assembly, progress: Progress) -
     tags = assembly.records.vocabularies["language"].labels
     preferred = config.languages or next((s.languages for s in config.sources if s.languages), ())
     main = [tags.index(tag) for tag in map(language_code, preferred or ("en",)) if tag in tags]
-    ends: dict[str, Ends] = {}
-    progress.start("writing names")
-    ends["names"] = write_names(assembly, config.names, main)
-    progress.start("writing definitions, types and ids")
-    ends["definitions"] = write_definitions(assembly)
-    ends["types"] = write_types(assembly)
-    ends["ids"] = write_ids(assembly)
-    progress.start("writing relations")
+    progress.start("writing tables")
+    with ThreadPoolExecutor(1) as pool:  # names take about as long as all others
+        rest = pool.submit(_write_rest, assembly)
+        ends = {"names": write_names(assembly, config.names, main)}
+        return ends | rest.result()
+
+
+def _write_rest(assembly: Assembly) -> dict[str, Ends]:
+    """Write all tables but those of concepts and names."""
+    ends = {
+        "definitions": write_definitions(assembly),
+        "types": write_types(assembly),
+        "ids": write_ids(assembly),
+    }
     ends["relations"], ends["incoming"] = write_relations(assembly)
     return ends
 

@@ -11,6 +11,7 @@ import polars as pl
 from biograft.errors import ConfigError, nearest
 from biograft.ids import canonical_id
 from biograft.kb.collector import CollectedRecords
+from biograft.kb.id_rows import IdRows
 from biograft.kb.tables import ID_KINDS
 from biograft.records import IdKind
 
@@ -39,25 +40,24 @@ class Concepts:
     """Columns ``key`` and ``row`` of the unambiguous alternate ids."""
 
     def __post_init__(self) -> None:
-        self._lookup = self.by_id.select("key", "row")
+        lookup = self.by_id.select("key", "row")
         if len(self.ids) < self.by_id.height:
-            self._lookup = self._lookup.unique("key", keep="first", maintain_order=True)
+            lookup = lookup.unique("key", keep="first", maintain_order=True)
+        self._rows = IdRows(lookup)
 
     def rows_of(self, column: pl.Series) -> pl.Series:
         """Return the row of every id in a column; null for unknown ids.
 
-        Sources repeat an id on neighbouring lines, so only the first of each run is looked up.
         Primary ids are looked up before alternate ids.
         """
-        first = (column != column.shift()).fill_null(True)
-        heads = canonical_ids(column.filter(first)).alias("key").to_frame()
-        joined = heads.join(self._lookup, on="key", how="left", maintain_order="left")
-        if self.alternates is not None and joined["row"].null_count():
-            joined = joined.join(
-                self.alternates, on="key", how="left", maintain_order="left", suffix="_alternate"
-            ).with_columns(pl.coalesce("row", "row_alternate"))
-        rows = joined["row"]
-        return rows if len(rows) == len(column) else rows.gather(first.cum_sum() - 1)
+        keys = canonical_ids(column).alias("key")
+        rows = self._rows.find(keys)
+        if self.alternates is None or not rows.null_count():
+            return rows
+        others = keys.to_frame().join(self.alternates, on="key", how="left", maintain_order="left")[
+            "row"
+        ]
+        return pl.select(pl.coalesce(rows, others).alias("row")).to_series()
 
     def merged_ids(self) -> pl.DataFrame:
         """Return the ids that were merged into other concepts: ``concept`` (row) and ``id``."""

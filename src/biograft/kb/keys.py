@@ -2,9 +2,9 @@
 
 The hash of a text is the sum of its UTF-8 bytes taken eight at a time, each word mixed with a
 weight of its position; the length is added and the sum mixed once more (splitmix64). This
-definition is part of the store's format: no library can change it, and numpy computes it for a
-whole column. Names are hashed by their normalised key. ASCII text, nearly all of UMLS, is
-normalised on its bytes without making Python strings; other text goes through
+definition is part of the store's format: no library can change it, and numpy or a compiled loop
+computes it for a whole column. Names are hashed by their normalised key. ASCII text, nearly all of
+UMLS, is normalised on its bytes without making Python strings; other text goes through
 ``text.normalise``. Every hit is compared with the text itself, so collisions do no harm.
 
 An index is a sorted array of 64-bit entries: the upper half of the hash, then the row.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.text import APOSTROPHES, normalise
 
 if TYPE_CHECKING:
@@ -142,16 +143,67 @@ def _ascii_table() -> U8:
 
 def _hash_names_chunk(data: U8, offsets: I64) -> U64:
     """Hash ASCII names on their bytes, and the few others one by one."""
-    key_data, key_offsets = _ascii_keys(data, offsets)
-    hashes = _hash_segments(key_data, key_offsets)
-    special = np.diff(key_offsets) == 0
-    non_ascii = np.flatnonzero(data >= 128)
-    special[np.searchsorted(offsets, non_ascii, "right") - 1] = True
+    hashes, special = _hash_ascii_names(data, offsets, _ascii_table())
     raw = data.tobytes()
     for k in np.flatnonzero(special):
         text = raw[offsets[k] : offsets[k + 1]].decode()
         hashes[k] = hash_text(normalise(text))
     return hashes
+
+
+def _hash_ascii_names_by_numpy(
+    data: U8, offsets: I64, table: U8
+) -> tuple[U64, npt.NDArray[np.bool_]]:
+    key_data, key_offsets = _ascii_keys(data, offsets)
+    hashes = _hash_segments(key_data, key_offsets)
+    special = np.diff(key_offsets) == 0
+    non_ascii = np.flatnonzero(data >= 128)
+    special[np.searchsorted(offsets, non_ascii, "right") - 1] = True
+    return hashes, special
+
+
+@njit(work=lambda data, *_: len(data) // 500, plain=_hash_ascii_names_by_numpy)
+def _hash_ascii_names(data: U8, offsets: I64, table: U8) -> tuple[U64, npt.NDArray[np.bool_]]:
+    """Hash the keys of names; also mark those that are not ASCII, or that have no key."""
+    n = len(offsets) - 1
+    hashes, special = np.zeros(n, np.uint64), np.zeros(n, np.bool_)
+    for k in range(n):
+        total, step, word = np.uint64(0), np.uint64(0), np.uint64(0)
+        length, spaces = 0, 0
+        for at in range(offsets[k], offsets[k + 1]):
+            if data[at] >= 128:
+                length = 0
+                break
+            byte = table[data[at]]
+            if byte == 0:
+                continue
+            if byte == _SPACE:
+                spaces = min(length, 1)  # none at the beginning, one between words
+                continue
+            for each in range(spaces + 1):
+                part = np.uint64(byte if each == spaces else _SPACE)
+                word |= part << np.uint64(8 * (length % _WORD))
+                length += 1
+                if length % _WORD == 0:
+                    step += np.uint64(_STEP)
+                    total += _mix_word(word ^ step)
+                    word = np.uint64(0)
+            spaces = 0
+        if length % _WORD:
+            step += np.uint64(_STEP)
+            total += _mix_word(word ^ step)
+        special[k] = length == 0
+        hashes[k] = _mix_word(total + np.uint64(length))
+    return hashes, special
+
+
+@njit()
+def _mix_word(x: int) -> int:
+    """``_mix_one`` for compiled loops."""
+    mixed = np.uint64(x)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:

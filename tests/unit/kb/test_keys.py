@@ -29,8 +29,28 @@ def random_texts(n, seed):
     return ["".join(rng.choices(ALPHABET, k=rng.choice([0, 1, 2, 7, 8, 9, 30]))) for _ in range(n)]
 
 
+_LOOP = keys._hash_ascii_names
+
+
+def hash_names_by(way):
+    """Hash names by numpy (``uncompiled``) or by the compiled loop (``dispatcher``)."""
+
+    def of_column(texts):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(keys, "_hash_ascii_names", getattr(_LOOP, way))
+            return hash_names(texts)
+
+    return of_column
+
+
 @pytest.mark.parametrize(
-    ("of_column", "of_one"), [(hash_texts, hash_text), (hash_names, hash_name)]
+    ("of_column", "of_one"),
+    [
+        (hash_texts, hash_text),
+        (hash_names_by("uncompiled"), hash_name),
+        (hash_names_by("dispatcher"), hash_name),
+    ],
+    ids=["texts", "names-numpy", "names-compiled"],
 )
 class TestColumnsAgreeWithSingleTexts:
     @pytest.mark.parametrize("text", EDGES)
