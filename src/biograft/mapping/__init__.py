@@ -14,13 +14,15 @@ if TYPE_CHECKING:
         read_metadata as read_metadata,
         write_decisions as write_decisions,
     )
-<<<<<<< HEAD
+    from biograft.mapping.earlier import EarlierDecisions as EarlierDecisions
+    from biograft.mapping.formats import write_mapping as write_mapping
     from biograft.mapping.learning import (
         LearningReport as LearningReport,
         forget as forget,
         learn as learn,
         write_pairs as write_pairs,
     )
+    from biograft.mapping.mapped import MappingRun as MappingRun
     from biograft.mapping.review import ReviewStore as ReviewStore
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,
@@ -35,13 +37,7 @@ if TYPE_CHECKING:
         SuggestedConcept as SuggestedConcept,
         TermDecision as TermDecision,
     )
-    from biograft.mapping.table import write_mapping as write_mapping
-=======
-    from biograft.mapping.earlier import EarlierDecisions as EarlierDecisions
-    from biograft.mapping.formats import write_mapping as write_mapping
-    from biograft.mapping.mapped import MappingRun as MappingRun
     from biograft.mapping.table import read_earlier as read_earlier
->>>>>>> ffd98ca (biograft map: SSSOM, OMOP and FHIR outputs, earlier decisions checked against the store, frequencies and context)
     from biograft.mapping.terms import (
         SourceTerm as SourceTerm,
         TermMapping as TermMapping,

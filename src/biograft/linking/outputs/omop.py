@@ -82,23 +82,14 @@ def _row(
 
 def _concept_id(identifier: str | None, run: OutputRun) -> int:
     """Return a concept id of OMOP's vocabularies as a number; 0 for any other id, and for NIL."""
-<<<<<<< HEAD
-    local = (identifier or "").rpartition(":")[2]
-    if identifier is None or run.ids.vocabulary(identifier) != VOCABULARY:
-        return 0
-    concept = whole_number(local) or 0
-    return concept if concept <= _MAX_INTEGER else 0
-=======
     return 0 if identifier is None else omop_number(identifier, run.ids) or 0
 
 
 def omop_number(identifier: str, ids: ConceptIds) -> int | None:
     """Return a concept id of OMOP's vocabularies, ``OMOP:316866``, as a number; else None."""
     local = identifier.rpartition(":")[2]
-    if ids.vocabulary(identifier) != VOCABULARY or not (local.isascii() and local.isdecimal()):
-        return None
-    return int(local) if int(local) <= _MAX_INTEGER else None
->>>>>>> ffd98ca (biograft map: SSSOM, OMOP and FHIR outputs, earlier decisions checked against the store, frequencies and context)
+    number = whole_number(local) if ids.vocabulary(identifier) == VOCABULARY else None
+    return number if number is not None and number <= _MAX_INTEGER else None
 
 
 def _snippet(mention: LinkedMention, text: str) -> str:
