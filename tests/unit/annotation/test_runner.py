@@ -15,6 +15,8 @@ from biograft.corpus.formats import write_documents
 from biograft.corpus.shards import Shards
 from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
 
 CHUNK = 2000
 
@@ -196,6 +198,13 @@ class TestResume:
         corpus.write_bytes(b"something else")
         with pytest.raises(ConfigError, match="begun with another inputs"):
             run(kb_folder, corpus, tmp_path / "out", resume=True)
+
+    def test_another_store_is_refused(self, kb_folder, corpus, write, tmp_path):
+        run(kb_folder, corpus, tmp_path / "out")
+        source = write("other.csv", "id,name\n1,breast cancer\n")
+        build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "other")
+        with pytest.raises(ConfigError, match="begun with another store"):
+            run(tmp_path / "other", corpus, tmp_path / "out", resume=True)
 
     def test_a_folder_with_other_files_is_refused(self, kb_folder, corpus, tmp_path):
         (tmp_path / "out").mkdir()
