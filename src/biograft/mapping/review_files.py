@@ -36,7 +36,6 @@ from biograft.mapping.review_records import (
     SuggestedConcept,
     TermDecision,
 )
-from biograft.mapping.table import DELIMITERS
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
@@ -44,6 +43,7 @@ from biograft.text import term_key
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _COLUMNS = (
     *("review_id", "version", "source_term", "source_code", "context", "frequency", "flag"),
     *("status", "suggestion", "suggestion_name", "score", "probability"),
@@ -171,7 +171,7 @@ def write_worksheet(
 ) -> int:
     """Write the terms of a queue as a table to be edited in a spreadsheet and imported again."""
     path = Path(path)
-    delimiter = DELIMITERS[path.suffix.removeprefix(".").lower()]
+    delimiter = _DELIMITERS[path.suffix.removeprefix(".").lower()]
     items, comments = store.items(queue, where), store.comments(queue)
     others = range(2, max((len(item.term.candidates) for item in items), default=1) + 1)
     header = [f"{what}_{n}" for n in others for what in ("candidate", "name", "score")]
@@ -438,7 +438,7 @@ def export_review(
     if path.name.lower().endswith(SSSOM_ENDING):
         decisions = export_decisions(store, queue, proposals=proposals)
         return write_decisions(path, decisions, MappingSet(source=queue), overwrite=overwrite)
-    if path.suffix.removeprefix(".").lower() not in DELIMITERS:
+    if path.suffix.removeprefix(".").lower() not in _DELIMITERS:
         raise ConfigError(
             f"--out: expected a file that ends in {SSSOM_ENDING}, .csv or .tsv, found {path.name!r}"
         )
