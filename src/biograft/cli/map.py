@@ -33,6 +33,7 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError, InputError
 from biograft.progress import Progress
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.corpus.inputs import Inputs
@@ -162,7 +163,7 @@ def map_column(
             "(mapping_justification semapv:ManualMappingCuration, or a reviewer)"
         )
     run = MappingRun(
-        kb=base, ids=ids, k=k, context=contexts, justification=justification_of(linker),
+        kb=base, ids=ids, k=k, has_context=bool(contexts), justification=justification_of(linker),
         source=source_vocabulary or table.name.partition(".")[0],
     )  # fmt: skip
     changed: list[dict[str, Any]] = []
@@ -189,15 +190,15 @@ def _terms(
     def rows() -> Iterator[SourceTerm]:
         for file in inputs.files():
             for line, cells in read_columns(file, names, inputs.log):
-                n = cells[frequency].strip() if frequency else "1"
-                if not (n.isascii() and n.isdecimal() and int(n)):
-                    inputs.log.reject(
-                        "the frequency is no whole number above 0", line, n, path=file.path
-                    )
+                said = cells[frequency].strip() if frequency else "1"
+                n = whole_number(said)
+                if not n:
+                    reason = "the frequency is no whole number above 0"
+                    inputs.log.reject(reason, line, said, path=file.path)
                     continue
                 code = "|".join(" ".join(cells[name].split()) for name in codes)
                 context = tuple((name, " ".join(cells[name].split())) for name in contexts)
-                yield SourceTerm(cells[column], code.strip("|") and code, int(n), context)
+                yield SourceTerm(cells[column], code.strip("|") and code, n, context)
 
     return distinct_terms(rows())
 

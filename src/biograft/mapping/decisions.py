@@ -8,7 +8,6 @@ https://mapping-commons.github.io/sssom/
 from __future__ import annotations
 
 import re
-import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -124,21 +123,6 @@ def is_time(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line, without control characters."""
-    plain = (" " if unicodedata.category(char) == "Cc" else char for char in text)
-    return " ".join("".join(plain).split())
-
-
-def term_key(text: str) -> str:
-    """Return what terms have in common that differ in case and whitespace only.
-
-    >>> term_key("Rh  +") == term_key("rh +")
-    True
-    """
-    return unicodedata.normalize("NFKC", one_line(text)).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
 from biograft.linking.outputs.report import ConceptIds
-from biograft.mapping.decisions import NIL, REJECTED, Decision, term_key
-from biograft.text import normalise
+from biograft.mapping.decisions import NIL, REJECTED, Decision
+from biograft.text import normalise, term_key
 
 SEEN = "seen"
 CHANGES = ("retired", "replaced", "split", "merged", "renamed")

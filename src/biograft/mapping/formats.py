@@ -84,7 +84,7 @@ def _chunks(mappings: Iterable[TermMapping], run: MappingRun, to: str) -> Iterat
         return omop_chunks(mappings, run)
     if to == "fhir":
         return iter([f"{json.dumps(concept_map(mappings, run), ensure_ascii=False, indent=1)}\n"])
-    return table_chunks(mappings, run, "\t" if to == "tsv" else ",")
+    return table_chunks(mappings, run, to)
 
 
 def _counted(mappings: Iterable[TermMapping], counts: Counter[str]) -> Iterator[TermMapping]:

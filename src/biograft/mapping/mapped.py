@@ -27,8 +27,8 @@ class MappingRun:
     """Maximum concepts given for a term."""
     source: str = "source"
     """Name or IRI of the vocabulary of the source terms."""
-    context: tuple[str, ...] = ()
-    """The columns of context."""
+    has_context: bool = False
+    """Whether terms have columns of context."""
     justification: str = "LexicalMatching"
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
 

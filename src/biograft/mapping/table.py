@@ -22,17 +22,17 @@ COLUMNS = (
     *("source_term", "concept", "name", "score", "probability", "flag"),
     *("source_code", "frequency", "relation", "verdict"),
 )
-"""The first columns; then come ``context_NAME`` for each column of context, and ``candidate_N``,
-``name_N`` and ``score_N`` for N from 2 to k."""
-_CONTEXT = "context_"
+"""The first columns; then come ``context``, where there is one, and ``candidate_N``, ``name_N`` and
+``score_N`` for N from 2 to k."""
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 def table_chunks(
-    mappings: Iterable[TermMapping], run: MappingRun, delimiter: str = ","
+    mappings: Iterable[TermMapping], run: MappingRun, to: str = "csv"
 ) -> Iterator[str]:
     """Give the header, then a row a term."""
-    numbers = range(2, run.k + 1)
-    header = [f"{_CONTEXT}{column}" for column in run.context]
+    numbers, delimiter = range(2, run.k + 1), DELIMITERS[to]
+    header = ["context"] if run.has_context else []
     header += [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
     yield delimited_rows([[*COLUMNS, *header]], delimiter)
     for mapping in mappings:
@@ -42,7 +42,6 @@ def table_chunks(
 def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
     term, concept = mapping.term, mapping.concept
     decision = mapping.decision if mapping.flag == "seen" else None
-    context = dict(term.context)
     cells: list[Any] = [
         term.text,
         None if concept is None else run.ids.chosen(concept),
@@ -54,11 +53,11 @@ def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
         term.frequency,
         decision and decision.relation,
         decision and decision.verdict,
-        *(context.get(column, "") for column in run.context),
+        *([term.context_text] if run.has_context else []),
     ]
     for other in mapping.others[:n_others]:
         cells += [run.ids.chosen(other.concept), other.concept_name, _rounded(other.score)]
-    return cells + [None] * (len(COLUMNS) + len(run.context) + 3 * n_others - len(cells))
+    return cells + [None] * (len(COLUMNS) + run.has_context + 3 * n_others - len(cells))
 
 
 def _rounded(value: float | None) -> float | None:
@@ -99,15 +98,10 @@ def _read_table(path: Path) -> list[Decision]:
 
 def _decision(row: Mapping[str, str]) -> Decision:
     verdict = row["verdict"].lower()
-    context = (
-        f"{name.removeprefix(_CONTEXT)}: {value}"
-        for name, value in row.items()
-        if name.startswith(_CONTEXT) and value
-    )
     return Decision(
         term=row["source_term"],
         code=row.get("source_code", ""),
-        context="; ".join(context),
+        context=row.get("context", ""),
         concept="" if verdict == NIL else row["concept"],
         name="" if verdict == NIL else row.get("name", ""),
         relation=row.get("relation", "").lower() or "exact",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,9 +13,9 @@ from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, LinkedMention
-from biograft.mapping.decisions import Decision, one_line, term_key
+from biograft.mapping.decisions import Decision
 from biograft.mapping.earlier import SEEN, Earlier, EarlierDecisions
-from biograft.text import HAN_CHARACTER, normalise
+from biograft.text import HAN_CHARACTER, normalise, term_key
 
 EXACT, AMBIGUOUS, NIL, CONTEXT, REJECTED = "exact", "ambiguous", "nil", "context", "rejected"
 NEAR = 0.02
@@ -78,7 +79,7 @@ def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
     """
     found: dict[tuple[object, ...], SourceTerm] = {}
     for term in terms:
-        text = one_line(term.text)
+        text = _one_line(term.text)
         if not text:
             continue
         key = (term_key(text), term.code, term.context)
@@ -88,6 +89,12 @@ def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
         else:
             found[key] = replace(earlier, frequency=earlier.frequency + term.frequency)
     return list(found.values())
+
+
+def _one_line(text: str) -> str:
+    """Return a text on one line, without control characters."""
+    plain = (" " if unicodedata.category(char) == "Cc" else char for char in text)
+    return " ".join("".join(plain).split())
 
 
 def map_terms(

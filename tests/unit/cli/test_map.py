@@ -123,8 +123,8 @@ def test_codes_frequencies_and_contexts(kb, tmp_path, run_main, monkeypatch):
     assert done.code == 1
     assert "1 records left out: the frequency is no whole number above 0" in done.err
     rows = list(csv.DictReader(Path("o.tsv").read_text().splitlines(), delimiter="\t"))
-    found = [(row["source_code"], row["frequency"], row["context_unit"]) for row in rows]
-    assert found == [("A|1", "5", ""), ("B|1", "1", "x")]
+    found = [(row["source_code"], row["frequency"], row["context"]) for row in rows]
+    assert found == [("A|1", "5", ""), ("B|1", "1", "unit: x")]
 
 
 def test_earlier_decisions_are_applied(kb, tmp_path, run_main, monkeypatch):

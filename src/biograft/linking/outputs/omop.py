@@ -87,9 +87,10 @@ def _concept_id(identifier: str | None, run: OutputRun) -> int:
 
 def omop_number(identifier: str, ids: ConceptIds) -> int | None:
     """Return a concept id of OMOP's vocabularies, ``OMOP:316866``, as a number; else None."""
-    local = identifier.rpartition(":")[2]
-    number = whole_number(local) if ids.vocabulary(identifier) == VOCABULARY else None
-    return number if number is not None and number <= _MAX_INTEGER else None
+    if ids.vocabulary(identifier) != VOCABULARY:
+        return None
+    number = whole_number(identifier.rpartition(":")[2])
+    return number if number and number <= _MAX_INTEGER else None
 
 
 def _snippet(mention: LinkedMention, text: str) -> str:
