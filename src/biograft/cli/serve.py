@@ -68,6 +68,14 @@ def serve(
             help="URI in FHIR of the ids with this prefix, or of this source; repeatable.",
         ),
     ] = None,
+    review: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DB",
+            help="Review that is open at /review: a file, which is begun where there is none, or a "
+            "postgresql:// URL.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer requests over HTTP: link text, search and look up concepts.
@@ -86,7 +94,7 @@ def serve(
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
-        systems=systems,
+        systems=systems, review=review,
         **_settings(
             model=model, calibration=calibration, threshold=threshold,
             languages=split_languages(lang), stop_words=stop_words_of(stop_file),

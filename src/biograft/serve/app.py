@@ -14,10 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import biograft
-from biograft.errors import BiograftError, NotFoundError
+from biograft.errors import BiograftError, ConflictError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import link_chunks
+from biograft.mapping import ReviewStore
 from biograft.serve.answers import json_answer
 from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.config import ServiceConfig
@@ -25,6 +26,7 @@ from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
+from biograft.serve.review import add_review
 from biograft.serve.schemas import (
     MAX_QUERY,
     BatchAnswer,
@@ -112,11 +114,13 @@ def create_app(
     config: ServiceConfig | None = None,
     keys: str | Path | None = None,
     systems: Mapping[str, str] | None = None,
+    review: str | Path | None = None,
     **settings: Any,
 ) -> Guard:
     """Return the ASGI application of a service; ``settings`` are those of a linker.
 
-    ``systems`` has the URIs of code systems, by the prefix of ids or the source of names.
+    ``systems`` has the URIs of code systems, by the prefix of ids or the source of names;
+    ``review`` is the database of a review, which is begun where there is none.
 
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
@@ -125,12 +129,15 @@ def create_app(
         lambda: ServiceEngine.open(kb, index, systems=systems, **{"k": 5, **settings}), config
     )
     opened = KeyFile.open(keys) if keys is not None else None
+    reviewed = ReviewStore.open(review, create=True) if review is not None else None
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         service.stopping = True
         await service.batcher.close()
+        if reviewed is not None:
+            reviewed.close()
 
     app = FastAPI(
         title="biograft",
@@ -145,6 +152,7 @@ def create_app(
     _add_text(app, service)
     _add_concepts(app, service)
     add_fhir(app, lambda: service.engine.terminology)
+    add_review(app, reviewed)
     _add_page(app)
     _add_health(app, service)
     return Guard(app, config, service.metrics, opened)
@@ -162,6 +170,10 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(NotFoundError)
     async def unknown(request: Request, error: NotFoundError) -> Response:
         return json_answer({"detail": str(error)}, 404)
+
+    @app.exception_handler(ConflictError)
+    async def conflicting(request: Request, error: ConflictError) -> Response:
+        return json_answer({"detail": str(error)}, 409)
 
     @app.exception_handler(BiograftError)
     async def refused(request: Request, error: BiograftError) -> Response:
@@ -295,6 +307,7 @@ def _add_page(app: FastAPI) -> None:
         if path.suffix in _MEDIA_TYPES
     }
     files["/"] = files.pop("/page/index.html")
+    files["/review"] = files.pop("/page/review.html")
 
     def add(path: str, content: bytes, media_type: str) -> None:
         async def get() -> Response:

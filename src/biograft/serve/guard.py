@@ -26,7 +26,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("biograft.serve")
-PUBLIC = ("/healthz", "/readyz", "/")
+PUBLIC = ("/healthz", "/readyz", "/", "/review")
 """Routes that need no key: the page asks for one itself."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _RETRY_AFTER = 1
@@ -120,7 +120,7 @@ class Guard:
                     {"www-authenticate": "Bearer"},
                 )
                 return
-            if not owner.allows("admin" if path.startswith(_ADMIN) else "read"):
+            if not owner.allows(_role_for(scope["method"], path)):
                 await refuse(send, 403, f"the role {owner.role!r} may not do this")
                 return
             client = owner.name
@@ -190,6 +190,13 @@ class Guard:
     async def _too_large(self, send: Send) -> None:
         detail = f"the body has more than {self._config.max_body} bytes; send less at a time"
         await refuse(send, 413, detail, {"connection": "close"})
+
+
+def _role_for(method: str, path: str) -> str:
+    """Return the role that a request needs: changes of a review need one of their own."""
+    if path.startswith(_ADMIN):
+        return "admin"
+    return "review" if path.startswith("/v1/review") and method not in ("GET", "HEAD") else "read"
 
 
 def _has_body(scope: Scope) -> bool:

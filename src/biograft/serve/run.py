@@ -36,6 +36,7 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
     without_keys: bool = False,
     config: ServiceConfig | None = None,
     systems: Mapping[str, str] | None = None,
+    review: str | None = None,
     **settings: Any,
 ) -> None:
     """Serve until interrupted; other machines are answered only with keys, or if asked twice."""
@@ -52,6 +53,7 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
         "keys": None if keys is None else str(keys),
         "config": {name: getattr(config, name) for name in config.__dataclass_fields__},
         "systems": dict(systems or {}),
+        "review": review,
         "settings": settings,
     }
     if workers == 1:
@@ -104,6 +106,7 @@ def _app(described: dict[str, Any]) -> Guard:
         config=from_mapping(ServiceConfig, described["config"]),
         keys=described["keys"],
         systems=described["systems"],
+        review=described["review"],
         **settings,
     )
     gc.collect()

@@ -180,6 +180,27 @@ function decide(decision) {
   }
   mention.decision = mention.decision === decision ? null : decision;
   mark();
+  keep(mention, mention.concept);
+}
+
+/* Where a review is open, what was said about a finding is kept there: its own words only. */
+async function keep(mention, suggested) {
+  if (!mention.concept) return;
+  try {
+    state.review ??= await (await ask("v1/review")).json();
+    if (!state.review.open) return;
+    const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
+    if (!mention.decision) {
+      await ask("v1/review/undo", {event: mention.kept, reviewer});
+      return;
+    }
+    const answer = await ask("v1/review/findings", {text: mention.text, reviewer, suggested,
+      decision: mention.decision, concept: mention.concept, name: mention.name});
+    mention.kept = (await answer.json()).event;
+    say(state.words.kept);
+  } catch (problem) {
+    say(problem.message);
+  }
 }
 
 function mark() {
@@ -250,11 +271,12 @@ function take(number) {
   if (!hit) return;
   hideHits();
   if (state.replacing !== undefined) {
-    const mention = state.mentions[state.replacing];
+    const mention = state.mentions[state.replacing], suggested = mention.concept;
     Object.assign(mention, {concept: hit.concept, name: hit.name, decision: "other"});
     const number = state.replacing;
     delete state.replacing;
     choose(number);
+    keep(mention, suggested);
   } else {
     open(hit.concept);
   }

@@ -2,7 +2,7 @@
 /* What the page says, in two languages. */
 const WORDS = {
   en: {
-    searchLabel: "Search a concept", help: "Keys", text: "Text", find: "Find and link",
+    searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", help: "Keys", text: "Text", find: "Find and link",
     file: "Open a file", example: "Example", findings: "Findings", threshold: "Hide scores below",
     correct: "correct", wrong: "wrong", other: "another concept", neighbours: "Neighbours",
     keys: "Keys", close: "Close", working: "Linking ...", none: "No finding in this text.",
@@ -20,7 +20,7 @@ const WORDS = {
       "Mother had breast cancer. Possible pneumonia on the chest X-ray; started amoxicillin.",
   },
   zh: {
-    searchLabel: "搜索概念", help: "快捷键", text: "文本", find: "识别并链接",
+    searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", help: "快捷键", text: "文本", find: "识别并链接",
     file: "打开文件", example: "示例", findings: "结果", threshold: "隐藏低于此分数的结果",
     correct: "正确", wrong: "错误", other: "其他概念", neighbours: "相邻概念",
     keys: "快捷键", close: "关闭", working: "正在链接……", none: "文本中没有找到概念。",

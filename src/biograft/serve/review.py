@@ -1,0 +1,243 @@
+"""The review over HTTP: queues, decisions, bulk, undo, history and export, under ``/v1/review``.
+
+Who decides is the owner of the key. Without keys a request names its reviewer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from biograft.errors import ConfigError, ConflictError
+from biograft.mapping import (
+    ReviewFilter,
+    ReviewItem,
+    ReviewStore,
+    ReviewTerm,
+    SuggestedConcept,
+    export_review,
+)
+from biograft.serve.answers import json_answer
+
+FINDINGS = "findings"
+"""The queue of what was judged on the page of findings."""
+_MAX_TERMS = 500
+_MAX_TEXT = 2000
+_EXPORTS = {
+    "sssom": (".sssom.tsv", "text/tab-separated-values; charset=utf-8"),
+    "csv": (".csv", "text/csv; charset=utf-8"),
+}
+Text = Annotated[str, Field(max_length=_MAX_TEXT)]
+Short = Annotated[str | None, Query(max_length=200)]
+Share = Annotated[float | None, Query(ge=0, le=1)]
+Action = Literal["approve", "reject", "nil"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    reviewer: Text = Field("", description="Who decides, where the service has no keys.")
+    comment: Text = Field("", description="Why.")
+
+
+class DecisionRequest(_Request):
+    """A decision about a term, in the version that was seen."""
+
+    action: Action
+    version: int = Field(description="The version that was seen; a newer one is answered 409.")
+    concept: Text | None = Field(None, description="Another concept than the suggested one.")
+    name: Text | None = None
+    relation: Literal["exact", "broad", "narrow", "close", "related"] = "exact"
+
+
+class CommentRequest(BaseModel):
+    """A comment on a term."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    reviewer: Text = ""
+    text: Text
+
+
+class BulkRequest(_Request):
+    """The same decision about all terms that filters mean."""
+
+    action: Action
+    queue: Text
+    expected: int = Field(ge=0, description="The number of terms that was shown.")
+    flag: Text | None = None
+    text: Text | None = None
+    min_score: float | None = Field(None, ge=0, le=1)
+    max_score: float | None = Field(None, ge=0, le=1)
+    min_probability: float | None = Field(None, ge=0, le=1)
+
+
+class UndoRequest(_Request):
+    """An event, or all of a batch."""
+
+    event: int | None = None
+    batch: Text | None = None
+
+
+class FindingRequest(_Request):
+    """What somebody said about a finding in a text: only its own words are kept."""
+
+    text: Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
+    decision: Literal["correct", "wrong", "other"]
+    concept: Text | None = Field(None, description="The concept that is right, or wrong.")
+    name: Text | None = None
+    suggested: Text | None = Field(None, description="The concept that the linker gave.")
+
+
+def add_review(app: FastAPI, store: ReviewStore | None) -> None:
+    """Add the routes of a review; without one, only the answer that there is none."""
+
+    @app.get("/v1/review", summary="The queues of the review, and who asks")
+    def queues(request: Request) -> Response:
+        return json_answer(
+            {
+                "open": store is not None,
+                "reviewer": _owner(request),
+                "queues": [] if store is None else store.queues(),
+            }
+        )
+
+    if store is not None:
+        _add_reading(app, store)
+        _add_deciding(app, store)
+
+
+def _add_reading(app: FastAPI, store: ReviewStore) -> None:
+    @app.get("/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first")
+    def terms(  # noqa: PLR0913, PLR0917 - filters
+        queue: Annotated[str, Query(max_length=200)],
+        status: Short = None,
+        flag: Short = None,
+        text: Short = None,
+        min_score: Share = None,
+        max_score: Share = None,
+        min_probability: Share = None,
+        waits_for: Short = None,
+        limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> Response:
+        where = ReviewFilter(
+            status=status, flag=flag or None, text=text, min_score=min_score, max_score=max_score,
+            min_probability=min_probability, waits_for=waits_for,
+        )  # fmt: skip
+        items = store.items(queue, where, limit=limit, offset=offset)
+        total = store.count(queue, where)
+        return json_answer({"terms": [item.to_json() for item in items], "total": total})
+
+    @app.get("/v1/review/terms/{term_id}", summary="A term with its history")
+    def term(term_id: int) -> Response:
+        history = [event.to_json() for event in store.history(term_id=term_id)]
+        return json_answer({**store.item(term_id).to_json(), "history": history})
+
+    @app.get("/v1/review/history", summary="Who decided what, the latest first")
+    def history(
+        queue: Annotated[str, Query(max_length=200)],
+        limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
+    ) -> Response:
+        return json_answer(
+            {"events": [event.to_json() for event in store.history(queue, limit=limit)]}
+        )
+
+    @app.get("/v1/review/export", summary="The decisions as SSSOM, or a worksheet")
+    def export(
+        queue: Annotated[str, Query(max_length=200)], to: Literal["sssom", "csv"] = "sssom"
+    ) -> Response:
+        ending, media_type = _EXPORTS[to]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"review{ending}"
+            export_review(store, path, queue=queue)
+            content = path.read_bytes()
+        name = f'attachment; filename="review{ending}"'
+        return Response(content, media_type=media_type, headers={"content-disposition": name})
+
+
+def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
+    @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
+    def decide(term_id: int, asked: DecisionRequest, request: Request) -> Response:
+        details = asked.model_dump(include={"version", "concept", "name", "relation", "comment"})
+        try:
+            item = store.decide(
+                term_id, asked.action, reviewer=_reviewer(request, asked.reviewer), **details
+            )
+        except ConflictError as error:
+            now = store.item(term_id).to_json()
+            return json_answer({"detail": str(error), "term": now}, 409)
+        return json_answer(_with_event(store, item))
+
+    @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
+    def comment(term_id: int, asked: CommentRequest, request: Request) -> Response:
+        event = store.comment(term_id, asked.text, reviewer=_reviewer(request, asked.reviewer))
+        return json_answer(event.to_json())
+
+    @app.post("/v1/review/bulk", summary="Decide the same about many terms")
+    def bulk(asked: BulkRequest, request: Request) -> Response:
+        names = {"flag", "text", "min_score", "max_score", "min_probability"}
+        where = ReviewFilter(**asked.model_dump(include=names))
+        if where == ReviewFilter():
+            raise ConfigError("bulk: give a filter, such as min_probability")
+        done = store.decide_many(
+            asked.action, reviewer=_reviewer(request, asked.reviewer), queue=asked.queue,
+            where=where, comment=asked.comment, expected=asked.expected,
+        )  # fmt: skip
+        return json_answer(done.to_json())
+
+    @app.post("/v1/review/undo", summary="Undo an event, or a batch")
+    def undo(asked: UndoRequest, request: Request) -> Response:
+        who = _reviewer(request, asked.reviewer)
+        if (asked.event is None) == (asked.batch is None):
+            raise ConfigError("undo: give either event or batch")
+        if asked.event is not None:
+            item = store.undo(asked.event, reviewer=who, comment=asked.comment)
+            return json_answer(_with_event(store, item))
+        done = store.undo_batch(asked.batch or "", reviewer=who, comment=asked.comment)
+        return json_answer(done.to_json())
+
+    @app.post("/v1/review/findings", summary="Keep what was said about a finding in a text")
+    def finding(asked: FindingRequest, request: Request) -> Response:
+        return json_answer(_judge(store, asked, _reviewer(request, asked.reviewer)))
+
+
+def _judge(store: ReviewStore, asked: FindingRequest, reviewer: str) -> dict[str, Any]:
+    """Add the words of a finding to the queue of findings, and decide about them."""
+    if asked.concept is None:
+        raise ConfigError("concept: say which one is right, or wrong")
+    suggested = asked.suggested or asked.concept
+    found = store.find(FINDINGS, asked.text)
+    if found is None:
+        candidates = (SuggestedConcept(suggested, asked.name or ""),)
+        term = ReviewTerm(asked.text, candidates=candidates)
+        store.add_terms([term], reviewer=reviewer, queue=FINDINGS)
+        found = store.find(FINDINGS, asked.text)
+    if found is None:
+        raise ConfigError("text: expected words")
+    item = store.decide(
+        found.id, "reject" if asked.decision == "wrong" else "approve", reviewer=reviewer,
+        version=found.version, concept=asked.concept, name=asked.name, comment=asked.comment,
+    )  # fmt: skip
+    return _with_event(store, item)
+
+
+def _with_event(store: ReviewStore, item: ReviewItem) -> dict[str, Any]:
+    """Return a term with the event that made it so, which undoes it."""
+    (event,) = store.history(term_id=item.id, limit=1)
+    return {**item.to_json(), "event": event.id, "batch": event.batch}
+
+
+def _owner(request: Request) -> str | None:
+    owner = getattr(request.state, "owner", None)
+    return None if owner is None else str(owner.name)
+
+
+def _reviewer(request: Request, given: str) -> str:
+    """Return who decides: the owner of the key, else who the request says."""
+    owner = _owner(request)
+    if owner is None and not given.strip():
+        raise ConfigError("reviewer: say who decides")
+    return owner or given.strip()

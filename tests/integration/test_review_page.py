@@ -1,0 +1,232 @@
+"""The page of a review in a real Chromium: keys, conflicts, undo, bulk, safety, accessibility."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+MALICIOUS = "<img src=x onerror=document.title='broken'>"
+CONCEPTS = [
+    {"id": "D1", "name": "Myocardial Infarction", "names": ["heart attack"]},
+    {"id": "D2", "name": "Heart Arrest"},
+    {"id": "D3", "name": MALICIOUS},
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]]:
+    from biograft.mapping import ReviewStore
+    from biograft.serve import create_app  # needs the extra
+
+    folder = tmp_path_factory.mktemp("review-page")
+    source = folder / "concepts.jsonl"
+    source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    app = create_app(folder / "KB", review=folder / "review.db")
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    with ReviewStore.open(folder / "review.db") as store:
+        yield f"http://127.0.0.1:{port}", store
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as engine:
+        opened = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def queue(request: Any, service: Any) -> str:
+    from biograft.mapping import ReviewTerm, SuggestedConcept
+
+    first = SuggestedConcept("D1", "Myocardial Infarction", 0.76)
+    second = SuggestedConcept("D2", "Heart Arrest", 0.5)
+    terms = [
+        ReviewTerm("hart atack", "I21", frequency=40, candidates=(first, second)),
+        ReviewTerm(MALICIOUS, frequency=5, candidates=(SuggestedConcept("D3", MALICIOUS, 0.3),)),
+        ReviewTerm("zzq", frequency=1, flag="nil", candidates=(second,)),
+    ]
+    name = request.node.name
+    service[1].add_terms(terms, reviewer="ann", queue=name)
+    return str(name)
+
+
+@pytest.fixture
+def page(browser: Any, service: Any, queue: str) -> Iterator[Any]:
+    address, _ = service
+    context = browser.new_context(locale="en-US")
+    opened = context.new_page()
+    opened.problems = []
+    opened.asked = []
+    opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+    opened.on(
+        "console", lambda line: opened.problems.append(line.text) if line.type == "error" else None
+    )
+    opened.on("request", lambda request: opened.asked.append(request.url))
+    opened.goto(f"{address}/review")
+    opened.wait_for_selector("#terms button")
+    opened.fill("#reviewer", "ann")
+    opened.select_option("#queue", queue)
+    expect(opened.locator("#total")).to_have_text("3 terms")
+    expect(opened.locator("#term-title")).to_have_text("hart atack")
+    opened.locator("#queue").blur()
+    yield opened
+    assert opened.problems == []
+    assert [url for url in opened.asked if not url.startswith(address)] == []
+    context.close()
+
+
+def statuses(service: Any, queue: str) -> dict[str, str]:
+    return {item.term.text: item.state.status for item in service[1].items(queue)}
+
+
+def test_a_key_each_decides_and_leads_on(page, service, queue):
+    page.keyboard.press("2")
+    page.keyboard.press("a")
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    page.keyboard.press("r")
+    expect(page.locator("#term-title")).to_have_text("zzq")
+    page.keyboard.press("c")
+    page.keyboard.type("nothing")
+    page.keyboard.press("Enter")
+    page.keyboard.press("n")
+    expect(page.locator("#message")).to_have_text("No term is left here.")
+    expect(page.locator("#progress-said")).to_have_text("3 of 3 decided")
+    assert statuses(service, queue) == {
+        "hart atack": "approved", MALICIOUS: "rejected", "zzq": "nil",
+    }  # fmt: skip
+    items = {item.term.text: item for item in service[1].items(queue)}
+    assert items["hart atack"].state.concept == "D2"
+    assert service[1].comments(queue) == {items["zzq"].id: "nothing"}
+
+
+def test_the_last_decision_is_taken_back_by_a_key(page, service, queue):
+    page.keyboard.press("a")
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    page.keyboard.press("u")
+    expect(page.locator("#term-title")).to_have_text("hart atack")
+    expect(page.locator("#message")).to_have_text("Undone.")
+    assert set(statuses(service, queue).values()) == {"open"}
+
+
+def test_another_concept_is_chosen_in_the_search(page, service, queue):
+    page.keyboard.press("o")
+    page.keyboard.type("heart arr")
+    page.wait_for_selector("#hits li[role=option]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    assert service[1].items(queue)[0].state.concept == "D2"
+
+
+def test_a_conflict_is_shown_with_what_the_other_decided(page, service, queue):
+    term = service[1].items(queue)[0]
+    service[1].decide(term.id, "nil", reviewer="bob")
+    page.keyboard.press("a")
+    expect(page.locator("#conflict")).to_contain_text("by bob")
+    expect(page.locator("#state")).to_contain_text("bob")
+    assert service[1].item(term.id).state.status == "nil"
+    page.keyboard.press("a")  # seen now, and decided anew
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    assert service[1].item(term.id).state.reviewer == "ann"
+    page.problems[:] = [each for each in page.problems if "409" not in each]
+
+
+def test_many_are_decided_after_a_question(page, service, queue):
+    page.fill("#least", "0.3")
+    page.click("#filters button")
+    expect(page.locator("#total")).to_have_text("3 terms")
+    page.fill("#least", "0.7")
+    page.click("#filters button")
+    expect(page.locator("#total")).to_have_text("1 terms")
+    page.click('[data-bulk="approve"]')
+    expect(page.locator("#ask-title")).to_contain_text("1 terms")
+    page.click('#ask button[value="no"]')
+    assert set(statuses(service, queue).values()) == {"open"}
+    page.click('[data-bulk="approve"]')
+    page.click('#ask button[value="yes"]')
+    expect(page.locator("#message")).to_contain_text("1 decided")
+    assert statuses(service, queue)["hart atack"] == "approved"
+
+
+def test_what_a_term_or_a_store_says_is_text(page):
+    page.keyboard.press("j")
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    expect(page.locator("#candidates")).to_contain_text(MALICIOUS)
+    assert page.locator("img").count() == 0
+    assert page.title() == "biograft review"
+
+
+def test_it_speaks_chinese(page):
+    page.click("#language")
+    expect(page.locator('[data-act="approve"]')).to_contain_text("批准")
+    assert page.evaluate("document.documentElement.lang") == "zh"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
+def test_it_is_accessible(page, scheme, width):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    # axe-core injects its script by the debugger, which the page's own policy does not allow
+    source = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+    page.evaluate(source + "\n;undefined")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [
+        (each["id"], [n["target"] for n in each["nodes"]]) for each in found["violations"]
+    ] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_judged_finding_of_the_other_page_is_kept(page, service):
+    page.goto(f"{service[0]}/")
+    page.fill("#text", "He had a heart attack.")
+    page.keyboard.press("Control+Enter")
+    page.locator(".finding").first.click()
+    page.locator("#concept-title").wait_for()
+    page.keyboard.press("c")
+    expect(page.locator("#message")).to_have_text("Kept in the review.")
+    (item,) = service[1].items("findings")
+    assert (item.term.text, item.state.concept) == ("heart attack", "D1")
+    page.keyboard.press("c")
+    expect(page.locator('[data-decide="correct"]')).to_have_attribute(
+        "aria-pressed", re.compile("false")
+    )
+    for _ in range(100):
+        if service[1].items("findings")[0].state.status == "open":
+            break
+        time.sleep(0.05)
+    assert service[1].items("findings")[0].state.status == "open"

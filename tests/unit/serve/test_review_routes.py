@@ -1,0 +1,167 @@
+"""The review over HTTP: queue, decisions, conflicts, bulk, undo, export; who may do what."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx")
+pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+from fastapi.testclient import TestClient
+
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
+from biograft.serve import KeyFile, create_app
+
+MI = SuggestedConcept("D009203", "Myocardial Infarction", 0.76)
+TERMS = (
+    ReviewTerm("hart atack", frequency=40, candidates=(MI, SuggestedConcept("D006323", "Arrest"))),
+    ReviewTerm("mi", frequency=3, candidates=(MI,)),
+    ReviewTerm("Mrs Miller", frequency=2, flag="nil"),
+)
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("review") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+@pytest.fixture(scope="module")
+def app(kb, tmp_path_factory):
+    place = tmp_path_factory.mktemp("review") / "review.db"
+    opened = create_app(kb.folder, review=place)
+    return opened, ReviewStore.open(place)
+
+
+@pytest.fixture
+def queue(request, app):
+    app[1].add_terms(TERMS, reviewer="ann", queue=request.node.name)
+    return request.node.name
+
+
+@pytest.fixture
+def client(app):
+    with TestClient(app[0]) as opened:
+        yield opened
+
+
+def terms(client: Any, queue: str, **where: Any) -> list[Any]:
+    answer = client.get("/v1/review/terms", params={"queue": queue, **where})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["terms"]
+
+
+def decide(client: Any, term: Any, action: str, who: str = "ann", **more: Any) -> Any:
+    body = {"action": action, "version": term["version"], "reviewer": who, **more}
+    return client.post(f"/v1/review/terms/{term['id']}/decision", json=body)
+
+
+def test_from_the_queue_to_sssom(client, queue):
+    first, second, third = terms(client, queue)
+    assert (first["text"], first["suggestion"]) == ("hart atack", "D009203")
+    assert decide(client, first, "approve", comment="clear").json()["status"] == "approved"
+    assert decide(client, second, "approve", concept="D1", name="One").json()["name"] == "One"
+    assert decide(client, third, "nil").json()["status"] == "nil"
+    (own,) = [q for q in client.get("/v1/review").json()["queues"] if q["queue"] == queue]
+    assert (own["n_terms"], own["n_decided"]) == (3, 3)
+    exported = client.get("/v1/review/export", params={"queue": queue})
+    assert "MESH:D009203" in exported.text
+    assert "attachment" in exported.headers["content-disposition"]
+    history = client.get(f"/v1/review/terms/{first['id']}").json()["history"]
+    assert [(e["action"], e["comment"]) for e in history] == [("approve", "clear"), ("add", "")]
+
+
+def test_a_stale_version_is_409_with_the_term_as_it_is(client, queue):
+    (first, *_) = terms(client, queue)
+    assert decide(client, first, "approve").status_code == 200
+    late = decide(client, first, "nil", "bob")
+    assert late.status_code == 409
+    assert "by ann" in late.json()["detail"]
+    assert late.json()["term"]["status"] == "approved"
+    assert decide(client, late.json()["term"], "nil", "bob").json()["status"] == "nil"
+
+
+def test_bulk_and_undo(client, queue):
+    body = {"action": "approve", "queue": queue, "reviewer": "ann", "min_score": 0.7}
+    assert client.post("/v1/review/bulk", json={**body, "expected": 9}).status_code == 409
+    done = client.post("/v1/review/bulk", json={**body, "expected": 2}).json()
+    assert (done["n_changed"], done["n_skipped"]) == (2, 0)
+    undone = client.post("/v1/review/undo", json={"batch": done["batch"], "reviewer": "ann"})
+    assert undone.json()["n_changed"] == 2
+    assert len(terms(client, queue, status="open")) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("terms/1/decision", {"action": "approve", "version": 1}, 422),
+        ("terms/1/decision", {"action": "maybe", "version": 1, "reviewer": "a"}, 422),
+        ("terms/1/decision", {"action": "approve", "reviewer": "a"}, 422),
+        ("terms/99999/decision", {"action": "nil", "version": 1, "reviewer": "a"}, 404),
+        ("terms/1/comment", {"text": "x" * 3000, "reviewer": "a"}, 422),
+        ("bulk", {"action": "nil", "queue": "q", "expected": 1, "reviewer": "a"}, 422),
+        ("undo", {"reviewer": "a"}, 422),
+        ("undo", {"event": 99999, "reviewer": "a"}, 404),
+        ("findings", {"text": "flu", "decision": "correct", "reviewer": "a"}, 422),
+    ],
+)
+def test_wrong_requests_are_refused(client, queue, path, body, status):
+    answer = client.post(f"/v1/review/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    assert "detail" in answer.json()
+
+
+def test_findings_of_the_other_page_are_kept(client):
+    said = {"text": "hart", "reviewer": "ann", "suggested": "D009203"}
+    answer = client.post(
+        "/v1/review/findings", json={**said, "decision": "wrong", "concept": "D009203"}
+    )
+    assert (answer.json()["status"], answer.json()["rejected"]) == ("rejected", ["D009203"])
+    answer = client.post("/v1/review/findings", json={**said, "decision": "other", "concept": "D2"})
+    assert (answer.json()["concept"], answer.json()["queue"]) == ("D2", "findings")
+
+
+def test_without_a_review_the_service_says_so(kb):
+    with TestClient(create_app(kb.folder)) as client:
+        assert client.get("/v1/review").json() == {"open": False, "reviewer": None, "queues": []}
+        assert client.get("/v1/review/terms?queue=q").status_code == 404
+
+
+def test_each_role_may_do_what_it_says_and_the_key_names_the_reviewer(kb, tmp_path):
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    read, ann, bob = (keys.add(*each) for each in
+                      (("eve", "read"), ("ann", "review"), ("bob", "review")))  # fmt: skip
+    place = tmp_path / "review.db"
+    with ReviewStore.open(place, create=True) as store:
+        store.add_terms(TERMS, reviewer="ann", queue="q", approvals=2)
+    with TestClient(create_app(kb.folder, keys=keys.path, review=place)) as client:
+        assert client.get("/review").status_code == 200
+        assert client.get("/v1/review").status_code == 401
+        client.headers["x-api-key"] = read
+        (first, *_) = terms(client, "q")
+        assert decide(client, first, "approve").status_code == 403
+        client.headers["x-api-key"] = ann
+        assert client.get("/v1/review").json()["reviewer"] == "ann"
+        proposed = decide(client, first, "approve", "bob").json()  # a name given counts nothing
+        assert (proposed["status"], proposed["reviewer"]) == ("proposed", "ann")
+        assert decide(client, proposed, "approve", "bob").status_code == 409
+        client.headers["x-api-key"] = bob
+        assert decide(client, proposed, "approve").json()["second_reviewer"] == "bob"
+
+
+def test_neither_logs_nor_metrics_have_terms(client, queue, caplog):
+    caplog.set_level(logging.DEBUG)
+    (own,) = terms(client, queue, text="Miller")
+    decide(client, own, "approve", comment="Miller, again")
+    decide(client, own, "nil", comment="Miller")
+    decide(client, own, "nil", comment="Miller")
+    metrics = client.get("/metrics").text
+    # the client of the test logs what it asks for; the service does not
+    said = "".join(r.getMessage() for r in caplog.records if not r.name.startswith("httpx"))
+    assert "/v1/review/terms/{term_id}/decision" in said
+    assert "Miller" not in said + metrics
