@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import Response
+if TYPE_CHECKING:
+    from fastapi import Response
 
 
 def to_json(content: Any) -> bytes:
@@ -23,4 +24,6 @@ def json_answer(
     media_type: str = "application/json",
 ) -> Response:
     """Answer in JSON."""
+    from fastapi import Response  # the tools of biograft mcp, which need to_json, run without it
+
     return Response(to_json(content), status, headers, media_type=media_type)

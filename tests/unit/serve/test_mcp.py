@@ -27,6 +27,15 @@ from biograft.serve.mcp import TOOLS, create_mcp_server, http_app, run_mcp
 from biograft.serve.run import server_options
 from biograft.sources import SourceConfig
 
+ABSENT = ("fastapi", "prometheus_client", "polars", "pyarrow", "sqlalchemy", "torch")
+"""Packages of other extras, which the tools need not."""
+COMMAND = f"""
+import sys
+for name in {ABSENT!r}:
+    sys.modules[name] = None  # as if it were not installed
+from biograft.cli import main
+main()
+"""
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
 T2D = {"id": "D003924", "label": "Diabetes Mellitus, Type 2", "source": "disease.jsonl"}
 
@@ -55,7 +64,7 @@ def client(folder, portal):
     """A client of a process that was started as an assistant starts it."""
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "biograft", "mcp", "--kb", str(folder)],
+        args=["-c", COMMAND, "mcp", "--kb", str(folder)],
         env={**os.environ, "BIOGRAFT_LANG": "en"},
     )
     with portal.wrap_async_context_manager(Client(server)) as opened:
