@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import json
 from collections import Counter
@@ -308,6 +310,19 @@ class Job:
         return Annotator.open(self.kb, self.config)
 
 
+@contextlib.contextmanager
+def _without_cycle_collection() -> Iterator[None]:
+    """Have Python look for no cycles: it would go through all spans of a chunk many times."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_without_cycle_collection()
 def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, Any]:
     """Annotate a chunk into its shard, and return its report."""
     report = AnnotationReport()

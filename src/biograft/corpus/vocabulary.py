@@ -145,6 +145,21 @@ def _add(
     return words, n_words
 
 
+@njit(work=lambda codes, starts, ends: 50 * len(starts))
+def _cut(codes: Codes, starts: Ints, ends: Ints) -> tuple[Codes, Ints, Hashes]:
+    """Return the letters of parts of a text one after the other, where each ends, and its hash."""
+    letters = np.empty(np.sum(ends - starts), np.uint32)
+    own_ends, hashes = np.empty(len(starts), np.int64), np.empty(len(starts), np.uint64)
+    at = 0
+    for n in range(len(starts)):
+        size = ends[n] - starts[n]
+        letters[at : at + size] = codes[starts[n] : ends[n]]
+        hashes[n] = hash_word(letters, at, at + size)
+        at += size
+        own_ends[n] = at
+    return letters, own_ends, hashes
+
+
 @njit()
 def _fill_slots(keys: Hashes, n_slots: int) -> Hashes:
     """Build the table of distinct tokens by their hashes."""
@@ -166,17 +181,24 @@ class VocabularyBuilder:
 
     def add(self, tokens: Tokens) -> Int32s:
         """Return the number of each token; -1 for separators."""
-        most = self.n_words + len(tokens.ends)
+        return self._number(tokens.letters, tokens.ends, tokens.hashes)
+
+    def add_parts(self, codes: Codes, starts: Ints, ends: Ints) -> Int32s:
+        """Return the numbers of parts of a text, as they are written."""
+        return self._number(*_cut(codes, starts, ends))
+
+    def _number(self, letters: Codes, ends: Ints, hashes: Hashes) -> Int32s:
+        most = self.n_words + len(ends)
         if _MAX_LOAD * most > len(self._slots):
             self._slots = _fill_slots(self._keys[: self.n_words], _power_of_two(_MAX_LOAD * most))
         used = int(self._word_ends[self.n_words])
-        self._letters = _with_space(self._letters, used + len(tokens.letters))
+        self._letters = _with_space(self._letters, used + len(letters))
         self._word_ends = _with_space(self._word_ends, most + 1)
         self._keys = _with_space(self._keys, most)
         words: Int32s
         words, self.n_words = _add(
             self._slots, self._word_ends, self._letters, self._keys, self.n_words,
-            tokens.letters, tokens.ends, tokens.hashes,
+            letters, ends, hashes,
         )  # fmt: skip
         return words
 

@@ -212,3 +212,13 @@ def test_no_spans():
     none = Spans(*np.zeros((3, 0), np.int64))
     assert select_disjoint(none, np.zeros(0)).tolist() == []
     assert select_best(none, np.zeros(0), 2).tolist() == []
+
+
+def test_what_was_linked_before_changes_nothing(kb, monkeypatch):
+    """Neither does starting anew, when more forms are kept than there is space for."""
+    texts = ["Breast cancer (BC), a cold.", "BC and ad, AD", "(bc) breast-cancers a cold", "AD"] * 2
+    annotator = Annotator.open(kb)
+    kept = [spans(annotator, text) for text in texts]
+    monkeypatch.setattr("biograft.annotation.pipeline._CACHE_SIZE", 2)
+    assert [spans(annotator, text) for text in texts] == kept
+    assert [spans(Annotator.open(kb), text) for text in texts[:4]] * 2 == kept
