@@ -34,7 +34,7 @@ from machine import describe_command, peak_gib
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
-from biograft.annotation.work import annotate_chunk, find_files, read_chunks
+from biograft.annotation.work import Chunk, annotate_chunk, find_files, read_chunks
 from biograft.corpus import NamesIndex
 from biograft.corpus.inputs import Inputs
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -52,6 +52,7 @@ _QUICKUMLS_NAMES, _QUICKUMLS_BYTES = 100_000, 100_000
 """Limits of what it gets, because it indexes names slowly."""
 _NO_QUICKUMLS = "not measured: name an interpreter that has it with --quickumls-python"
 _WORKERS = (1, 16, 64)
+_RATE_BYTES = 4_000_000
 
 
 def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str, Any]:
@@ -59,10 +60,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
     names = make_names(n_names)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        middle = text.index(b"\n", len(text) // 2) + 1
-        warm_up, text = text[:middle], text[middle:]
-        (folder / "warm-up.txt").write_bytes(warm_up)
-        (folder / "text.txt").write_bytes(text)
+        warm_chunks, chunks, text = read_halves(text, folder)
         store = _build_store(names, folder)
         names_index = _measure_names(store, folder / "names")
         matcher = NamesIndex.open(folder / "names", "benchmark")
@@ -71,10 +69,6 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         annotator = Annotator.open(store, AnnotationConfig(index=folder / "index"))
         seconds = time.perf_counter() - started
         lines = text.decode().splitlines()
-        warm_chunks, chunks = (
-            list(read_chunks(find_files(Inputs([folder / name]))))
-            for name in ("warm-up.txt", "text.txt")
-        )
         others = _bare_automata(names)
         plain = text.decode()
 
@@ -110,6 +104,32 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         "peak_gib": peak_gib(),
         "pubmed": project(rates[1]),
     }
+
+
+def read_halves(text: bytes, folder: Path) -> tuple[list[Chunk], list[Chunk], bytes]:
+    """Write both halves of a text as files; return their chunks, and the second half."""
+    middle = text.index(b"\n", len(text) // 2) + 1
+    (folder / "warm-up.txt").write_bytes(text[:middle])
+    (folder / "text.txt").write_bytes(text[middle:])
+    warm_chunks, chunks = (
+        list(read_chunks(find_files(Inputs([folder / name]))))
+        for name in ("warm-up.txt", "text.txt")
+    )
+    return warm_chunks, chunks, text[middle:]
+
+
+def annotation_rate(kb: KnowledgeBase, index: Path, folder: Path, runs: int) -> float:
+    """Return megabytes of text annotated in a second of a processor, with an index on disk."""
+    annotator = Annotator.open(kb, AnnotationConfig(index=index))
+    warm_chunks, chunks, text = read_halves(make_text(None, _RATE_BYTES), folder)
+
+    def annotate(some: Sequence[Chunk] = chunks) -> None:
+        for chunk in some:
+            annotate_chunk(annotator, chunk, folder)
+
+    annotate(warm_chunks)
+    (seconds,) = _interleave(runs, annotate)
+    return len(text) / 1e6 / seconds
 
 
 def _quickumls(

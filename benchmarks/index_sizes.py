@@ -1,4 +1,4 @@
-"""An index of many synthetic names: build, search, a fresh process that links, and its memory."""
+"""An index of many synthetic names: build, search, annotation, look-ups, a cold start, memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import annotation_speed
+import kb_build
 from lexical_speed import WARM_UP, K, build_biosyn_store, synthetic_names
 from timing import interleave
 
@@ -66,6 +67,7 @@ def measure_size(options: dict[str, Any]) -> dict[str, Any]:
             lambda: next(linked).link_mentions(vocabulary.mentions),
         )
         alone = _memory(1, *paths, sentence)
+        lookups = kb_build.measure_lookups(folder / "kb")
         return {
             "n_names": kb.n_names,
             "n_mentions": len(vocabulary.mentions),
@@ -76,6 +78,11 @@ def measure_size(options: dict[str, Any]) -> dict[str, Any]:
             "linked_mentions_per_second": len(vocabulary.mentions) / whole.seconds,
             "cold_start_seconds": statistics.median(each.seconds for each in cold),
             "cold_start_processor_seconds": statistics.median(each.processor for each in cold),
+            "annotated_mb_per_second": annotation_speed.annotation_rate(
+                kb, folder / "index", folder, options["runs"]
+            ),
+            "id_microseconds": lookups["id_us"],
+            "name_microseconds": lookups["name_us"],
             "resident_mib": alone[1],
             "unique_mib": alone[0],
             "unique_mib_of_eight": _memory(_WORKERS, *paths, sentence)[0],

@@ -7,7 +7,8 @@ lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, pr
 encode         TextEncoder against the evaluation of SapBERT as published (25 tokens, 32 bits)
 search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
 annotate       annotation of text, in MB per second of a processor
-lexical_1m     1 million names: building and searching the index, linking, a cold start, memory
+lexical_1m     1 million names: building and searching the index, linking, annotation, look-ups by
+               id and name, a cold start, memory
 lexical_73k, lexical_large  the same with 73,000 and 4 million names                    (--full)
 lexical_15m    the same with 15 million names            (--parts lexical_15m; takes hours)
 search_large   1 million vectors                                                        (--full)
