@@ -143,6 +143,7 @@ def _ascii_table() -> U8:
 
 def _hash_names_chunk(data: U8, offsets: I64) -> U64:
     """Hash ASCII names on their bytes, and the few others one by one."""
+    hashes: U64
     hashes, special = _hash_ascii_names(data, offsets, _ascii_table())
     raw = data.tobytes()
     for k in np.flatnonzero(special):
@@ -198,7 +199,7 @@ def _hash_ascii_names(data: U8, offsets: I64, table: U8) -> tuple[U64, npt.NDArr
 
 
 @njit()
-def _mix_word(x: int) -> int:
+def _mix_word(x: Any) -> Any:
     """``_mix_one`` for compiled loops."""
     mixed = np.uint64(x)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
