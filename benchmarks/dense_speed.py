@@ -13,6 +13,7 @@ import torch
 from synthetic_names import make_names
 from timing import interleave
 
+from biograft.errors import MissingExtraError
 from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.nn import TextEncoder
 from biograft.nn.precision import choose_precision
@@ -40,21 +41,78 @@ def compare_encoding(options: dict[str, Any]) -> dict[str, Any]:
     texts = make_names(options["texts"])
     encoder.encode(texts[:QUERIES_AT_ONCE])
     _encode_as_published(encoder, texts[:PUBLISHED_BATCH])
-    ours, published = interleave(
-        options["runs"],
+    calls: list[Callable[[], Any]] = [
         lambda: encoder.encode(texts, normalize=False),
         lambda: _encode_as_published(encoder, texts),
-    )
-    return {
+        lambda: encoder.encode(texts, normalize=False, precision="fp32"),
+        lambda: _multiply(torch.float32),
+        lambda: _multiply(torch.bfloat16),
+    ]
+    by_openvino = _openvino_encoder(folder)
+    if by_openvino is not None:
+        by_openvino.encode(texts[:QUERIES_AT_ONCE])
+        by_openvino.encode(texts[:QUERIES_AT_ONCE], precision="fp32")
+        calls += [
+            lambda: by_openvino.encode(texts, normalize=False),
+            lambda: by_openvino.encode(texts, normalize=False, precision="fp32"),
+        ]
+    ours, published, *others = interleave(options["runs"], *calls)
+    gflops = len(texts) * _flops(encoder, texts) / 1e9
+    limits = {"fp32": others[1], "bf16": others[2]}
+    limit = {name: _MULTIPLY_FLOPS / 1e9 / timed.seconds for name, timed in limits.items()}
+    precision = choose_precision("auto", encoder.device)
+    result = {
+        "gflops_of_a_matmul": limit,
+        "fp32_texts_per_second": len(texts) / others[0].seconds,
+        "fp32_over_published": published.seconds / others[0].seconds,
+        "fp32_fraction_of_matmul": gflops / others[0].seconds / limit["fp32"],
+        "fraction_of_matmul": gflops / ours.seconds / limit.get(precision, float("nan")),
+    }
+    engines = (("openvino", ours), ("openvino_fp32", others[0]))
+    for (name, by_torch), timed in zip(engines, others[3:], strict=False):
+        result |= {
+            f"{name}_texts_per_second": len(texts) / timed.seconds,
+            f"{name}_over_published": published.seconds / timed.seconds,
+            f"{name}_over_torch": by_torch.seconds / timed.seconds,
+            f"{name}_lowest_cosine": _lowest_cosine(timed.result, published.result),
+        }
+    return result | {
         "n_texts": len(texts),
         "texts_per_second": len(texts) / ours.seconds,
         "published_texts_per_second": len(texts) / published.seconds,
         "over_published": published.seconds / ours.seconds,
-        "precision": choose_precision("auto", encoder.device),
+        "precision": precision,
         "device": str(encoder.device),
         "lowest_cosine": _lowest_cosine(ours.result, published.result),
         "torch_threads": torch.get_num_threads(),
     }
+
+
+_MULTIPLY_SIZE, _MULTIPLY_TIMES = 1024, 8
+_MULTIPLY_FLOPS = 2 * _MULTIPLY_SIZE**3 * _MULTIPLY_TIMES
+
+
+def _multiply(dtype: torch.dtype) -> None:
+    """Multiply square matrices: what the machine can do at most."""
+    matrix = torch.ones(_MULTIPLY_SIZE, _MULTIPLY_SIZE, dtype=dtype)
+    for _ in range(_MULTIPLY_TIMES):
+        torch.mm(matrix, matrix)
+
+
+def _flops(encoder: TextEncoder, texts: list[str]) -> float:
+    """Operations of the matrix products of a text, without padding and attention."""
+    layers = encoder.model.encoder.parameters()
+    n_tokens = sum(len(encoder.tokenizer(text)["input_ids"]) for text in texts) / len(texts)
+    return 2 * sum(weight.numel() for weight in layers if weight.ndim > 1) * n_tokens
+
+
+def _openvino_encoder(folder: Path) -> TextEncoder | None:
+    try:
+        return TextEncoder.from_pretrained(
+            folder, pooling="cls", max_length=PUBLISHED_LENGTH, engine="openvino"
+        )
+    except MissingExtraError:
+        return None
 
 
 def _encode_as_published(encoder: TextEncoder, texts: list[str]) -> Vectors:

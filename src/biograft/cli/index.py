@@ -51,6 +51,14 @@ def index(
             help="Maximum number of tokens of a name; default: as for --pooling, else the model's.",
         ),
     ] = None,
+    encoder_engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="torch|openvino",
+            help="What computes the vectors of names: torch, or openvino, faster on processors; "
+            "queries are encoded by torch. Default: torch.",
+        ),
+    ] = None,
     similarity: Annotated[
         str,
         typer.Option(
@@ -85,19 +93,25 @@ def index(
     from biograft.kb import KnowledgeBase
     from biograft.linking import build_index, update_index
     from biograft.linking.dense.encoders import default_encoder, load_encoder
+    from biograft.linking.index import is_current
 
     dense_options = {
-        "--pooling": pooling, "--max-length": max_length, "--approximate": approximate or None,
+        "--pooling": pooling, "--max-length": max_length, "--encoder-engine": encoder_engine,
+        "--approximate": approximate or None,
         "--storage": storage if storage != "float32" else None,
         "--similarity": similarity if similarity != "cosine" else None,
     }  # fmt: skip
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
     loaded: NameEncoder | None = None
     if encoder not in (None, "none"):
-        loaded = load_encoder(encoder, pooling=pooling, max_length=max_length)
+        loaded = load_encoder(
+            encoder, pooling=pooling, max_length=max_length, engine=encoder_engine
+        )
     elif encoder is None and not update:
         loaded = default_encoder(base, split_languages(lang))
-        fixed = {"--pooling": pooling, "--max-length": max_length}
+        fixed = {
+            "--pooling": pooling, "--max-length": max_length, "--encoder-engine": encoder_engine,
+        }  # fmt: skip
         _refuse(fixed, "applies to a transformers model; name it with --encoder")
     if loaded is None:
         _refuse(dense_options, "applies to dense search; name an --encoder too")
@@ -108,6 +122,8 @@ def index(
             "--lang": lang or None, "--steps": steps, "--overwrite": overwrite or None,
         }  # fmt: skip
         _refuse(fixed, "an update keeps the settings of INDEX; leave it out")
+        if loaded is None and is_current(base, out):
+            typer.echo(f"{out}: is up to date, the store has not changed", err=True)
         manifest = update_index(base, out, loaded, progress=progress)
     else:
         dense = None

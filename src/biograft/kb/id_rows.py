@@ -84,7 +84,7 @@ def _views(texts: pl.Series) -> U64:
 
 
 @njit()
-def _place(first: Any, second: Any, mask: Any) -> Any:
+def _place(first: int, second: int, mask: int) -> Any:
     x = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(second)
     x *= np.uint64(0xBF58476D1CE4E5B9)
     x ^= x >> np.uint64(29)

@@ -183,10 +183,26 @@ def update_index(
     *,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Update an index to the current state of its store; only new names are encoded."""
+    """Update an index to the current state of its store; only new names are encoded.
+
+    Nothing is done if the store has not changed and no encoder is given.
+    """
     folder, progress = Path(folder), progress or Progress(enabled=False)
     with sole_writer(folder):
+        if encoder is None and is_current(kb, folder):
+            return INDEX.read(folder)
         return _update(kb, folder, encoder, progress)
+
+
+def is_current(kb: KnowledgeBase, folder: str | Path) -> bool:
+    """Return whether an index is whole and of the current state of a store."""
+    if INDEX.read(Path(folder))["store"] != store_fingerprint(kb):
+        return False
+    try:
+        open_index(kb, folder)
+    except StoreError:
+        return False
+    return True
 
 
 def _update(

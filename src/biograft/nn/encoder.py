@@ -17,6 +17,7 @@ from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
 from biograft.nn.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
+from biograft.nn.openvino import ENGINES, OpenVinoModel
 from biograft.nn.precision import autocast_in
 from biograft.nn.pretrained import (
     find_encoder,
@@ -66,6 +67,8 @@ class TextEncoder:
         self.model, self.tokenizer, self.settings, self.name = model, tokenizer, settings, name
         self.folder: Path | None = None
         """The folder it was loaded from, if any."""
+        self.engine = "torch"
+        """What computes the vectors of ``encode``: one of ``nn.openvino.ENGINES``."""
         self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "given")
         """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
@@ -92,14 +95,17 @@ class TextEncoder:
         max_length: int | None = None,
         lower: bool | None = None,
         device: str | None = None,
+        engine: str = "torch",
     ) -> TextEncoder:
         """Load an encoder from a folder or, by name, from the Hugging Face hub.
 
         Settings that are not given are read from the files beside the weights; those of SapBERT and
         BioSyn are known by name. The defaults are mean pooling, with a warning, the maximum length
         of the model, and lowercasing if the tokenizer does it. The default device is a GPU where
-        there is one.
+        there is one. The engine ``openvino`` encodes faster on processors.
         """
+        if engine not in ENGINES:
+            raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
         folder = find_encoder(name_or_folder)
         model, tokenizer = load_parts(folder)
         given = {"pooling": pooling, "max_length": max_length, "lower": lower}
@@ -112,7 +118,10 @@ class TextEncoder:
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         encoder = cls(model, tokenizer, settings, str(name_or_folder))
         encoder.origins = origins
-        encoder.folder = folder
+        encoder.folder, encoder.engine = folder, engine
+        if engine == "openvino":
+            encoder._refuse_entities()
+            encoder._openvino  # noqa: B018  -- refuse what is missing before the work
         return encoder
 
     @property
@@ -158,6 +167,23 @@ class TextEncoder:
         states = model(**inputs).last_hidden_state  # (batch, tokens, dim)
         return self._pool(states, inputs["attention_mask"])
 
+    def _embed_by_engine(self, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
+        if self.engine == "torch":
+            return self.embed(batch)
+        return self._pool(self._openvino.states(batch, precision), batch["attention_mask"])
+
+    @cached_property
+    def _openvino(self) -> OpenVinoModel:
+        is_seq2seq = self.model.config.is_encoder_decoder
+        return OpenVinoModel(self.model.get_encoder() if is_seq2seq else self.model, self.name)
+
+    def _refuse_entities(self) -> None:
+        if self.finder is not None:
+            raise ConfigError(
+                f"engine: {self.name} reads the entities of a text, which openvino does not; "
+                "leave it out"
+            )
+
     def add_entity_inputs(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Add the entities that the texts of a batch mention, for a model that takes them."""
         if self.finder is None:
@@ -197,7 +223,7 @@ class TextEncoder:
                 if lengths[rows[0]] == 0:
                     continue  # no tokens: zeros; only with tokenizers without special tokens
                 batch = pad([token_ids[row] for row in rows], self._padding)
-                vectors[rows] = self.embed(batch).float().cpu().numpy()
+                vectors[rows] = self._embed_by_engine(batch, precision).float().cpu().numpy()
                 if progress:
                     n_done += int(lengths[rows].sum())
                     progress.advance(len(rows), n_done / n_tokens)
@@ -235,8 +261,9 @@ class TextEncoder:
         """Switch dropout and gradients off; one autocast for all batches casts weights once."""
         training = self.model.training
         self.model.eval()
+        in_torch = precision if self.engine == "torch" else "fp32"
         try:
-            with torch.inference_mode(), autocast_in(precision, self.device):
+            with torch.inference_mode(), autocast_in(in_torch, self.device):
                 yield
         finally:
             self.model.train(training)

@@ -223,6 +223,16 @@ def test_a_mention_longer_than_the_encoder_reads(kb, encoder, tmp_path):
     assert first.concept == "D4"
 
 
+def test_an_update_leaves_an_index_alone_whose_store_has_not_changed(kb, tmp_path):
+    build_index(kb, tmp_path / "I")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "I").rglob("*")}
+    assert update_index(kb, tmp_path / "I")["n_names"] == kb.n_names
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "I").rglob("*")} == before
+    (tmp_path / "I" / "names" / "manifest.json").unlink()
+    update_index(kb, tmp_path / "I")
+    assert open_index(kb, tmp_path / "I").names.n_names > 0
+
+
 def test_an_update_encodes_only_what_is_new(kb, encoder, store_of, tmp_path):
     build_index(kb, tmp_path / "I", encoder, IndexConfig(lexical=LexicalConfig(steps="case")))
     (tmp_path / "I" / "calibration.json").write_text("{}")

@@ -63,12 +63,15 @@ def load_encoder(
     pooling: str | None = None,
     max_length: int | None = None,
     lower: bool | None = None,
+    engine: str | None = None,
 ) -> NameEncoder:
     """Load an encoder: one of :data:`SHIPPED`, a static one, else a transformers model.
 
-    ``pooling``, ``max_length`` and ``lower`` are settings of transformers models only.
+    ``pooling``, ``max_length``, ``lower`` and ``engine`` are for transformers models only.
     """
-    given: Mapping[str, object] = {"pooling": pooling, "max_length": max_length, "lower": lower}
+    given: Mapping[str, object] = {
+        "pooling": pooling, "max_length": max_length, "lower": lower, "engine": engine
+    }  # fmt: skip
     folder = SHIPPED.get(str(name_or_folder), Path(name_or_folder))
     if STATIC_ENCODER.is_at(folder):
         for setting, value in given.items():
@@ -85,7 +88,11 @@ def load_encoder(
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "a transformers encoder") from error
     return TextEncoder.from_pretrained(
-        name_or_folder, pooling=pooling, max_length=max_length, lower=lower
+        name_or_folder,
+        pooling=pooling,
+        max_length=max_length,
+        lower=lower,
+        engine=engine or "torch",
     )
 
 
