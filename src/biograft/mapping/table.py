@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.linking.outputs.delimited import delimited_rows
 from biograft.linking.outputs.findings import DECIMALS
 from biograft.mapping.decisions import NIL, Decision, read_decisions
@@ -67,9 +67,17 @@ def _rounded(value: float | None) -> float | None:
 def read_earlier(path: str | Path) -> list[Decision]:
     """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
     path = Path(path)
-    _, header = next(read_cells(SourceConfig(path=path), quoted_tsv=True))
-    is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
-    return _read_table(path) if is_table else read_decisions(path)
+    try:
+        _, header = next(read_cells(SourceConfig(path=path), quoted_tsv=True))
+        is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
+        return _read_table(path) if is_table else read_decisions(path)
+    except EncodingError as error:
+        raise EncodingError(
+            error.problem,
+            path=path,
+            line=error.line,
+            remedy="save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
+        ) from error
 
 
 def _read_table(path: Path) -> list[Decision]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.linking.outputs import ConceptIds
 from biograft.mapping import (
     Decision,
@@ -16,6 +16,7 @@ from biograft.mapping import (
     SourceTerm,
     map_terms,
     read_decisions,
+    read_earlier,
     read_metadata,
     write_mapping,
 )
@@ -127,3 +128,29 @@ def test_the_source_of_a_concept_map(mappings, kb):
 )
 def test_the_format_of_an_output(name, to, found):
     assert format_of(Path(name), to) == found
+
+
+def test_a_table_that_a_spreadsheet_saved_in_another_encoding(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_bytes("source_term,concept,verdict\n发热,HP:1,approved\n".encode("gb18030"))
+    with pytest.raises(EncodingError, match="save it as UTF-8"):
+        read_earlier(path)
+    path.write_text("\ufeffsource_term;concept;verdict\n发热;HP:1;Approved\n", "utf-8")
+    (decision,) = read_earlier(path)
+    assert (decision.term, decision.concept, decision.verdict) == ("发热", "HP:1", "approved")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("flu,HP:1,yes", ":2: verdict: expected one of"),
+        ("flu,,approved", ":2: concept: expected an id"),
+        ("flu,HP:1", ":2: 2 cells, expected 3"),
+        ("flu,HP:1,", "no row has a verdict; fill in the column"),
+    ],
+)
+def test_an_edited_table_with_a_mistake(tmp_path, row, problem):
+    path = tmp_path / "m.csv"
+    path.write_text(f"source_term,concept,verdict\n{row}\n")
+    with pytest.raises(FormatError, match=problem):
+        read_earlier(path)
