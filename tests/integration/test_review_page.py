@@ -21,6 +21,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not instal
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
+expect.set_options(timeout=20_000)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -100,7 +101,7 @@ def page(browser: Any, service: Any, queue: str) -> Iterator[Any]:
     opened.select_option("#queue", queue)
     expect(opened.locator("#total")).to_have_text("3 terms")
     expect(opened.locator("#term-title")).to_have_text("hart atack")
-    opened.locator("#queue").blur()
+    opened.locator("#reviewer").blur()
     yield opened
     assert opened.problems == []
     assert [url for url in opened.asked if not url.startswith(address)] == []
