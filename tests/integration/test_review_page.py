@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -101,6 +102,8 @@ def page(browser: Any, service: Any, queue: str) -> Iterator[Any]:
     opened.select_option("#queue", queue)
     expect(opened.locator("#total")).to_have_text("3 terms")
     expect(opened.locator("#term-title")).to_have_text("hart atack")
+    expect(opened.locator("#export")).to_have_attribute("href", re.compile(re.escape(quote(queue))))
+    opened.wait_for_function("() => state.busy === null")
     opened.locator("#reviewer").blur()
     yield opened
     assert opened.problems == []

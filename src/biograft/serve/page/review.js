@@ -90,7 +90,7 @@ function speak(language) {
 }
 
 function choices(id, values) {
-  const chosen = $(id).value;
+  const chosen = $(id).options.length ? $(id).value : null;
   $(id).replaceChildren(...Object.entries(values).map(
     ([value, text]) => make("option", text, {value})));
   if (chosen in values) $(id).value = chosen;
@@ -240,8 +240,8 @@ async function decide(action, other) {
   state.terms[state.at] = done;
   say(`${own.text}: ${state.words.statuses[done.status]}`);
   if (state.at + 1 < state.terms.length) {
-    go(state.at + 1);
-    await progress();
+    go(state.at + 1);  // the next key may be pressed at once
+    progress().catch((problem) => say(problem.message));
   } else {
     await load();
   }
