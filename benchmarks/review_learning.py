@@ -49,7 +49,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Review columns of several seeds, and measure after each number of reviews."""
     folder = Path(os.environ["BIOGRAFT_DATA"]) / "entity_linking" / "askapatient"
     with tempfile.TemporaryDirectory() as work:
-        kb = _store(folder, Path(work))
+        kb = build_dictionary(folder, Path(work))
         build_index(kb, Path(work) / "INDEX", default_encoder(kb, ()))
         rows = [
             row
@@ -67,7 +67,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _store(folder: Path, work: Path) -> KnowledgeBase:
+def build_dictionary(folder: Path, work: Path) -> KnowledgeBase:
+    """Build the store of AskAPatient's concepts."""
     names = json.loads((folder / "ontology_askapatient.json").read_text("utf-8"))
     lines = (
         json.dumps({"id": f"AAP:{concept}", "names": list(dict.fromkeys(t for _, t in own))})
@@ -79,7 +80,7 @@ def _store(folder: Path, work: Path) -> KnowledgeBase:
     return KnowledgeBase.open(work / "KB")
 
 
-def _phrases(folder: Path, split: str) -> tuple[dict[str, str], Counter[str]]:
+def read_phrases(folder: Path, split: str) -> tuple[dict[str, str], Counter[str]]:
     """Return the concept of each distinct phrase, and how often it occurs."""
     gold: dict[str, str] = {}
     counts: Counter[str] = Counter()
@@ -96,14 +97,14 @@ def _measure_seed(
     kb: KnowledgeBase, folder: Path, index: Path, seed: int, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     rng = random.Random(seed)
-    gold, counts = _phrases(folder, "train")
-    others, _ = _phrases(folder, "validation")
+    gold, counts = read_phrases(folder, "train")
+    others, _ = read_phrases(folder, "validation")
     column = rng.sample(sorted(gold), min(options.column, len(gold)))
     held_out = sorted(set(others) - set(column))
     forget(index)
     linker = Linker.open(kb, index)
     terms = [SourceTerm(text, frequency=counts[text]) for text in column]
-    queue = [_review_term(each) for each in map_terms(linker, terms)]
+    queue = [review_term(each) for each in map_terms(linker, terms)]
     orders = {
         "queue": sorted(queue, key=lambda term: -term.priority),
         "random": rng.sample(queue, len(queue)),
@@ -120,7 +121,8 @@ def _measure_seed(
     return rows
 
 
-def _review_term(mapping: Any) -> ReviewTerm:
+def review_term(mapping: Any) -> ReviewTerm:
+    """Make a term of a review of a mapping."""
     found = ([mapping.concept] if mapping.concept else []) + [c.concept for c in mapping.others]
     candidates = tuple(
         SuggestedConcept(concept, "", mapping.score if rank == 0 else None, mapping.probability)

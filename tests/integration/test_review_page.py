@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -21,6 +22,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not instal
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
+expect.set_options(timeout=20_000)
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -100,7 +102,9 @@ def page(browser: Any, service: Any, queue: str) -> Iterator[Any]:
     opened.select_option("#queue", queue)
     expect(opened.locator("#total")).to_have_text("3 terms")
     expect(opened.locator("#term-title")).to_have_text("hart atack")
-    opened.locator("#queue").blur()
+    expect(opened.locator("#export")).to_have_attribute("href", re.compile(re.escape(quote(queue))))
+    opened.wait_for_function("() => state.busy === null")
+    opened.locator("#reviewer").blur()
     yield opened
     assert opened.problems == []
     assert [url for url in opened.asked if not url.startswith(address)] == []

@@ -36,6 +36,7 @@ from biograft.mapping.review_records import (
     SuggestedConcept,
     TermDecision,
 )
+from biograft.mapping.table import read_earlier
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
@@ -95,6 +96,9 @@ def import_review(
         )
     terms = [_mapped(path, line, cells) for line, cells in rows]
     done = store.add_terms(terms, reviewer=reviewer, queue=queue, approvals=approvals)
+    if any(cells.get("verdict", "").strip() for _, cells in rows):
+        said = _import_decisions(store, read_earlier(path), reviewer, queue, approvals)
+        return replace(said, n_rows=len(terms), n_added=done.n_changed)
     return ReviewImport(
         len(terms), n_added=done.n_changed, n_unchanged=len(terms) - done.n_changed,
         batch=done.batch,

@@ -290,6 +290,26 @@ def test_decisions_go_through_sssom_into_another_review(store, queue, tmp_path):
     assert store.item(ids["zzq"]).state.concept == "D7"
 
 
+def test_verdicts_in_a_mapped_table_are_decisions(store, queue, tmp_path):
+    table = tmp_path / "mapped.csv"
+    header = "source_term,concept,name,score,probability,flag,source_code,frequency,relation"
+    rows = (
+        "sodium,D1,Sodium,0.9,,,7,3,broad,approved,specimen: urine",
+        "sodium,D2,Sodium,0.9,,,7,1,,,specimen: blood",
+        "zzq,D3,Z,0.2,,,8,1,,rejected,",
+    )
+    table.write_text("\n".join([f"{header},verdict,context", *rows]), "utf-8")
+    done = import_review(store, table, reviewer="ann", queue=queue)
+    assert (done.n_rows, done.n_added, done.n_decided, done.problems) == (3, 3, 2, ())
+    found = {(i.term.text, i.term.context): i.state for i in store.items(queue)}
+    urine = found["sodium", "specimen: urine"]
+    assert (urine.status, urine.relation, urine.reviewer) == ("approved", "broad", "ann")
+    assert found["sodium", "specimen: blood"].status == "open"
+    assert found["zzq", ""].rejected == ("D3",)
+    again = import_review(store, table, reviewer="ann", queue=queue)
+    assert (again.n_added, again.n_decided, again.problems) == (0, 0, ())
+
+
 def test_what_is_no_review_is_said_in_a_line(tmp_path):
     with pytest.raises(NotFoundError, match="review import"):
         ReviewStore.open(tmp_path / "none.db")

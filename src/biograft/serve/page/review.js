@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const PAGE = 50;
 const state = {words: {}, terms: [], at: -1, chosen: 0, total: 0, undo: [], hits: [], hit: -1,
-  search: 0, busy: false, owner: null, key: sessionStorage.getItem("key") || ""};
+  search: 0, busy: null, owner: null, key: sessionStorage.getItem("key") || ""};
 
 function make(tag, content, attributes = {}) {
   const element = document.createElement(tag);
@@ -42,16 +42,22 @@ async function ask(path, body) {
   return answer.json();
 }
 
-/* one thing at a time: a second key press waits for nothing and does nothing */
-async function doing(act) {
-  if (state.busy) return;
-  state.busy = true;
+/* One thing at a time. A key that is pressed meanwhile does nothing: it was meant for what was
+   there before. Another queue or filter waits its turn. */
+async function doing(act, waits = false) {
+  while (state.busy) {
+    if (!waits) return;
+    await state.busy;
+  }
+  let free;
+  state.busy = new Promise((resolve) => { free = resolve; });
   try {
     await act();
   } catch (problem) {
     say(problem.message);
   } finally {
-    state.busy = false;
+    state.busy = null;
+    free();
   }
 }
 
@@ -84,7 +90,7 @@ function speak(language) {
 }
 
 function choices(id, values) {
-  const chosen = $(id).value;
+  const chosen = $(id).options.length ? $(id).value : null;
   $(id).replaceChildren(...Object.entries(values).map(
     ([value, text]) => make("option", text, {value})));
   if (chosen in values) $(id).value = chosen;
@@ -234,8 +240,8 @@ async function decide(action, other) {
   state.terms[state.at] = done;
   say(`${own.text}: ${state.words.statuses[done.status]}`);
   if (state.at + 1 < state.terms.length) {
-    go(state.at + 1);
-    await progress();
+    go(state.at + 1);  // the next key may be pressed at once
+    progress().catch((problem) => say(problem.message));
   } else {
     await load();
   }
@@ -385,7 +391,7 @@ function onQueryKey(event) {
 function onSubmit(id, act) {
   $(id).addEventListener("submit", (event) => {
     event.preventDefault();
-    doing(act);
+    doing(act, true);
   });
 }
 
@@ -399,7 +405,7 @@ $("comment").addEventListener("keydown", (event) => {
 $("help").addEventListener("click", () => $("keys").showModal());
 $("language").addEventListener("click", () =>
   speak(document.documentElement.lang === "en" ? "zh" : "en"));
-$("queue").addEventListener("change", () => doing(load));
+$("queue").addEventListener("change", () => doing(load, true));
 onSubmit("filters", load);
 onSubmit("who", async () => {
   state.key = $("key").value.trim() || state.key;
