@@ -20,12 +20,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biograft.artifacts import ArtifactKind
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Evidence
 from biograft.linking.fusion import best_per_concept
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
-from biograft.sources import SourceConfig
 from biograft.text import term_key
 
 REVIEWED = ArtifactKind(
@@ -171,6 +170,10 @@ class ReviewedNames:
             by_concept[concept].append(text)
         if not by_concept:
             return cls(kb, decisions)
+        # what only `biograft learn` needs, and not whoever links
+        from biograft.kb import BuildConfig, build_store
+        from biograft.sources import SourceConfig
+
         with tempfile.TemporaryDirectory(dir=folder) as work:
             source = Path(work) / "names.jsonl"
             lines = (
