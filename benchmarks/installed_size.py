@@ -28,7 +28,7 @@ from biograft.replication.results import describe_commit, write_result
 
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "installed_size.json"
-EXTRAS = ("", "build", "build,serve")
+EXTRAS = ("build", "serve", "")
 TEXT = "No heart attack."
 EXPECTED = "D009203"
 N_IMPORTS = 7
@@ -64,7 +64,7 @@ def find_uv() -> str:
 
 def measure(uv: str, wheel: Path, python: str, extras: str, work: Path) -> dict[str, Any]:
     """Install the wheel with some extras into an empty environment, and use it."""
-    environment = work / f"{python}-{extras or 'core'}"
+    environment = Path(tempfile.mkdtemp(dir=work)) / "environment"
     run([uv, "venv", "--python", python, environment])
     own = environment / "bin" / "python"
     run([uv, "pip", "install", "--python", own, f"{wheel}[{extras}]" if extras else wheel])

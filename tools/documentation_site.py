@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ _OUTSIDE_ASSET = re.compile(
     r"[^>]*\bhref=[\"']?(?:https?:)?//[^\s>]*",
 )
 """What a browser loads from another host when it opens a page; links that one clicks are none."""
+_CODE_WITH_BAR = re.compile(r"`([^`]*\\\|[^`]*)`")
 _IMPORT = re.compile(r"(?:@import|url\()\s*[\"']?https?://")
 
 
@@ -69,6 +71,19 @@ def within(markdown: str, page: str) -> str:
     return re.sub(r"\[([^\]]+)\]\(#\)", r"\1", mended)
 
 
+def show_bars(markdown: str) -> str:
+    """Write code with an escaped bar in a table as HTML: the escape would be shown."""
+
+    def as_html(match: re.Match[str]) -> str:
+        text = html.escape(match[1].replace("\\|", "|")).replace("|", "&#124;")
+        return f"<code>{text}</code>"
+
+    lines = markdown.split("\n")
+    return "\n".join(
+        _CODE_WITH_BAR.sub(as_html, line) if line.startswith("|") else line for line in lines
+    )
+
+
 def outside_assets(site: Path) -> list[str]:
     """Return what the pages of a built site would load from other hosts."""
     found = []
@@ -101,8 +116,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Mend the links of a page."""
-    return within(markdown, page.file.src_uri)
+    """Mend the links and tables of a page."""
+    return show_bars(within(markdown, page.file.src_uri))
 
 
 def on_post_build(config: Any) -> None:

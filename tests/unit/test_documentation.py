@@ -45,6 +45,13 @@ def test_links_out_of_the_documentation_become_text():
     assert within("[start](../../README.md)", "how-to/csv.md") == "[start](../index.md)"
 
 
+def test_bars_of_code_in_tables_are_shown():
+    show = tool("documentation_site").show_bars
+    table = "| `--to a\\|b<c>` | `x` |"
+    assert show(table) == "| <code>--to a&#124;b&lt;c&gt;</code> | `x` |"
+    assert show("`a\\|b` in text") == "`a\\|b` in text"
+
+
 def test_what_a_page_loads_from_elsewhere_is_found(tmp_path):
     find = tool("documentation_site").outside_assets
     page = tmp_path / "a.html"

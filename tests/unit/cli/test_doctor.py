@@ -38,7 +38,7 @@ def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, store, tmp_pa
     (damaged / "names.arrow").write_bytes(names[:half] + b"#" + names[half + 1 :])
     (tmp_path / "index").mkdir()
     for kb, index, said in (
-        (damaged, None, "names.arrow: damaged; build the store again"),
+        (damaged, None, "names.arrow: damaged"),
         (tmp_path / "none", None, "no such knowledge base"),
         (store, tmp_path / "index", "it is no index"),
     ):
