@@ -62,9 +62,10 @@ class MicroBatcher(Generic[Job, Answer]):
         expected = self._size_waiting * self._seconds_each
         if self._waiting.qsize() >= self._max_waiting or expected > self._max_seconds:
             raise QueueFullError(expected)
-        if self._worker is None or self._worker.get_loop() is not asyncio.get_running_loop():
+        worker, loop = self._worker, asyncio.get_running_loop()
+        if worker is None or worker.done() or worker.get_loop() is not loop:
             self._start()
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = loop.create_future()
         self._waiting.put_nowait((job, answer))
         self._size_waiting += self._size(job)
         return await answer
@@ -77,7 +78,7 @@ class MicroBatcher(Generic[Job, Answer]):
 
     async def close(self) -> None:
         """Answer what waits, then stop; the next job starts it anew."""
-        while self._worker is not None and self._waiting.qsize():
+        while self._worker is not None and not self._worker.done() and self._waiting.qsize():
             await asyncio.sleep(0.01)
         if self._worker is not None:
             self._worker.cancel()
@@ -99,7 +100,8 @@ class MicroBatcher(Generic[Job, Answer]):
             started = time.perf_counter()
             await self._answer(batch)
             if batch:
-                each = (time.perf_counter() - started) / sum(self._size(job) for job, _ in batch)
+                size = sum(self._size(job) for job, _ in batch)
+                each = (time.perf_counter() - started) / max(size, 1)  # of no texts: 0
                 before = self._seconds_each or each
                 self._seconds_each = (1 - _WEIGHT) * before + _WEIGHT * each
 

@@ -71,6 +71,12 @@ class TestLinking:
             ["Flu"],
         ]
 
+    def test_a_request_without_texts_does_not_stop_others(self, client):
+        """The time that each text takes was divided by their number."""
+        assert post(client, "/v1/mentions", mentions=[]) == {"mentions": []}
+        assert post(client, "/v1/link", texts=[]) == {"documents": []}
+        assert post(client, "/v1/link", text="flu")["mentions"]
+
     def test_a_request_chooses_candidates_and_status(self, client):
         plain = post(client, "/v1/link", text=NOTE, k=1, assertions=False)["mentions"]
         assert [len(m["candidates"]) for m in plain] == [1, 1]
