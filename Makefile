@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint bench docs reference constraints licences sbom clean
 
+# on a terminal it ends with the page, until Ctrl-C; elsewhere it says how to get it, and ends
 demo: $(READY)
 	$(BIN)/biograft demo -o demo
 

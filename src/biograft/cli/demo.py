@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +44,13 @@ def demo(
     language: Annotated[
         str, typer.Option(metavar="en|zh", help="Of notes: the language of the notes.")
     ] = "en",
+    serve: Annotated[
+        bool | None,
+        typer.Option(
+            "--serve/--no-serve",
+            help="Of start: serve the page at the end, until Ctrl-C. Default: on a terminal only.",
+        ),
+    ] = None,
 ) -> None:
     """Build, train, link and evaluate on built-in data, or find findings in clinical notes."""
     if part == "notes":
@@ -61,6 +70,32 @@ def demo(
     _link(linkers[-1][1], out)
     _evaluate(base, linkers)
     typer.echo(f"\nEverything is in {out}; open {out / 'demo.html'} in a browser.")
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    _serve(out, wanted=on_terminal if serve is None else serve)
+
+
+def _serve(out: Path, *, wanted: bool) -> None:
+    """Serve the page, or say how to; scripts that run the demo come to an end."""
+    command = f"biograft serve --kb {out / 'starter'} --index {out / 'index'}"
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        typer.echo(
+            f"{MissingExtraError('serve', 'The page of findings and concepts')}; then: {command}"
+        )
+        return
+    if not wanted:
+        typer.echo(f"The page of findings and concepts: {command}")
+        return
+    from biograft.serve.run import free_port, run_service
+
+    port = free_port()
+    typer.echo(f"\n$ {command} --port {port}")
+    run_service(
+        out / "starter",
+        out / "index",
+        port=port,
+        ready=lambda address: typer.echo(f"Open {address} in a browser; Ctrl-C stops the service."),
+    )
 
 
 def _build(store: Path) -> KnowledgeBase:

@@ -89,12 +89,15 @@ def serve(
     systems = parse_systems(system or [])
     limits: dict[str, Any] = {"max_text": max_text, "max_waiting": max_waiting, "timeout": timeout}
     config = ServiceConfig(**{key: value for key, value in limits.items() if value is not None})
-    if not quiet:
-        typer.echo(f"biograft at http://{host}:{port} (once it says so at /readyz)", err=True)
+
+    def say(address: str) -> None:
+        if not quiet:
+            typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
+
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
-        systems=systems, review=review,
+        systems=systems, review=review, ready=say,
         **_settings(
             model=model, calibration=calibration, threshold=threshold,
             languages=split_languages(lang), stop_words=stop_words_of(stop_file),

@@ -135,6 +135,10 @@ class Hierarchy:
     def _down(self) -> _Edges:
         return _Edges(self._tails, self._heads, self._n)
 
+    def n_children(self) -> Rows:
+        """Return how many direct children each concept has."""
+        return np.bincount(self._tails, minlength=self._n)
+
     def parents(self, row: int) -> Sequence[int]:
         """Return the direct parents."""
         return self._up.of(row)

@@ -13,12 +13,19 @@ import numpy.typing as npt
 
 from biograft.kb.concept import Match
 from biograft.kb.store import KnowledgeBase
+from biograft.kb.tables import NAME_KINDS
+from biograft.records import NameKind
 from biograft.text import HAN_RANGES, normalise
 
 _COMPARED = 24
 """Bytes of a name that are sorted, from a word on; more are compared when names are read."""
 _READ = 64
 """Names read for each concept that is wanted: a concept has several names."""
+_SYNONYM_COST = 6.0
+"""A synonym counts as so many characters longer than a preferred name."""
+_WIDTH_WORTH = 4.0
+"""Characters that a name may be longer for each doubling of the concepts below."""
+_PREFERRED = NAME_KINDS.index(NameKind.PREFERRED)
 _AFTER = b"\xff" * _COMPARED
 _HAN_LEADS = frozenset(
     chr(code).encode()[0] for first, last in HAN_RANGES for code in (first, last)
@@ -40,19 +47,26 @@ class NameSuggestions:
         keys = [normalise(text) for text in kb.texts("names", "text")]
         self._keys = keys
         name, offset, words = _word_starts(keys)
-        # names that begin so come first, then short names, then the order of the store
-        lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-        best_first = np.lexsort((name, lengths[name], offset > 0))
+        # names that begin so come first, then those of the least cost, then the order of the store
+        best_first = np.lexsort((name, self._costs()[name], offset > 0))
         priority = np.empty(len(name), np.uint32)
         priority[best_first] = np.arange(len(name), dtype=np.uint32)
         order = np.argsort(words, kind="stable")
         self._words, self._names, self._priority = words[order], name[order], priority[order]
 
+    def _costs(self) -> npt.NDArray[np.float64]:
+        """Return what each name costs: short and preferred names, and wide concepts, are meant."""
+        lengths = np.fromiter(map(len, self._keys), np.float64, len(self._keys))
+        synonym = np.asarray(self._kb.numbers("names", "kind")) != _PREFERRED
+        width = np.log2(1 + self._kb.hierarchy.n_children())[np.asarray(self._concepts)]
+        return lengths + _SYNONYM_COST * synonym - _WIDTH_WORTH * width
+
     def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
         """Return at most ``limit`` concepts, each with the name that matches best.
 
-        Names that begin with the text come first, the shortest before longer ones; then names
-        with the text at a later word; then names that have all its words, in any order.
+        The name that is the text comes first; then names that begin with it, short and preferred
+        ones of concepts with many below them before others; then names with the text at a later
+        word; then names that have all its words, in any order.
         """
         key = normalise(text)
         if not key or limit < 1:
@@ -76,6 +90,7 @@ class NameSuggestions:
     def _name_of_each(self, key: str, limit: int, language: str | None) -> dict[int, int]:
         """Return the concepts with a name that matches, best first, each with that name."""
         found: dict[int, int] = {}
+        self._collect(found, self._equal_rows(key), [key], limit, language)
         self._collect(found, self._best_rows(key, limit), [key], limit, language)
         words = key.split()
         if len(found) < limit and len(words) > 1:
@@ -98,8 +113,8 @@ class NameSuggestions:
             key = " " + self._keys[name]
             if all(f" {word}" in key or _has_han(word, key) for word in words):
                 found.setdefault(int(self._concepts[name]), name)
-                if len(found) >= limit:
-                    return
+            if len(found) >= limit:
+                return
 
     def _range(self, key: str) -> tuple[int, int]:
         """Return the first and last place at which a word begins with a text."""
@@ -107,6 +122,12 @@ class NameSuggestions:
         last = wanted + _AFTER[len(wanted) :]
         low = np.searchsorted(self._words, np.bytes_(wanted))
         return int(low), int(np.searchsorted(self._words, np.bytes_(last), side="right"))
+
+    def _equal_rows(self, key: str) -> list[int]:
+        """Return the names that are a text; they stand before longer ones that begin so."""
+        low, high = self._range(key)
+        rows: list[int] = self._names[low : min(low + _READ, high)].tolist()
+        return [row for row in sorted(rows) if self._keys[row] == key]
 
     def _count(self, key: str) -> int:
         low, high = self._range(key)

@@ -9,23 +9,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Path as PathPart, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import biograft
-from biograft.errors import BiograftError, ConflictError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import link_chunks
 from biograft.mapping import ReviewStore
 from biograft.serve.answers import json_answer
-from biograft.serve.batching import MicroBatcher, QueueFullError
+from biograft.serve.batching import MicroBatcher
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
+from biograft.serve.problems import add_problems
 from biograft.serve.review import add_review
 from biograft.serve.schemas import (
     MAX_QUERY,
@@ -49,6 +48,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         401: "no key, or an unknown one",
         403: "the key's role may not do this",
         413: "the body is too large",
+        400: "the body cannot be read",
         422: "the request is not as described",
         429: "too many requests of this client; see Retry-After",
         503: "too many requests wait, or no answer in time; see Retry-After",
@@ -79,6 +79,7 @@ _OUTPUT_TYPES = {
     "omop": "text/csv; charset=utf-8",
 }
 Identifier = Annotated[str, Query(min_length=1, max_length=MAX_QUERY)]
+IdInPath = Annotated[str, PathPart(max_length=MAX_QUERY)]
 
 
 class Service:
@@ -92,6 +93,7 @@ class Service:
             self._link,
             max_batch=config.together,
             max_waiting=config.max_waiting,
+            max_seconds=config.max_wait,
             size=lambda job: len(job.texts),
         )
         self._reloading = asyncio.Lock()
@@ -133,6 +135,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.stopping = False
         yield
         service.stopping = True
         await service.batcher.close()
@@ -148,7 +151,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.service = service
-    _add_errors(app)
+    add_problems(app)
     _add_text(app, service)
     _add_concepts(app, service)
     add_fhir(app, lambda: service.engine.terminology)
@@ -158,49 +161,13 @@ def create_app(
     return Guard(app, config, service.metrics, opened)
 
 
-def _add_errors(app: FastAPI) -> None:
-    """Answer every expected error with one line; what was sent is never repeated."""
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-        return json_answer({"detail": f"{place}: {first['msg']}"}, 422)
-
-    @app.exception_handler(NotFoundError)
-    async def unknown(request: Request, error: NotFoundError) -> Response:
-        return json_answer({"detail": str(error)}, 404)
-
-    @app.exception_handler(ConflictError)
-    async def conflicting(request: Request, error: ConflictError) -> Response:
-        return json_answer({"detail": str(error)}, 409)
-
-    @app.exception_handler(BiograftError)
-    async def refused(request: Request, error: BiograftError) -> Response:
-        return json_answer({"detail": str(error)}, 422)
-
-    @app.exception_handler(RecursionError)
-    async def nested(request: Request, error: RecursionError) -> Response:
-        return json_answer({"detail": "body: nested too deeply"}, 422)
-
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
-        return json_answer({"detail": "internal error; it was logged"}, 500)
-
-    @app.exception_handler(QueueFullError)
-    async def busy(request: Request, error: QueueFullError) -> Response:
-        return json_answer(
-            {"detail": "too many requests wait; try again"}, 503, {"retry-after": "1"}
-        )
-
-
 def _add_text(app: FastAPI, service: Service) -> None:
     limits = service.config
 
     @app.post(
         "/v1/link",
         response_model=LinkAnswer | BatchAnswer,
-        responses=_ERRORS,
+        responses={**_ERRORS, 200: {"content": {kind: {} for kind in _OUTPUT_TYPES.values()}}},
         summary="Find the mentions of a text, or of several, and link them",
     )
     async def link(asked: LinkRequest, to: Output = "json") -> Response:
@@ -272,7 +239,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         responses={**_ERRORS, **_UNKNOWN},
         summary="A concept by any of its ids",
     )
-    async def concept(identifier: str) -> Response:
+    async def concept(identifier: IdInPath) -> Response:
         return json_answer(service.engine.concept(identifier))
 
     @app.get(
@@ -282,7 +249,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         summary="The concepts in relation to one",
     )
     async def neighbours(
-        identifier: str,
+        identifier: IdInPath,
         relation: Annotated[str | None, Query(max_length=MAX_QUERY)] = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:

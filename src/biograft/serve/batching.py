@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
@@ -11,8 +13,17 @@ Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
 
+_WEIGHT = 0.2
+"""Of the last batch, in the average of what a job takes."""
+
+
 class QueueFullError(Exception):
     """As many jobs wait as may; the sender should try again later."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        super().__init__("too many requests wait")
+        self.retry_after = max(1, math.ceil(seconds))
+        """Seconds after which it may be worth trying again."""
 
 
 class MicroBatcher(Generic[Job, Answer]):
@@ -28,12 +39,14 @@ class MicroBatcher(Generic[Job, Answer]):
         *,
         max_batch: int,
         max_waiting: int,
+        max_seconds: float = math.inf,
         size: Callable[[Job], int] = lambda job: 1,
     ) -> None:
         self._run, self._size = run, size
         self._max_batch, self._max_waiting = max_batch, max_waiting
+        self._max_seconds, self._seconds_each, self._size_waiting = max_seconds, 0.0, 0
         self._waiting: asyncio.Queue[tuple[Job, asyncio.Future[Answer]]] = asyncio.Queue()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="link")
+        self._thread: ThreadPoolExecutor | None = None
         self._worker: asyncio.Task[None] | None = None
 
     @property
@@ -42,22 +55,37 @@ class MicroBatcher(Generic[Job, Answer]):
         return self._waiting.qsize()
 
     async def submit(self, job: Job) -> Answer:
-        """Return the answer to a job, or raise ``QueueFullError`` at once."""
-        if self._waiting.qsize() >= self._max_waiting:
-            raise QueueFullError
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        """Return the answer to a job, or raise ``QueueFullError`` at once.
+
+        It is raised when as many jobs wait as may, or when those before it will take too long.
+        """
+        expected = self._size_waiting * self._seconds_each
+        if self._waiting.qsize() >= self._max_waiting or expected > self._max_seconds:
+            raise QueueFullError(expected)
+        worker, loop = self._worker, asyncio.get_running_loop()
+        if worker is None or worker.done() or worker.get_loop() is not loop:
+            self._start()
+        answer: asyncio.Future[Answer] = loop.create_future()
         self._waiting.put_nowait((job, answer))
+        self._size_waiting += self._size(job)
         return await answer
 
+    def _start(self) -> None:
+        """Begin to work, in the loop that runs now."""
+        self._waiting, self._size_waiting = asyncio.Queue(), 0
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="link")
+        self._worker = asyncio.create_task(self._work())
+
     async def close(self) -> None:
-        """Answer what waits, then stop."""
-        while self._worker is not None and self._waiting.qsize():
+        """Answer what waits, then stop; the next job starts it anew."""
+        while self._worker is not None and not self._worker.done() and self._waiting.qsize():
             await asyncio.sleep(0.01)
         if self._worker is not None:
             self._worker.cancel()
-        self._thread.shutdown(wait=True)
+            self._worker = None
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+            self._thread = None
 
     async def _work(self) -> None:
         while True:
@@ -66,9 +94,16 @@ class MicroBatcher(Generic[Job, Answer]):
             while self._waiting.qsize() and size < self._max_batch:
                 batch.append(self._waiting.get_nowait())
                 size += self._size(batch[-1][0])
+            self._size_waiting -= size
             # the sender of a cancelled one has gone, or has waited too long
             batch = [(job, answer) for job, answer in batch if not answer.cancelled()]
+            started = time.perf_counter()
             await self._answer(batch)
+            if batch:
+                size = sum(self._size(job) for job, _ in batch)
+                each = (time.perf_counter() - started) / max(size, 1)  # of no texts: 0
+                before = self._seconds_each or each
+                self._seconds_each = (1 - _WEIGHT) * before + _WEIGHT * each
 
     async def _answer(self, batch: list[tuple[Job, asyncio.Future[Answer]]]) -> None:
         if not batch:

@@ -22,6 +22,8 @@ class ServiceConfig(Config):
     """Candidates of a mention; a request for more gets as many."""
     max_waiting: Annotated[int, AtLeast(1)] = 256
     """Requests that wait to be linked; another one is answered 503, with Retry-After."""
+    max_wait: Annotated[float, Range(above=0)] = 5.0
+    """Seconds that a request would wait to be linked, as it seems; for more it is answered 503."""
     max_per_client: Annotated[int, AtLeast(1)] = 64
     """Requests of one key, or address, that are under way; another one is answered 429."""
     timeout: Annotated[float, Range(above=0)] = 30.0

@@ -30,6 +30,8 @@ PUBLIC = ("/healthz", "/readyz", "/", "/review")
 """Routes that need no key: the page asks for one itself."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _RETRY_AFTER = 1
+_MAX_HEAD = 64 << 10
+"""Bytes of the headers of a request."""
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
@@ -125,6 +127,9 @@ class Guard:
                 return
             client = owner.name
             scope.setdefault("state", {})["owner"] = owner
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD:
+            await refuse(send, 431, f"the head has more than {_MAX_HEAD} bytes")
+            return
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:
             await self._too_large(send)

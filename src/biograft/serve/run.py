@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +39,13 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
     config: ServiceConfig | None = None,
     systems: Mapping[str, str] | None = None,
     review: str | None = None,
+    ready: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> None:
-    """Serve until interrupted; other machines are answered only with keys, or if asked twice."""
+    """Serve until interrupted; other machines are answered only with keys, or if asked twice.
+
+    ``ready`` is called with the address of the page as soon as the store is open.
+    """
     if not without_keys:
         check_host(host, keys, ", or --no-keys where something in front of it checks who asks")
     uvicorn = _uvicorn()
@@ -56,9 +62,13 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
         "review": review,
         "settings": settings,
     }
+    ready = ready or (lambda address: None)
     if workers == 1:
-        uvicorn.run(_app(described), **options)
+        app = _app(described)
+        ready(_address(host, port))
+        uvicorn.run(app, **options)
         return
+    ready(_address(host, port))
     os.environ[_SETTINGS] = json.dumps(described)
     uvicorn.run(f"{__name__}:worker_app", factory=True, workers=workers, **options)
 
@@ -74,7 +84,10 @@ def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
 
 def server_options(host: str, port: int) -> dict[str, Any]:
     """Return the options of uvicorn, for every face of the service."""
+    from biograft.serve.protocol import LimitedProtocol
+
     return {
+        "http": LimitedProtocol,
         "host": host,
         "port": port,
         "log_level": "warning",
@@ -83,6 +96,21 @@ def server_options(host: str, port: int) -> dict[str, Any]:
         "backlog": _BACKLOG,
         "timeout_graceful_shutdown": _STOP_WITHIN,
     }
+
+
+def free_port(first: int = 8080, tries: int = 100) -> int:
+    """Return a port of this machine that nobody listens at."""
+    for port in range(first, first + tries):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ConfigError(f"no port from {first} to {first + tries - 1} is free")
+
+
+def _address(host: str, port: int) -> str:
+    """Return the address of the page, as a browser on this machine wants it."""
+    name = "127.0.0.1" if host in ("0.0.0.0", "") else host
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
 def worker_app() -> Guard:

@@ -18,6 +18,7 @@ def test_demo(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "D009203" in done.stdout
+    assert "biograft serve --kb" in done.stdout.splitlines()[-1]  # no terminal: it ends
     page = (tmp_path / "demo" / "demo.html").read_text(encoding="utf-8")
     assert "Myocardial Infarction" in page
     assert biograft.KnowledgeBase.open(tmp_path / "demo" / "starter")["D009203"]

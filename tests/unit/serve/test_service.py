@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceConfig, create_app, run_service
+from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.engine import ServiceEngine
 
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
@@ -67,6 +70,12 @@ class TestLinking:
             [],
             ["Flu"],
         ]
+
+    def test_a_request_without_texts_does_not_stop_others(self, client):
+        """The time that each text takes was divided by their number."""
+        assert post(client, "/v1/mentions", mentions=[]) == {"mentions": []}
+        assert post(client, "/v1/link", texts=[]) == {"documents": []}
+        assert post(client, "/v1/link", text="flu")["mentions"]
 
     def test_a_request_chooses_candidates_and_status(self, client):
         plain = post(client, "/v1/link", text=NOTE, k=1, assertions=False)["mentions"]
@@ -198,6 +207,26 @@ class TestRefusals:
         assert sorted(each.status_code for each in answers) == [200, 200, 200, 503, 503, 503]
         refused = [each for each in answers if each.status_code == 503]
         assert all(each.headers["retry-after"] == "1" for each in refused)
+
+    def test_a_wait_that_would_be_too_long_is_503(self):
+        def run(jobs: Any) -> Any:
+            time.sleep(0.05 * len(jobs))
+            return jobs
+
+        async def ask() -> list[Any]:
+            batcher = MicroBatcher(run, max_batch=1, max_waiting=99, max_seconds=0.12)
+            await batcher.submit(0)  # from now on it is known how long a job takes
+            asked = [asyncio.create_task(batcher.submit(i)) for i in range(20)]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            await batcher.close()
+            return answers
+
+        answers = asyncio.run(ask())
+        refused = [each for each in answers if isinstance(each, QueueFullError)]
+        accepted = [each for each in answers if not isinstance(each, QueueFullError)]
+        assert accepted == list(range(len(accepted)))
+        assert 1 <= len(accepted) <= 6
+        assert all(each.retry_after == 1 for each in refused)
 
     def test_no_answer_in_time_is_503(self, kb, monkeypatch):
         done = threading.Event()

@@ -1,0 +1,231 @@
+"""Requests that are damaged, hostile or odd: refused cleanly, never a status of 500."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx")
+import uvicorn
+from fastapi.testclient import TestClient
+
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.serve import ServiceConfig, create_app, protocol
+from biograft.serve.problems import describe
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("robust") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+@pytest.fixture(scope="module")
+def app(kb: KnowledgeBase) -> Any:
+    return create_app(kb, config=ServiceConfig(max_body=1 << 20))
+
+
+@pytest.fixture(scope="module")
+def client(app: Any) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def refused(answer: Any, *statuses: int) -> str:
+    assert answer.status_code in statuses, (answer.status_code, answer.text)
+    content = answer.json()
+    assert set(content) == {"detail"}
+    detail = content["detail"]
+    assert isinstance(detail, str)
+    assert "\n" not in detail
+    assert "pydantic" not in detail
+    return detail
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        ("body", "expected"),
+        [
+            ({"text": 3}, "text: expected a text"),
+            ({"text": "a", "k": 0}, "k: expected 1 or more"),
+            ({"text": "a", "k": "3"}, "k: expected a whole number"),
+            ({"text": "a", "threshold": 2}, "threshold: expected 1 or less"),
+            ({"text": "a", "Miller": 1}, "body: a field that is not known here"),
+            ({"texts": "flu"}, "texts: expected a list"),
+            ({"texts": ["a", None]}, "texts.1: expected a text"),
+            ([], "body: expected an object"),
+        ],
+    )
+    def test_one_plain_line_says_what_is_wrong(self, client, body, expected):
+        assert refused(client.post("/v1/link", json=body), 422) == expected
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"[" * 100_000,
+            b'{"text":' * 5_000 + b"1" + b"}" * 5_000,
+            b'{"text": "\xff\xfe"}',
+            b"\x00" * 100,
+            b'{"text": "a"',
+            b'{"text": 1e999999}',
+            b'{"text": ' + b"9" * 5_000 + b"}",
+        ],
+    )
+    @pytest.mark.parametrize("path", ["/v1/link", "/v1/mentions"])
+    def test_damaged_json(self, client, path, body):
+        headers = {"content-type": "application/json"}
+        refused(client.post(path, content=body, headers=headers), 400, 422)
+
+    @pytest.mark.parametrize(
+        "kind", ["text/plain", "application/xml", "a", "", "\t;;;=", "x/" * 99]
+    )
+    def test_other_content_types(self, client, kind):
+        headers = {"content-type": kind}
+        refused(client.post("/v1/link", content=b'{"text": "flu"}', headers=headers), 415, 422)
+
+    def test_odd_texts_are_linked(self, client):
+        body = b'{"texts": ["\\ud800", "\\u0000 flu", "\\ufeff", "\\u202e flu", "a\\u0301"]}'
+        answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
+        found = answer.json()["documents"]
+        assert [[m["concept"] for m in each["mentions"]] for each in found] == [
+            [], ["D007251"], [], ["D007251"], []
+        ]  # fmt: skip
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "concepts/%2e%2e/%2e%2e/etc/passwd", "concepts/%00", "concepts/%ff%fe", "concepts/",
+            "concepts/" + "x" * 900, "neighbours/%F0%9F%98%80", "concepts/..%5c..%5c", "nothing",
+            "concepts//etc/passwd", "concepts/%0d%0aset-cookie:a=b",
+        ],
+    )  # fmt: skip
+    def test_paths_lead_nowhere_else(self, client, path):
+        answer = client.get(f"/v1/{path}")
+        refused(answer, 404)
+        assert "set-cookie" not in answer.headers
+
+    def test_an_id_that_is_too_long_is_422(self, client):
+        refused(client.get("/v1/concepts/" + "x" * 2000), 422)
+        refused(client.get("/v1/is-a", params={"concept": "x" * 2000, "ancestor": "a"}), 422)
+
+    def test_large_headers_and_other_methods(self, client):
+        refused(client.get("/v1/search?q=a", headers={"x-large": "x" * 70_000}), 431)
+        refused(client.delete("/v1/link"), 405)
+        refused(client.put("/v1/search?q=a"), 405)
+
+
+def test_every_kind_of_error_has_words():
+    for kind in ("missing", "extra_forbidden", "something_new", "list_type"):
+        line = describe({"loc": ("body", "a", 0), "type": kind, "msg": "Input should be"})
+        assert "Input" not in line
+
+
+@pytest.fixture(scope="module")
+def port(kb: KnowledgeBase) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = free.getsockname()[1]
+    http = protocol.LimitedProtocol
+    config = uvicorn.Config(create_app(kb), port=number, log_level="critical", http=http)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield number
+    server.should_exit = True
+    thread.join(10)
+
+
+class TestConnections:
+    """A real server: what comes before a request is whole."""
+
+    @staticmethod
+    def talk(port: int, *parts: bytes, pause: float = 0.0) -> bytes:
+        """Send parts, and return all that comes back until the connection is closed."""
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as made:
+            for part in parts:
+                try:
+                    made.sendall(part)
+                except OSError:
+                    break
+                time.sleep(pause)
+            found = b""
+            try:
+                while data := made.recv(65536):
+                    found += data
+            except ConnectionResetError:
+                pass
+            return found
+
+    @pytest.mark.parametrize(
+        "data", [b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                 b"GET /\xff HTTP/1.1\r\nhost: a\r\n\r\n",
+                 b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n"]
+    )  # fmt: skip
+    def test_garbage_is_400_in_json(self, port, data):
+        head, _, body = self.talk(port, data).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400")
+        assert set(json.loads(body)) == {"detail"}
+
+    def test_a_slow_head_is_closed(self, port, monkeypatch):
+        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+        answer = self.talk(port, b"GET /healthz HTTP/1.1\r\n", b"host: a\r\n", pause=0.05)
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert self.talk(port) == b""  # nothing is sent at all
+
+    def test_a_head_without_end_is_closed(self, port):
+        lines = (b"x-%d: %s\r\n" % (i, b"x" * 8000) for i in range(20))
+        answer = self.talk(port, b"GET /healthz HTTP/1.1\r\nhost: a\r\n", *lines)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 431")
+
+    def test_requests_in_a_row_are_answered_in_order(self, port):
+        one = b"GET /%s HTTP/1.1\r\nhost: a\r\n%s\r\n"
+        answer = self.talk(
+            port, one % (b"healthz", b"") + one % (b"v1/nothing", b"connection: close\r\n")
+        )
+        first, second = answer.index(b'{"status":"ok"}'), answer.index(b"404")
+        assert first < second
+
+
+def test_the_service_does_what_its_description_says(app):
+    """Requests made from the OpenAPI description: no 500, and every answer is as described."""
+    schemathesis = pytest.importorskip("schemathesis")
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+    operations = [each.ok() for each in schema.get_all_operations()]
+    operations = [each for each in operations if "admin" not in each.path]
+    assert len(operations) >= 7
+    checks = [
+        schemathesis.checks.not_a_server_error,
+        schemathesis.checks.response_schema_conformance,
+        schemathesis.checks.content_type_conformance,
+        schemathesis.checks.status_code_conformance,
+    ]
+
+    def run(operation: Any) -> None:
+        @settings(
+            max_examples=6,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
+        )
+        @given(case=operation.as_strategy())
+        def check(case: Any) -> None:
+            case.call_and_validate(checks=checks)
+
+        check()
+
+    for operation in operations:
+        run(operation)
