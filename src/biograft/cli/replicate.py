@@ -19,24 +19,32 @@ app = typer.Typer(
 
 
 @app.command(name="list")
-def list_all(as_json: Json = False) -> None:
-    """List the experiments: name, paper, claim; with --json also what was found.
+def list_all(
+    experiments: Annotated[
+        bool, typer.Option("--experiments", help="List the experiments that test the claims.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the claims of the papers, with our verdict on each.
 
-    verdict is supported, contradicted or within noise; effect is the measured difference in
-    percentage points, low and high its 95 % interval. What was not measured is null.
+    verdict is reproduced, same sign, no effect seen, opposite or not run. With --json also effect,
+    the measured difference in percentage points (above 0 where it is as claimed), its 95 % interval
+    low to high, n_seeds, the corrected p and the smallest effect that could have been seen.
     """
-    from biograft.replication import list_experiments
+    from biograft.replication import judge_claims, list_experiments
 
-    rows = list(list_experiments())
+    rows = (
+        list(list_experiments()) if experiments else [judged.to_json() for judged in judge_claims()]
+    )
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
         return
-    columns = ("name", "paper", "claim")
+    columns = ("name", "kind", "about") if experiments else ("name", "paper", "verdict", "claim")
     widths = [max(len(row[column]) for row in rows) for column in columns[:-1]]
     for row in [dict(zip(columns, columns, strict=True)), *rows]:
         cells = (f"{row[column]:{width}}" for column, width in zip(columns, widths, strict=False))
-        typer.echo("  ".join([*cells, row["claim"]]))
+        typer.echo("  ".join([*cells, row[columns[-1]]]))
 
 
 @app.command()

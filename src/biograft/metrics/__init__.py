@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         reliability as reliability,
     )
     from biograft.metrics.evidence import (
-        Evidence as Evidence,
+        EffectSize as EffectSize,
         Verdict as Verdict,
         crossed_bootstrap as crossed_bootstrap,
         holm as holm,

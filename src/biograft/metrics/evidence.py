@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EffectSize:
     """A measured effect: above 0 where it is as claimed; its 95 % interval and two-sided p."""
 
     effect: float
@@ -55,7 +55,7 @@ class Evidence:
         return (_Z_HALF_WIDTH + _Z_POWER) * self.standard_error
 
 
-def judge_evidence(evidence: Evidence, corrected_p: float) -> Verdict:
+def judge_evidence(evidence: EffectSize, corrected_p: float) -> Verdict:
     """Return the verdict by rule.
 
     *Reproduced* and *opposite* are significant at 5 % after correction. *Same sign* is the claimed
@@ -85,6 +85,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 Cube = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 
 def crossed_bootstrap(
@@ -94,7 +95,7 @@ def crossed_bootstrap(
     *,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
-) -> Evidence:
+) -> EffectSize:
     """Compare two arms on the same items with the same seeds.
 
     ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, items); ``groups`` are the documents
@@ -112,7 +113,7 @@ def crossed_bootstrap(
     interval = quantile_interval(means, LEVEL)
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
-    return Evidence(observed, interval.low, interval.high, p)
+    return EffectSize(observed, interval.low, interval.high, p)
 
 
 def enlarge_seeds(sums: Cube, sizes: npt.NDArray[np.float64]) -> Cube:
@@ -141,8 +142,8 @@ def _document_sums(
 def _resample(sums: Cube, sizes: npt.NDArray[np.float64], rng: np.random.Generator) -> float:
     """Return the mean of one resample."""
     n_pre, n_fine, n_documents = sums.shape
-    pre = rng.integers(0, n_pre, n_pre)
-    fine = rng.integers(0, n_fine, (n_pre, n_fine))
+    pre: Rows = rng.integers(0, n_pre, n_pre)
+    fine: Rows = rng.integers(0, n_fine, (n_pre, n_fine))
     documents = rng.integers(0, n_documents, n_documents)
     weights = np.bincount(documents, minlength=n_documents)
     chosen = sums[pre[:, None], fine]  # (pre, fine, documents)

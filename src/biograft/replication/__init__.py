@@ -1,8 +1,8 @@
 """Replication of the papers' claims: experiments as TOML files, one runner, one report.
 
->>> from biograft.replication import list_experiments
->>> next(iter(list_experiments()))["paper"]
-'EMBERT'
+>>> from biograft.replication import shipped_claims
+>>> shipped_claims()[0].paper
+'SapBERT'
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.replication.claims import (
+        judge_claims as judge_claims,
+        shipped_claims as shipped_claims,
+    )
     from biograft.replication.experiment import (
         Experiment as Experiment,
         list_experiments as list_experiments,

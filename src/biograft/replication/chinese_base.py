@@ -17,7 +17,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +107,8 @@ def _lines(path: Path) -> Iterator[str]:
     packed = path.with_name(f"{path.name}.gz")
     if not path.exists() and not packed.exists():
         raise missing_data(path)
-    reader = partial(path.open if path.exists() else partial(gzip.open, packed), "rt")
-    with reader(encoding="utf-8") as file:
+    binary = path.open("rb") if path.exists() else gzip.GzipFile(packed)
+    with TextIOWrapper(binary, encoding="utf-8") as file:
         if path.suffix == ".json" and file.read(1) == "[":
             file.seek(0)
             yield json.dumps(json.load(file), ensure_ascii=False)
@@ -119,40 +119,36 @@ def _lines(path: Path) -> Iterator[str]:
 
 def cut_vocabulary(encoder: Path, texts: Iterable[str], out: Path, min_count: int = 5) -> int:
     """Write an encoder with the tokens of texts and all Chinese characters; return their number."""
-    import torch
-    from transformers import AutoModel, BertTokenizerFast
+    from torch import nn
 
-    from biograft.nn.pretrained import load_parts, load_tokenizer
+    from biograft.nn.pretrained import load_parts, save_tokenizer
 
-    model, _ = load_parts(encoder)
-    tokenizer = load_tokenizer(encoder)
+    model, tokenizer = load_parts(encoder)
     backend, counts = tokenizer.backend_tokenizer, Counter[int]()
     for text in texts:
         counts.update(backend.encode(text, add_special_tokens=False).ids)
-    vocabulary = tokenizer.get_vocab()
     kept = [
         (row, token)
-        for token, row in sorted(vocabulary.items(), key=lambda item: item[1])
-        if row < _FIRST_TOKENS
-        or counts[row] >= min_count
-        or (len(token.removeprefix("##")) == 1 and (token.isascii() or HAN_CHARACTER.match(token)))
-        or (token.startswith("##") and len(token) == 3 and token.isascii())
+        for token, row in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        if row < _FIRST_TOKENS or counts[row] >= min_count or _is_character(token)
     ]
-    weights = model.get_input_embeddings().weight.detach()
-    chosen = torch.nn.Embedding.from_pretrained(
-        weights[[row for row, _ in kept]].clone(), freeze=False, padding_idx=0
-    )
-    model.set_input_embeddings(chosen)
+    weights = model.get_input_embeddings().weight.detach()[[row for row, _ in kept]].clone()
+    model.set_input_embeddings(nn.Embedding(*weights.shape, padding_idx=0, _weight=weights))
     model.config.vocab_size = len(kept)
+    tokens = json.loads(backend.to_str())
+    tokens["model"]["vocab"] = {token: row for row, (_, token) in enumerate(kept)}
+    tokenizer._tokenizer = type(backend).from_str(json.dumps(tokens))
     with new_folder(out) as work:
         model.save_pretrained(work)
-        file = work / "vocab.txt"
-        file.write_text("".join(f"{token}\n" for _, token in kept), encoding="utf-8")
-        BertTokenizerFast(
-            vocab=str(file), do_lower_case=True, model_max_length=tokenizer.model_max_length
-        ).save_pretrained(work)
-        AutoModel.from_pretrained(work)  # what was written can be read
+        save_tokenizer(tokenizer, work)
+        load_parts(work)  # what was written can be read
     return len(kept)
+
+
+def _is_character(token: str) -> bool:
+    """Whether a token is one character: Chinese, or ASCII at the start of a word or within it."""
+    character = token.removeprefix("##")
+    return len(character) == 1 and bool(character.isascii() or HAN_CHARACTER.match(character))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -143,7 +143,9 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
 class EncoderTaskSettings:
     """How encoders are pre-trained and fine-tuned.
 
-    ``paths`` maps keys of the pre-training recipe to inputs. With ``coverage_of``, an input with
+    ``paths`` maps keys of the pre-training recipe to inputs. Every variant that the experiment
+    pre-trains is pre-trained with each of ``pretraining_seeds``; without any, once, with the seed
+    of the recipe. With ``coverage_of``, an input with
     an entity table, a row tells how many mentions the store ``kb`` and that table know.
     """
 
@@ -155,6 +157,7 @@ class EncoderTaskSettings:
     epochs: int = 3
     max_examples: int = 0
     task_changes: tuple[str, ...] = ()
+    pretraining_seeds: tuple[int, ...] = ()
     coverage_of: str = ""
 
 
@@ -193,9 +196,18 @@ class EncoderTasks:
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
         check_starts(job)
+        seeds = parse_settings(job.experiment, EncoderTaskSettings).pretraining_seeds
+        for seed in seeds or (None,):
+            self._run_seed(job, seed)
+
+    def _run_seed(self, job: ExperimentJob, seed: int | None) -> None:
+        """Measure every set with the encoders of one seed of pre-training."""
         results, variants = job.results(), parse_variants(job.experiment, EncoderVariant)
         common = parse_settings(job.experiment, EncoderTaskSettings)
-        key = {"pretraining": list(common.changes), "labels": list(variants)}
+        key: dict[str, Any] = {"pretraining": list(common.changes), "labels": list(variants)}
+        if seed is not None:
+            key["pretraining_seed"] = seed
+            job = replace(job, work=job.work / f"seed-{seed}", inputs=job.all_inputs())
         encoders: dict[str, Path] = {}
         held_out: dict[str, Any] = {}
         for name in job.experiment.sets:
@@ -210,7 +222,7 @@ class EncoderTasks:
                 continue
             for label, variant in variants.items():
                 if label not in encoders:
-                    encoders[label] = _encoder_of(label, variant, job, held_out)
+                    encoders[label] = _encoder_of(label, variant, job, held_out, seed)
             row = FineTuning(name, job, settings, encoders, variants).measure()
             job.add(results, own, {"held_out": held_out, **row})
 
@@ -239,10 +251,16 @@ def check_starts(job: ExperimentJob) -> None:
 
 
 def _encoder_of(
-    label: str, variant: EncoderVariant, job: ExperimentJob, held_out: dict[str, Any]
+    label: str,
+    variant: EncoderVariant,
+    job: ExperimentJob,
+    held_out: dict[str, Any],
+    seed: int | None = None,
 ) -> Path:
     if variant.encoder:
         return job.input(variant.encoder)
+    if seed is not None:
+        variant = replace(variant, changes=(*variant.changes, f"training.seed={seed}"))
     return pretrain_variant(label, variant, job, held_out)
 
 

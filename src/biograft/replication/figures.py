@@ -5,12 +5,14 @@ They need the extra ``report``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from biograft.errors import MissingExtraError
+from biograft.metrics import Verdict
+from biograft.replication.claims import OWN, PAPERS, JudgedClaim, judge_claims
 from biograft.replication.experiment import BENCHMARKS, REPOSITORY, RESULTS
 from biograft.replication.results import read_result
 from biograft.replication.tables import unite_folds
@@ -32,6 +34,12 @@ _MEMORY = {
 Curves = dict[str, list[tuple[float, float, float]]]
 """Of each encoder the points of its curve."""
 _COLOURS = ("#1f6f8b", "#c1572b", "#4c7a34", "#6b4e8e")
+_VERDICTS = {
+    Verdict.REPRODUCED: "#1f6f8b",
+    Verdict.SAME_SIGN: "#7fb3c4",
+    Verdict.NO_EFFECT: "#9a9a9a",
+    Verdict.OPPOSITE: "#c1572b",
+}
 
 
 def points(result: Mapping[str, Any], words: str) -> dict[str, Curves]:
@@ -89,13 +97,13 @@ def draw_start(result: Mapping[str, Any], out: Path) -> None:
     _save(figure, out)
 
 
-def _panels(n: int) -> tuple[Any, Any]:
+def _panels(n: int, size: tuple[float, float] | None = None) -> tuple[Any, Any]:
     """Return a figure with panels beside each other."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise MissingExtraError("report", "a figure") from error
-    figure = Figure(figsize=(4 * n, 3), layout="constrained")
+    figure = Figure(figsize=size or (4 * n, 3), layout="constrained")
     return figure, figure.subplots(1, n, squeeze=False)[0]
 
 
@@ -107,9 +115,45 @@ def _save(figure: Any, out: Path) -> None:
         figure.savefig(out, metadata={"Date": None})
 
 
+def draw_claims(folder: Path) -> list[Path]:
+    """Draw the effects of each paper's claims with their intervals; return the files."""
+    judged = judge_claims()
+    drawn = []
+    for paper in PAPERS:
+        known = [each for each in judged if each.claim.paper == paper and each.evidence]
+        if known:
+            out = folder / f"claims-{'ours' if paper == OWN else paper.lower()}.svg"
+            _draw(known, out)
+            drawn.append(out)
+    return drawn
+
+
+def _draw(judged: Sequence[JudgedClaim], out: Path) -> None:
+    """Draw one line a claim: the effect and its interval, coloured by the verdict."""
+    figure, (axes,) = _panels(1, (7, 0.8 + 0.28 * len(judged)))
+    for row, each in enumerate(reversed(judged)):
+        evidence = each.evidence
+        if evidence is None:
+            continue
+        error = [[evidence.effect - evidence.low], [evidence.high - evidence.effect]]
+        axes.errorbar(
+            [evidence.effect], [row], xerr=error, fmt="o", capsize=3, color=_VERDICTS[each.verdict]
+        )
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(judged)), [each.claim.name for each in reversed(judged)])
+    axes.set_xlabel("percentage points, above 0 as claimed; 95 % interval")
+    axes.grid(axis="x", alpha=0.3)
+    present = {each.verdict for each in judged}
+    for verdict, colour in _VERDICTS.items():
+        if verdict in present:
+            axes.plot([], [], "o", color=colour, label=str(verdict))
+    axes.legend(loc="best", fontsize="small")
+    _save(figure, out)
+
+
 def draw_all(folder: Path = FIGURES) -> list[Path]:
     """Draw every figure that has results; return the files."""
-    drawn = []
+    drawn = draw_claims(folder)
     for name, (quantity, words) in CURVES.items():
         path, out = RESULTS / f"{name}.json", folder / f"{name}.svg"
         if path.exists():

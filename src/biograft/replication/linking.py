@@ -8,7 +8,7 @@ import json
 import shutil
 import tarfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -30,11 +30,13 @@ from biograft.linking.lexical import LexicalIndex
 from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
+from biograft.replication.claims import claims_of
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking_dictionaries import (
     IDS,
     MENTIONS,
     NAMES,
+    ONTOLOGY,
     PUBLISHED,
     TRANSLATIONS,
 )
@@ -108,8 +110,8 @@ class LinkingSettings:
     """The protocols, how character-level encoders are made from scratch, and what aligns others.
 
     ``dictionary`` replaces that of the protocols. Encoders are aligned on the names of
-    ``aligned_on``, a set with translations of its training concepts, by ``sapbert-cpu`` with the
-    ``alignment`` changes.
+    ``aligned_on``, a set: those of its ontology, or with the translations of its training concepts
+    where it has them; by ``sapbert-cpu`` with the ``alignment`` changes.
     """
 
     protocols: tuple[str, ...] = ("published",)
@@ -120,17 +122,15 @@ class LinkingSettings:
     alignment: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        translated = (
-            n for n, each in SETS.items() if PUBLISHED + TRANSLATIONS in each.dictionaries
-        )
-        check_choice("aligned_on", self.aligned_on, ("", *translated))
+        check_choice("aligned_on", self.aligned_on, ("", *SETS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    With ``aligned`` the input is first aligned, as the settings say. ``added`` is what the
+    With ``aligned`` the input is first aligned, as the settings say, with the further changes
+    ``alignment``; with each seed, if the experiment has several. ``added`` is what the
     dictionaries have beside the names of the protocol, such as names of other ontologies
     (``+names``); a protocol without such a dictionary is left out. ``lexical_weight`` is that of
     lexical search beside dense search. ``appositions`` looks up a mention by the name it stands
@@ -141,6 +141,7 @@ class LinkingVariant:
     encoder: str = ""
     from_scratch: str = ""
     aligned: bool = False
+    alignment: tuple[str, ...] = ()
     lexical_weight: Ratio = 0.5
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
@@ -160,15 +161,15 @@ class LinkingVariant:
             raise ConfigError("aligned: name the encoder that is aligned")
 
 
-def compared_encoders(experiment: Experiment) -> dict[str, str]:
-    """Return the inputs by label of the encoders that the claim compares; without one, of all."""
+def compared_encoders(experiment: Experiment) -> list[dict[str, str]]:
+    """Return the encoders that each claim compares, inputs by label; without claims, all."""
     variants = parse_variants(experiment, LinkingVariant)
     encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
-    if experiment.effect is None:
-        return encoders
-    sides = (experiment.effect.of, experiment.effect.against)
-    labels = {config.partition(":")[2] for config in sides}
-    return {label: encoder for label, encoder in encoders.items() if label in labels}
+    claims = [claim for claim in claims_of(experiment.name) if not claim.against_experiment]
+    if not claims:
+        return [encoders]
+    sides = [{arm.partition(":")[2] for arm in (claim.of, claim.against)} for claim in claims]
+    return [{k: encoder for k, encoder in encoders.items() if k in labels} for labels in sides]
 
 
 class Linking:
@@ -186,7 +187,8 @@ class Linking:
                     raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
         named = [given.encoder for given in variants.values() if given.encoder]
         check_names("variants", named, [*experiment.inputs])
-        experiment.check_one_base(compared_encoders(experiment))
+        for encoders in compared_encoders(experiment):
+            experiment.check_one_base(encoders)
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Link a handful of toy mentions, with the variants that need no other input."""
@@ -198,16 +200,30 @@ class Linking:
         variants = parse_variants(job.experiment, LinkingVariant)
         for name in job.experiment.sets:
             settings = parse_settings(job.experiment, LinkingSettings, name)
-            for label, variant in variants.items():
+            for label, variant, seed in _with_seeds(variants, job.experiment.seeds_of(name)):
                 for task, config, search in _configurations(name, label, variant, settings):
-                    key = {**task.key, "config": config}
+                    key = {**task.key, "config": config, **seed}
                     if results.has(key):
                         continue
                     if reason := missing_split(task.chosen, job.data, task.split):
                         job.warn(f"{name}: skipped, {reason}")
                         continue
                     measured = _Measurement(task, job, settings, encoders)
-                    job.add(results, key, measured.measure(search, label, variant))
+                    folder = "-".join([label, *map(str, seed.values())])
+                    job.add(results, key, measured.measure(search, folder, variant))
+
+
+def _with_seeds(
+    variants: Mapping[str, LinkingVariant], seeds: Sequence[int]
+) -> Iterator[tuple[str, LinkingVariant, Row]]:
+    """Return each variant, an aligned one once a seed if there are several, and its seed."""
+    for label, variant in variants.items():
+        if not variant.aligned or len(seeds) < 2:
+            yield label, variant, {}
+            continue
+        for seed in seeds:
+            changes = (*variant.alignment, f"training.seed={seed}")
+            yield label, replace(variant, alignment=changes), {"seed": seed}
 
 
 def _configurations(
@@ -293,8 +309,11 @@ class _Encoders:
             return given
         out = work / "aligned" / label
         if not (out / "done").exists():
-            kb = SETS[settings.aligned_on].open_store(data, "train", work, PUBLISHED + TRANSLATIONS)
-            _align(kb, given, settings.alignment, out)
+            source = SETS[settings.aligned_on]
+            translated = PUBLISHED + TRANSLATIONS in source.dictionaries
+            names = PUBLISHED + TRANSLATIONS if translated else ONTOLOGY
+            kb = source.open_store(data, "train", work, names)
+            _align(kb, given, (*settings.alignment, *variant.alignment), out)
         return out / "run" / "encoder"
 
 

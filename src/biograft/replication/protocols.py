@@ -7,6 +7,7 @@ that rows of several experiments can stand in one table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,7 +46,7 @@ from biograft.metrics import Counts, paired_counts
 from biograft.progress import Progress
 from biograft.replication.linking_dictionaries import IDS, NAMES, ONTOLOGY, PUBLISHED
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.results import Row, read_result, write_result
+from biograft.replication.results import Row, pack_flags, pack_sizes, read_result, write_result
 
 METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 COMPARED = ("acc@1", "acc@5", "mrr")
@@ -174,6 +175,7 @@ class LinkingTask:
             **metrics_of(result),
             "causes": _causes(result, linker.kb),
             "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
+            **_answers(result),
         }
         return self._described(row, linker.kb) | self._against(result, data, work, is_floor)
 
@@ -261,6 +263,20 @@ def text_metrics(result: TextResult) -> Row:
         "n_documents": result.n_documents,
         "n_unknown_gold": values["n_unknown_gold"],
         "levels": {level: values[level] for _, level in levels},
+    }
+
+
+def _answers(result: LinkingResult) -> Row:
+    """Return which queries are right at the first rank, and how many each document has.
+
+    The queries of a document stand together; a tie that counts in part counts as wrong.
+    """
+    judged = result.judgements
+    order = sorted(range(len(judged)), key=lambda row: str(judged.documents[row]))
+    sizes = Counter(str(document) for document in judged.documents)
+    return {
+        "right": pack_flags(judged.right[row, 0] == 1 for row in order),
+        "documents": pack_sizes(sizes[name] for name in sorted(sizes)),
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import InputError, nearest
+from biograft.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft.replication.experiment import (
     BENCHMARKS,
     REPOSITORY,
@@ -153,8 +154,11 @@ def render(text: str, path: Path, known: Mapping[str, Table]) -> str:
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]
+        if name.partition("/")[0] == CLAIMS and name in claim_table_names():
+            return f"<!-- begin: {name} -->\n{claim_table(name)}\n<!-- end: {name} -->"
         if name not in known:
-            raise InputError(f"no table is called {name!r}; {nearest(name, known)}", path=path)
+            names = [*known, *claim_table_names()]
+            raise InputError(f"no table is called {name!r}; {nearest(name, names)}", path=path)
         source = result_path(name)
         result = _join(name, read_result(source))
         table, caption = known[name](result), _caption(name, result, source, path)

@@ -11,9 +11,12 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from biograft.artifacts import new_file
 from biograft.errors import InputError
@@ -72,6 +75,33 @@ def write_result(path: Path, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, overwrite=True) as file:
         file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def pack_flags(flags: Iterable[bool]) -> str:
+    """Write which items were answered rightly, one digit an item.
+
+    >>> pack_flags([True, False, True])
+    '101'
+    """
+    return "".join("1" if flag else "0" for flag in flags)
+
+
+def pack_sizes(sizes: Iterable[int]) -> str:
+    """Write the number of items of each document.
+
+    >>> pack_sizes([2, 1])
+    '2 1'
+    """
+    return " ".join(map(str, sizes))
+
+
+def unpack_flags(packed: str) -> npt.NDArray[np.float64]:
+    """Read what ``pack_flags`` wrote, 1 where the answer is right.
+
+    >>> unpack_flags("101").tolist()
+    [1.0, 0.0, 1.0]
+    """
+    return np.asarray(np.frombuffer(packed.encode(), np.uint8) == ord("1"), np.float64)
 
 
 def without_fold(name: str) -> str:

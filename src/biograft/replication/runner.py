@@ -45,6 +45,10 @@ class ExperimentJob:
             )
         return path
 
+    def all_inputs(self) -> dict[str, Path]:
+        """Return the folder of every input, there or not, independent of ``work``."""
+        return {name: self.inputs.get(name, self.work / name) for name in self.experiment.inputs}
+
     def results(self) -> ResultFile:
         """Open the result file."""
         return ResultFile(self.out)
@@ -103,6 +107,10 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "fine-tuning of pre-trained encoders on tasks",
         ),
         "probe": ("biograft.replication.probes:Probes", "probes of encoders"),
+        "removed_neighbours": (
+            "biograft.replication.removed_neighbours:RemovedNeighbours",
+            "which of several entities was a neighbour before some were removed",
+        ),
     },
 )
 

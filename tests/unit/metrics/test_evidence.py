@@ -1,4 +1,4 @@
-"""Evidence for claims, against plain loops, the exact distribution and simple cases."""
+"""EffectSize for claims, against plain loops, the exact distribution and simple cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
 from biograft.metrics import (
-    Evidence,
+    EffectSize,
     Verdict,
     crossed_bootstrap,
     holm,
@@ -123,10 +123,10 @@ def test_holm_equals_its_definition(p_values):
     ],
 )
 def test_verdicts_follow_the_rule(effect, p, corrected, verdict):
-    assert judge_evidence(Evidence(effect, effect - 1, effect + 1, p), corrected) is verdict
+    assert judge_evidence(EffectSize(effect, effect - 1, effect + 1, p), corrected) is verdict
 
 
 def test_the_detectable_effect_is_found_in_four_of_five_repetitions():
-    evidence = Evidence(0.0, -1.959964, 1.959964, 1.0)  # a standard error of 1
+    evidence = EffectSize(0.0, -1.959964, 1.959964, 1.0)  # a standard error of 1
     found = RNG.normal(evidence.detectable, 1, 20_000) > 1.959964
     assert found.mean() == pytest.approx(0.8, abs=0.01)

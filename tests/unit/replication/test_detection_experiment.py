@@ -21,8 +21,7 @@ FILES = {
     "bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz": ("Training", "Development", "Test"),
     "ncbi_disease/original/NCBI{}set_corpus.txt": ("train", "develop", "test"),
 }
-DETECTION = """paper = "P"
-claim = "C."
+DETECTION = """about = "A."
 kind = "detection"
 sets = ["bc5cdr-disease", "ncbi-disease"]
 [inputs]

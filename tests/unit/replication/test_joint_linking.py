@@ -18,8 +18,7 @@ from biograft.replication.linking_dictionaries import procedures_with_terms
 SETS = ("ncbi_disease", "bc5cdr")
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
 TEXTS += [text for mentions in TOY_MENTIONS.values() for text, _ in mentions]
-JOINT = """paper = "P"
-claim = "C."
+JOINT = """about = "A."
 kind = "joint_linking"
 sets = ["ncbi-disease", "bc5cdr-disease"]
 seeds = [0, 1]

@@ -20,7 +20,7 @@ from biograft.replication import (
 from biograft.replication.encoders import TASK_SETS
 from biograft.training.run_folder import start_run
 
-HEADER = 'paper = "P"\nclaim = "C."\n'
+HEADER = 'about = "A."\n'
 TASKS = """kind = "encoder_tasks"
 sets = ["ncbi"]
 seeds = [4]

@@ -42,7 +42,7 @@ def run(write, tmp_path):
     calls = iter(range(99))
 
     def measure(text, **changes):
-        header = 'paper = "P"\nclaim = "C."\n'
+        header = 'about = "A."\n'
         experiment = Experiment.load(write(f"x{next(calls)}.toml", header + text))
         messages, warnings = [], []
         out = tmp_path / "results.json"
@@ -166,8 +166,8 @@ def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
         run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', ""))
     with pytest.raises(ConfigError, match="no 'tinny'"):
         run(TRANSLATIONS.replace('encoder = "tiny"', 'encoder = "tinny"'))
-    with pytest.raises(ConfigError, match=r"aligned_on: .*'zh-procedures'"):
-        run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', 'aligned_on = "zh-procedures"'))
+    with pytest.raises(ConfigError, match=r"aligned_on: .*'zh-procedure'"):
+        run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', 'aligned_on = "zh-procedure"'))
 
 
 def test_a_text_is_encoded_once_by_a_cached_encoder():

@@ -1,0 +1,295 @@
+"""Prediction of removed neighbours: can what is left of a graph tell them from other entities.
+
+Some pairs of neighbours are removed from a graph. Everything that learns from the graph sees the
+rest. A query is a removed triple: its tail stands among tails of other triples of the same
+relation, sampled as often as they occur, so that frequency alone is no better than chance. None of
+them is a neighbour of the head in the whole graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.config import Above, AtLeast, Choice, Range, check_fields
+from biograft.errors import ConfigError, InputError
+from biograft.graph.adjacency import build_adjacency
+from biograft.graph.embedding.config import GraphRecipe
+from biograft.graph.embedding.epochs import train_epochs
+from biograft.graph.embedding.state import new_run
+from biograft.graph.embedding.transe import Tables
+from biograft.graph.pepr_exact import solve
+from biograft.graph.triples import Triples, read_triples
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.probing.similarity.lexical import lexical_similarity
+from biograft.probing.similarity.report import QueryNames, Scores
+from biograft.replication.experiment import Experiment
+from biograft.replication.results import Row, pack_flags, pack_sizes
+from biograft.replication.runner import (
+    ExperimentJob,
+    check_names,
+    parse_settings,
+    parse_variants,
+)
+from biograft.sources import SourceConfig
+
+Ints = npt.NDArray[np.int64]
+_TRIES = 8
+"""Samples for each candidate; a query with too few different ones is left out."""
+SCORES = ("chance", "frequency", "lexical", "pepr", "untrained", "graph", "encoder")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedNeighbourSettings:
+    """The graph, how much of it is removed, and how its embeddings are trained.
+
+    ``remove_ratio`` of the pairs of neighbours are removed, with all their triples; ``n_queries``
+    of them are asked, each among ``n_candidates`` entities. ``changes`` are those of ``recipe``.
+    """
+
+    kb: str = "kb"
+    remove_ratio: Annotated[float, Range(above=0, below=1)] = 0.1
+    n_queries: Annotated[int, AtLeast(1)] = 2000
+    n_candidates: Annotated[int, AtLeast(2)] = 20
+    recipe: str = "transr"
+    changes: tuple[str, ...] = ()
+    damping: Annotated[float, Above(0)] = 0.15
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourVariant:
+    """What scores the candidates.
+
+    ``graph`` is the distance of trained embeddings, ``untrained`` that of their random start,
+    ``pepr`` the personalised PageRank from the head, ``lexical`` the similarity of names,
+    ``encoder`` the cosine of their vectors, ``frequency`` the degree. ``recipe`` and ``changes``
+    replace those of the settings.
+    """
+
+    score: Annotated[str, Choice(*SCORES)]
+    encoder: str = ""
+    recipe: str = ""
+    changes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if (self.score == "encoder") != bool(self.encoder):
+            raise ConfigError("score: 'encoder' needs an encoder, and only it")
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourQueries:
+    """The graph that is left, and the queries: the first candidate of each is the right one."""
+
+    rest: Triples
+    heads: Ints
+    relations: Ints
+    candidates: Ints
+    """(queries, candidates): rows of the store."""
+
+
+class RemovedNeighbours:
+    """Runs experiments of kind ``removed_neighbours``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, inputs and variants that are not known."""
+        settings = parse_settings(experiment, RemovedNeighbourSettings)
+        names = [settings.kb]
+        for variant in parse_variants(experiment, NeighbourVariant).values():
+            names += [variant.encoder] if variant.encoder else []
+        check_names("variants", names, [*experiment.inputs])
+
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
+        """Ask for the neighbours of a toy graph, with the variants that need no encoder."""
+        work = job.work / "smoke"
+        kb = write_toy_graph(work)
+        variants = {
+            label: given
+            for label, given in job.experiment.variants.items()
+            if not given.get("encoder")
+        }
+        changes = ["training.epochs=2", "model.dim=8"]
+        settings = {"n_queries": 20, "n_candidates": 4, "changes": changes}
+        experiment = replace(job.experiment, variants=variants, settings=settings, seeds=(0, 1))
+        inputs = {"kb": kb}
+        return replace(
+            job, experiment=experiment, work=work, out=work / job.out.name, inputs=inputs
+        )
+
+    def run(self, job: ExperimentJob) -> None:
+        """Ask all queries of every variant, with every seed of training."""
+        results, settings = job.results(), parse_settings(job.experiment, RemovedNeighbourSettings)
+        base = KnowledgeBase.open(job.input(settings.kb))
+        queries = make_queries(read_triples(base), settings)
+        for name in job.experiment.sets:
+            for seed in job.experiment.seeds_of(name):
+                for label, variant in parse_variants(job.experiment, NeighbourVariant).items():
+                    key = {"set": name, "config": label, "seed": seed}
+                    if not results.has(key):
+                        scorer = _Scorer(base, queries, settings, variant, job, seed)
+                        job.add(results, key, measure(queries, scorer()))
+
+
+def make_queries(triples: Triples, settings: RemovedNeighbourSettings) -> NeighbourQueries:
+    """Remove pairs of neighbours and sample the queries; both are the same in every run."""
+    rng = np.random.default_rng(0)
+    n = triples.n_entities
+    heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
+    pairs, number = np.unique(
+        np.minimum(heads, tails) * n + np.maximum(heads, tails), return_inverse=True
+    )
+    removed = rng.random(len(pairs)) < settings.remove_ratio
+    asked = np.flatnonzero(removed[number] & (heads != tails))
+    asked = rng.permutation(asked)[: settings.n_queries]
+    if not len(asked):
+        raise InputError("has too few triples to remove some", path="graph")
+    asked = asked[np.argsort(heads[asked], kind="stable")]
+    candidates = np.empty((len(asked), settings.n_candidates), np.int64)
+    of_relation = {
+        relation: tails[triples.relations == relation]
+        for relation in np.unique(triples.relations[asked]).tolist()
+    }
+    kept = []
+    for row, triple in enumerate(asked.tolist()):
+        head, tail = int(heads[triple]), int(tails[triple])
+        pool = of_relation[int(triples.relations[triple])]
+        pool = pool[rng.integers(0, len(pool), _TRIES * settings.n_candidates)]
+        pool = pool[np.sort(np.unique(pool, return_index=True)[1])]  # the first of each
+        keys = np.minimum(pool, head) * n + np.maximum(pool, head)
+        at = np.minimum(np.searchsorted(pairs, keys), len(pairs) - 1)
+        others = pool[(pairs[at] != keys) & (pool != head)][: settings.n_candidates - 1]
+        if len(others) == settings.n_candidates - 1:
+            candidates[row] = [tail, *others]
+            kept.append(row)
+    chosen = asked[kept]
+    return NeighbourQueries(
+        rest=triples.where(~removed[number]),
+        heads=heads[chosen],
+        relations=triples.relations[chosen].astype(np.int64),
+        candidates=candidates[kept],
+    )
+
+
+def measure(queries: NeighbourQueries, scores: Scores) -> Row:
+    """Return accuracy, mean reciprocal rank and the answers; ties are as wrong as can be."""
+    rank = 1 + (scores[:, 1:] >= scores[:, :1]).sum(1)
+    right = rank == 1
+    _, sizes = np.unique(queries.heads, return_counts=True)
+    return {
+        "split": "test",
+        "n": len(right),
+        "acc@1": 100 * float(right.mean()),
+        "mrr": 100 * float((1 / rank).mean()),
+        "right": pack_flags(right),
+        "documents": pack_sizes(sizes.tolist()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Scorer:
+    base: KnowledgeBase
+    queries: NeighbourQueries
+    settings: RemovedNeighbourSettings
+    variant: NeighbourVariant
+    job: ExperimentJob
+    seed: int
+
+    def __call__(self) -> Scores:
+        """Score the candidates of every query."""
+        scores: Scores = getattr(self, f"_{self.variant.score}")()
+        return scores
+
+    def _chance(self) -> Scores:
+        return np.random.default_rng(self.seed).random(self.queries.candidates.shape)
+
+    def _frequency(self) -> Scores:
+        rest = self.queries.rest
+        counts = np.bincount(rest.heads, minlength=rest.n_entities)
+        counts += np.bincount(rest.tails, minlength=rest.n_entities)
+        noise = 1e-6 * self._chance()  # equal ones at random
+        return np.asarray(counts[self.queries.candidates] + noise)
+
+    def _names(self) -> QueryNames:
+        rows = np.column_stack([self.queries.heads, self.queries.candidates])
+        known, numbers = np.unique(rows, return_inverse=True)
+        texts = [self.base.name_at(row) for row in known.tolist()]
+        return QueryNames(texts, numbers.reshape(rows.shape))
+
+    def _lexical(self) -> Scores:
+        return np.asarray(lexical_similarity(self._names()) + 1e-6 * self._chance())
+
+    def _encoder(self) -> Scores:
+        from biograft.probing.similarity.encoder import EncoderSimilarity
+
+        encoder = EncoderSimilarity.from_pretrained(str(self.job.input(self.variant.encoder)))
+        return encoder(self._names())
+
+    def _pepr(self) -> Scores:
+        rest = self.queries.rest
+        graph = build_adjacency(rest.heads, rest.tails, rest.n_entities)
+        scores = 1e-12 * self._chance()
+        for head in np.unique(self.queries.heads).tolist():
+            position = int(graph.position_of[head])
+            if position >= graph.n_linked:
+                continue
+            right = np.zeros(graph.n_linked)
+            right[position] = self.settings.damping
+            walk = solve(graph, right, damping=self.settings.damping, tolerance=1e-6)
+            walk = np.append(walk * graph.degrees, np.zeros(graph.n_entities - graph.n_linked))
+            rows = self.queries.heads == head
+            scores[rows] += walk[graph.position_of[self.queries.candidates[rows]]]
+        return scores
+
+    def _untrained(self) -> Scores:
+        return self._distances(new_run(self.queries.rest, self._recipe()).tables)
+
+    def _graph(self) -> Scores:
+        recipe, rest = self._recipe(), self.queries.rest
+        run = train_epochs(rest, recipe, new_run(rest, recipe), lambda run: False)
+        return self._distances(run.final_tables)
+
+    def _recipe(self) -> GraphRecipe:
+        name = self.variant.recipe or self.settings.recipe
+        changes = [*self.settings.changes, *self.variant.changes]
+        return GraphRecipe.load(name, changes).with_seed(self.seed)
+
+    def _distances(self, tables: Tables) -> Scores:
+        """Return the negative distances |h M_r + r - t M_r| of a model, in its own norm."""
+        queries, recipe = self.queries, self._recipe()
+        order = 1 if recipe.model.norm == "l1" else 2
+        scores = np.empty(queries.candidates.shape)
+        for relation in np.unique(queries.relations).tolist():
+            rows = queries.relations == relation
+            heads = tables.entity[queries.heads[rows]][:, None]  # (queries, 1, dim)
+            tails = tables.entity[queries.candidates[rows]]  # (queries, candidates, dim)
+            if len(tables.projection):
+                heads, tails = (_clip(x @ tables.projection[relation]) for x in (heads, tails))
+            gap = heads + tables.relation[relation] - tails
+            scores[rows] = -np.linalg.norm(gap, ord=order, axis=-1)
+        return scores
+
+
+def _clip(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Scale vectors that are longer than 1 to 1, as TransR does."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1))
+
+
+def write_toy_graph(folder: Path) -> Path:
+    """Write a store of two groups of entities whose members are joined, and return its folder."""
+    kb, file = folder / "kb", folder / "graph.tsv"
+    if not kb.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(0)
+        pairs = {tuple(sorted(rng.integers(0, 20, 2).tolist())) for _ in range(150)}
+        lines = [f"{g}{a}\tjoins\t{g}{b}\n" for g in ("x", "y") for a, b in sorted(pairs) if a < b]
+        file.write_text("".join(lines), encoding="utf-8")
+        build_store(BuildConfig(sources=(SourceConfig(path=file, format="triples"),)), kb)
+    return kb
