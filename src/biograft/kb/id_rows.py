@@ -22,7 +22,7 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 
 _INLINE = 12
-MIN_ROWS = 100_000
+MIN_ROWS = 1_000_000
 """Shorter columns are joined, which takes less time than to load a compiled loop."""
 _THREADS = 2
 _NONE = np.uint32(0xFFFFFFFE)
