@@ -97,7 +97,7 @@ def page(browser: Any, service: Any, queue: str) -> Iterator[Any]:
     )
     opened.on("request", lambda request: opened.asked.append(request.url))
     opened.goto(f"{address}/review")
-    opened.wait_for_selector("#terms button")
+    opened.wait_for_selector("#queue option", state="attached")
     opened.fill("#reviewer", "ann")
     opened.select_option("#queue", queue)
     expect(opened.locator("#total")).to_have_text("3 terms")
