@@ -48,9 +48,11 @@ def write_data(folder, page):
 
 
 def arguments(line):
-    """Return the words of a command; training is short."""
+    """Return the words of a command; training is short, and no names are encoded."""
     words = shlex.split(line, comments=True)
     assert words[0] == "biograft"
+    if words[1] == "index" and "--encoder" not in words:
+        words += ["--encoder", "none"]
     sets = [word for each in SHORT.get(words[1], ()) for word in ("--set", each)]
     return [*words[1:], *sets]
 

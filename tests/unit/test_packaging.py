@@ -45,6 +45,14 @@ def test_the_core_links_a_text_without_an_index(store):
     assert "heart attack [absent]  D009203" in done.stdout
 
 
+def test_what_links_maps_evaluates_and_serves_needs_the_core_alone():
+    modules = ("linking.linker", "mapping.table", "evaluation.linking", "serve.app")
+    code = CORE.partition("from biograft.cli")[0]
+    code += "".join(f"import biograft.{module}\n" for module in modules)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_core_names_the_extra_that_a_command_needs(store, tmp_path):
     for arguments in (
         ["kb", "build", "starter", "-o", str(tmp_path / "kb")],
