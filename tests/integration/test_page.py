@@ -153,6 +153,36 @@ def test_what_a_store_or_a_text_says_is_text(page):
     assert page.title() == "biograft"
 
 
+def test_a_file_is_dropped_on_the_page(page):
+    page.evaluate(
+        """() => {
+          const moved = new DataTransfer();
+          moved.items.add(new File(["Denies chest pain."], "note.txt"));
+          document.dispatchEvent(new DragEvent("drop", {dataTransfer: moved}));
+        }"""
+    )
+    expect(page.locator(".finding")).to_have_text("chest pain")
+    assert page.input_value("#text") == "Denies chest pain."
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("csv", "document,"), ("fhir", "{")])
+def test_findings_are_copied(page, kind, begins):
+    link(page, NOTE)
+    page.click(f'[data-copy="{kind}"]')
+    expect(page.locator("#message")).to_contain_text(kind.upper())
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(begins)
+    assert "D1" in copied
+
+
+def test_the_keys_are_listed(page):
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+
+
 def test_low_scores_are_hidden_by_the_slider(page):
     link(page, NOTE)
     page.locator("#threshold").evaluate(

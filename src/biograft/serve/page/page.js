@@ -51,6 +51,7 @@ function speak(language) {
     element.textContent = state.words[element.dataset.say];
   }
   $("query").placeholder = state.words.searchLabel;
+  $("text").placeholder = state.words.paste;
   const other = language === "en" ? "zh" : "en";
   $("language").textContent = other === "zh" ? "中文" : "English";
   $("language").lang = other;
@@ -158,6 +159,7 @@ function choose(number) {
   if (mention.concept) open(mention.concept, false);
   const element = document.querySelector(`[data-number="${number}"]`);
   if (element) element.focus();
+  if (matchMedia("(max-width: 50rem)").matches) $("detail").scrollIntoView({block: "nearest"});
 }
 
 function step(by) {
@@ -423,13 +425,20 @@ $("example").addEventListener("click", () => {
   $("text").value = state.words.sample;
   find();
 });
-$("file").addEventListener("change", async () => {
-  const [file] = $("file").files;
-  if (file) {
-    $("text").value = await file.text();
-    find();
-  }
-});
+async function read(file) {
+  if (!file) return;
+  $("text").value = await file.text();
+  find();
+}
+
+$("file").addEventListener("change", () => read($("file").files[0]));
+for (const kind of ["dragover", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;  // text is dragged as ever
+    event.preventDefault();
+    if (kind === "drop") read(event.dataTransfer.files[0]);
+  });
+}
 for (const element of document.querySelectorAll("[data-decide]")) {
   element.addEventListener("click", () => decide(element.dataset.decide));
 }

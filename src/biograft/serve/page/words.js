@@ -4,6 +4,7 @@ const WORDS = {
   en: {
     searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", help: "Keys", text: "Text", find: "Find and link",
     file: "Open a file", example: "Example", findings: "Findings", threshold: "Hide scores below",
+    copy: "Copy as", paste: "Paste a text, or drop a file here.",
     correct: "correct", wrong: "wrong", other: "another concept", neighbours: "Neighbours",
     keys: "Keys", close: "Close", working: "Linking ...", none: "No finding in this text.",
     found: (n) => `${n} findings`, copied: (kind) => `Copied as ${kind}.`, nil: "no concept",
@@ -22,6 +23,7 @@ const WORDS = {
   zh: {
     searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", help: "快捷键", text: "文本", find: "识别并链接",
     file: "打开文件", example: "示例", findings: "结果", threshold: "隐藏低于此分数的结果",
+    copy: "复制为", paste: "粘贴文本，或将文件拖到这里。",
     correct: "正确", wrong: "错误", other: "其他概念", neighbours: "相邻概念",
     keys: "快捷键", close: "关闭", working: "正在链接……", none: "文本中没有找到概念。",
     found: (n) => `共 ${n} 个结果`, copied: (kind) => `已复制为 ${kind}。`, nil: "无对应概念",
