@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Column, Encoding, InputFormat, Json, Overwrite, print_json
+from biograft.cli.options import Column, Encoding, InputFormat, Json, OutFile, Overwrite, print_json
 
 
 def exclude(
@@ -22,7 +22,7 @@ def exclude(
         list[Path],
         typer.Option("--similar-to", metavar="FILE", help="Test texts; may be repeated."),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write.")],
+    out: OutFile,
     n: Annotated[int, typer.Option("--n", metavar="N", help="Length of n-grams.")] = 8,
     min_overlap: Annotated[
         float,

@@ -15,6 +15,7 @@ from biograft.cli.options import (
     Json,
     Kb,
     Languages,
+    OutFile,
     Overwrite,
     Quiet,
     print_json,
@@ -32,7 +33,7 @@ def stop_words(
         ),
     ],
     kb: Kb,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write.")],
+    out: OutFile,
     min_count: Annotated[
         int, typer.Option(metavar="N", min=1, help="Occurrences of a word in the text.")
     ] = 3,

@@ -235,6 +235,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted ru
 
 Engine = Annotated[str, typer.Option("--engine", metavar="local|ray", help="Where to run.")]
 
+OutFile = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

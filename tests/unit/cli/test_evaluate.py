@@ -290,7 +290,7 @@ def test_text_options(text):
     assert counts(values_of(text("--json", "--limit", 1))["mentions"]) == (4, 0, 0)
     assert counts(values_of(text("--json", "--no-abbreviations"))["spans"]) == (3, 0, 3)
     assert counts(values_of(text("--json", "--lang", "zh"))["mentions"]) == (0, 0, 5)
-    nil = values_of(text("--json", "--threshold", 2))
+    nil = values_of(text("--json", "--threshold", 1))
     assert (counts(nil["spans"]), counts(nil["mentions"])) == ((5, 0, 1), (0, 0, 5))
 
 
