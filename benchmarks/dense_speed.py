@@ -103,7 +103,8 @@ def _flops(encoder: TextEncoder, texts: list[str]) -> float:
     """Operations of the matrix products of a text, without padding and attention."""
     layers = encoder.model.encoder.parameters()
     n_tokens = sum(len(encoder.tokenizer(text)["input_ids"]) for text in texts) / len(texts)
-    return 2 * sum(weight.numel() for weight in layers if weight.ndim > 1) * n_tokens
+    n_weights: int = sum(weight.numel() for weight in layers if weight.ndim > 1)
+    return 2 * n_weights * n_tokens
 
 
 def _openvino_encoder(folder: Path) -> TextEncoder | None:

@@ -59,7 +59,8 @@ class NameSuggestions:
         lengths = np.fromiter(map(len, self._keys), np.float64, len(self._keys))
         synonym = np.asarray(self._kb.numbers("names", "kind")) != _PREFERRED
         width = np.log2(1 + self._kb.hierarchy.n_children())[np.asarray(self._concepts)]
-        return lengths + _SYNONYM_COST * synonym - _WIDTH_WORTH * width
+        costs: npt.NDArray[np.float64] = lengths + _SYNONYM_COST * synonym - _WIDTH_WORTH * width
+        return costs
 
     def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
         """Return at most ``limit`` concepts, each with the name that matches best.

@@ -85,7 +85,6 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 Cube = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 
 def crossed_bootstrap(
@@ -142,8 +141,8 @@ def _document_sums(
 def _resample(sums: Cube, sizes: npt.NDArray[np.float64], rng: np.random.Generator) -> float:
     """Return the mean of one resample."""
     n_pre, n_fine, n_documents = sums.shape
-    pre: Rows = rng.integers(0, n_pre, n_pre)
-    fine: Rows = rng.integers(0, n_fine, (n_pre, n_fine))
+    pre = np.asarray(rng.integers(0, n_pre, n_pre))
+    fine = rng.integers(0, n_fine, (n_pre, n_fine))
     documents = rng.integers(0, n_documents, n_documents)
     weights = np.bincount(documents, minlength=n_documents)
     chosen = sums[pre[:, None], fine]  # (pre, fine, documents)

@@ -133,7 +133,8 @@ def cut_vocabulary(encoder: Path, texts: Iterable[str], out: Path, min_count: in
         if row < _FIRST_TOKENS or counts[row] >= min_count or _is_character(token)
     ]
     weights = model.get_input_embeddings().weight.detach()[[row for row, _ in kept]].clone()
-    model.set_input_embeddings(nn.Embedding(*weights.shape, padding_idx=0, _weight=weights))
+    embeddings: Any = nn.Embedding
+    model.set_input_embeddings(embeddings.from_pretrained(weights, freeze=False, padding_idx=0))
     model.config.vocab_size = len(kept)
     tokens = json.loads(backend.to_str())
     tokens["model"]["vocab"] = {token: row for row, (_, token) in enumerate(kept)}
