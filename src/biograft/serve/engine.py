@@ -30,6 +30,8 @@ _KEPT_SEARCHES = 1 << 14
 """Searches whose answers are kept: what people type is often the same."""
 _KEPT_HITS = 20
 """Answers with more concepts are not kept."""
+_SHOWN = 5
+"""Concepts that a message names."""
 _MAX_LINKERS = 32
 """Combinations of settings whose linker is kept; they share store and index."""
 
@@ -120,7 +122,7 @@ class ServiceEngine:
     def concept(self, identifier: str) -> dict[str, Any]:
         """Return a concept with its names, definitions, types, ids, parents and children."""
         row = self.row(identifier)
-        concept = self.kb.concept_at(row).to_json()
+        concept, identifier = self.kb.concept_at(row).to_json(), self.kb.id_at(row)
         return {
             **concept,
             "parents": self._named(self.kb.parents(identifier)[:_MAX_LINKERS]),
@@ -156,7 +158,7 @@ class ServiceEngine:
         """Return at most ``limit`` concepts in relation to a concept, in both directions."""
         own = self.kb.id_at(self.row(identifier))
         found = []
-        for each in self.kb.relations(identifier, relation=relation, limit=limit):
+        for each in self.kb.relations(own, relation=relation, limit=limit):
             outward = each.head == own
             other = (each.tail, each.tail_name) if outward else (each.head, each.head_name)
             found.append(Neighbour(*other, each.relation, "out" if outward else "in"))
@@ -164,8 +166,7 @@ class ServiceEngine:
 
     def is_a(self, concept: str, ancestor: str) -> bool:
         """Return whether a concept is another one, or below it."""
-        self.row(concept), self.row(ancestor)
-        return self.kb.is_a(concept, ancestor)
+        return self.kb.hierarchy.is_a(self.row(concept), self.row(ancestor))
 
     def versions(self) -> dict[str, Any]:
         """Describe the store that answers, without its place on disk."""
@@ -180,13 +181,20 @@ class ServiceEngine:
         }
 
     def row(self, identifier: str) -> int:
-        """Return the row of a concept, or say that there is none, without a place on disk."""
+        """Return the row of a concept, or say that there is none, without a place on disk.
+
+        A code of another vocabulary that one concept alone refers to is an id of it, too.
+        """
         row = self.kb.find_row(identifier)
-        if row is None:
-            retired = self.kb.replacement(identifier)
-            remedy = "" if retired is None else f"; {retired}"
-            raise NotFoundError(f"no concept has the id {identifier!r}{remedy}")
-        return row
+        if row is not None:
+            return row
+        if (retired := self.kb.replacement(identifier)) is not None:
+            raise NotFoundError(f"no concept has the id {identifier!r}; {retired}")
+        referring = [concept.id for concept in self.kb.by_xref(identifier)]
+        if len(referring) == 1:
+            return self.kb.row(referring[0])
+        several = f"; several refer to it: {', '.join(referring[:_SHOWN])}" if referring else ""
+        raise NotFoundError(f"no concept has the id {identifier!r}{several}")
 
     def _named(self, ids: Sequence[str]) -> list[dict[str, str]]:
         return [{"id": each, "name": self.kb.name_at(self.kb.row(each))} for each in ids]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
@@ -16,12 +17,13 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
 from fastapi.testclient import TestClient
 
-from biograft.errors import ConfigError
-from biograft.kb import KnowledgeBase, build_starter
+from biograft.errors import ConfigError, NotFoundError
+from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceConfig, create_app, run_service
 from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.engine import ServiceEngine
+from biograft.sources import SourceConfig
 
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
 LIMITS = ServiceConfig(max_body=4096, max_text=200, max_batch=3, max_waiting=2, max_k=5)
@@ -109,6 +111,23 @@ class TestConcepts:
         concept = client.get("/v1/concepts/D003924").json()
         assert concept["name"] == "Diabetes Mellitus, Type 2"
         assert {"id": "D003920", "name": "Diabetes Mellitus"} in concept["parents"]
+
+    def test_a_concept_by_a_code_that_it_refers_to(self, tmp_path):
+        concepts = [
+            {"id": "C1", "name": "Asthma", "ids": [{"id": "ICD10CM:J45", "kind": "xref"},
+                                                   {"id": "SNOMEDCT:1", "kind": "xref"}]},
+            {"id": "C2", "name": "Wheeze", "ids": [{"id": "SNOMEDCT:1", "kind": "xref"}],
+             "relations": [{"relation": "is-a", "tail": "C1"}]},
+        ]  # fmt: skip
+        source = tmp_path / "concepts.jsonl"
+        source.write_text("".join(json.dumps(each) + "\n" for each in concepts))
+        build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
+        engine = ServiceEngine(Linker.open(tmp_path / "KB"))
+        assert engine.concept("ICD10CM:J45")["id"] == "C1"
+        assert engine.is_a("C2", "ICD10CM:J45")
+        assert [each.concept for each in engine.neighbours("ICD10CM:J45", None, 5)] == ["C2"]
+        with pytest.raises(NotFoundError, match="several refer to it: C1, C2"):
+            engine.concept("SNOMEDCT:1")
 
     def test_neighbours_of_a_relation(self, client):
         answer = client.get("/v1/neighbours/D003924", params={"relation": "located-in"}).json()
