@@ -99,6 +99,10 @@ class ArtifactKind:
         files = manifest.get("files")
         if not isinstance(files, Mapping):
             raise self.damaged(folder / self.file, "the sizes of files are missing")
+        if not all(isinstance(entry, Mapping) and "sha256" in entry for entry in files.values()):
+            raise StoreError(
+                f"{folder}: {self.called} of an earlier biograft, without hashes; {self.remedy}"
+            )
         for name, problem in find_changed_files(folder, files, hashes=hashes):
             raise self.damaged(folder / name, problem)
 
