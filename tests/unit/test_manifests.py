@@ -130,7 +130,7 @@ def test_files_are_compared_by_size_and_by_hash_on_request(tmp_path):
 @pytest.mark.parametrize("files", [None, 3, ["b"], {"b": {}}, {"b": None}, {"b": "2"}])
 def test_damaged_tables_of_files_are_refused(tmp_path, files):
     (tmp_path / "b").write_bytes(b"12")
-    with pytest.raises(StoreError, match="damaged|without hashes"):
+    with pytest.raises(StoreError, match=r"damaged|without hashes"):
         BOX.check_files(tmp_path, {"files": files})
 
 
