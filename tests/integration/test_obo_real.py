@@ -12,18 +12,19 @@ from biograft.sources.files import read_head
 
 FOLDER = "ontologies/obo/"
 
-# file: terms, is_a, synonyms, other relations, alternative ids, xrefs, definitions
+# file: terms, is_a, synonyms, other relations, alternative ids (with those that replace an
+# obsolete term: replaced_by, consider), xrefs, definitions
 WHOLE = {
     "hp.obo.gz": (10_267, 13_458, 6_454, 0, 3_357, 5_405, 6_944),
     "HumanDO_2015.obo.gz": (8_948, 6_921, 16_035, 0, 1_596, 38_900, 3_071),
-    "DO_rare_slim.obo.gz": (3_460, 1_609, 8_661, 0, 479, 16_802, 3_283),
-    "NCIthesaurus_DO_subset.obo.gz": (4_757, 4_780, 8_358, 0, 1_093, 22_678, 3_144),
+    "DO_rare_slim.obo.gz": (3_460, 1_609, 8_661, 0, 481, 16_802, 3_283),
+    "NCIthesaurus_DO_subset.obo.gz": (4_757, 4_780, 8_358, 0, 1_098, 22_678, 3_144),
     "DO_infectious_disease_slim.obo": (536, 498, 999, 0, 291, 2_358, 514),
-    "DO_cancer_slim.obo": (730, 657, 1_265, 0, 209, 3_019, 582),
+    "DO_cancer_slim.obo": (730, 657, 1_265, 0, 210, 3_019, 582),
     "uberon_import.obo.gz": (7_577, 12_727, 18_121, 11_507, 0, 0, 5_181),
-    "go_import.obo.gz": (3_845, 6_675, 11_262, 2_262, 0, 0, 3_809),
+    "go_import.obo.gz": (3_845, 6_675, 11_262, 2_262, 70, 0, 3_809),
     "chebi_import.obo.gz": (1_583, 2_272, 6_217, 1_673, 1_130, 4_481, 1_231),
-    "pato.obo": (2_661, 2_096, 867, 455, 84, 13, 1_775),
+    "pato.obo": (2_661, 2_096, 867, 455, 92, 13, 1_775),
 }
 # file: terms that are not obsolete, names of these, types
 CURRENT = {

@@ -291,7 +291,8 @@ def test_text_options(text):
     assert counts(values_of(text("--json", "--no-abbreviations"))["spans"]) == (3, 0, 3)
     assert counts(values_of(text("--json", "--lang", "zh"))["mentions"]) == (0, 0, 5)
     nil = values_of(text("--json", "--threshold", 1))
-    assert (counts(nil["spans"]), counts(nil["mentions"])) == ((5, 0, 1), (0, 0, 5))
+    assert (counts(nil["spans"]), counts(nil["mentions"])) == ((5, 0, 1), (4, 1, 1))
+    assert "from 0 to 1, found 2.0" in str(text("--threshold", 2).exception)
 
 
 def test_text_applies_the_threshold_of_a_calibration(text, folder):

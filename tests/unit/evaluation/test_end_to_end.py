@@ -103,9 +103,11 @@ def test_nil_is_a_span_and_no_concept(linker):
     assert result["spans"].counts == Counts(1, 0, 1)
     assert result["mentions"].counts == result["documents"].counts == Counts(0, 1, 0)
     assert (result.n_mentions, result.n_nil) == (2, 2)
-    strict_linker = Linker.open(linker.kb, threshold=2.0)
-    answered = document("Grippe and flu.", ("Grippe", "-1"), ("flu", "D1"))
-    assert counts(strict_linker, answered) == [Counts(2), Counts(0, 0, 1), Counts(0, 0, 1)]
+    strict_linker = Linker.open(linker.kb, threshold=1.0)  # below it is all that is misspelt
+    answered = document("An influensa.", ("influensa", "-1"))
+    missed = document("An influensa.", ("influensa", "D1"), name="e")
+    expected = [Counts(2), Counts(0, 0, 1), Counts(0, 0, 1)]
+    assert counts(strict_linker, answered, missed) == expected
 
 
 def test_unknown_gold_ids_are_missed_and_reported(linker):

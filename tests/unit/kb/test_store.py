@@ -314,7 +314,7 @@ def change_manifest(folder, **changes):
     path.write_text(
         json.dumps({key: value for key, value in manifest.items() if value is not None})
     )
-    if isinstance(manifest.get("files"), dict):
+    if "files" not in changes:
         reseal(path)
 
 

@@ -353,7 +353,7 @@ def test_an_update_drops_a_calibration_of_inner_products_with_another_norm(kb, e
     manifest = DENSE_INDEX.read(tmp_path / "I" / "dense")
     changed = manifest | {"largest_norm": 2 * manifest["largest_norm"]}
     DENSE_INDEX.write(tmp_path / "I" / "dense", changed, overwrite=True)
-    update_index(kb, tmp_path / "I")
+    update_index(kb, tmp_path / "I", encoder)
     assert not (tmp_path / "I" / "calibration.json").exists()
 
 

@@ -38,6 +38,7 @@ def test_every_shipped_recipe_loads(name):
     setting = Setting(
         mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8,
         entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
+        encoder=torch.nn.Linear(1, 1),
     )  # fmt: skip
     for objective in recipe.objectives.values():
         objective.build(*[setting] * (recipe.stream_kind == "annotated_text"))
