@@ -93,12 +93,16 @@ def linking_speed_large(result: Result) -> str:
             _or_none(part.get("cold_start_seconds"), ".2f", " s"),
             _or_none(part.get("unique_mib"), ".0f", " MiB"),
             _or_none(part.get("unique_mib_of_eight"), ".0f", " MiB"),
+            _or_none(part.get("annotated_mb_per_second"), ".1f", " MB/s"),
+            _or_none(part.get("id_microseconds"), ".0f", " µs"),
+            _or_none(part.get("name_microseconds"), ".0f", " µs"),
         ]
         for part in parts
     ]
     head = ["names", "build", "on disk", "peak memory", "searched per second"]
     head += ["linked per second", "cold start"]
-    return markdown([*head, "unique memory", "of eight, each"], rows)
+    head += ["unique memory", "of eight, each", "annotated, a core", "by id", "by name"]
+    return markdown(head, rows)
 
 
 def _or_none(value: float | None, form: str, unit: str) -> str:
