@@ -315,8 +315,14 @@ def _of_pattern(
 
     RE2 needs time in proportion to the text, whatever the pattern is.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    try:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+    except ImportError:
+        raise TerminologyError(
+            "not-supported",
+            f"{_PLACE}.filter: regular expressions need pyarrow here: pip install 'biograft[build]'",
+        ) from None
 
     rows = range(system.first, system.first + len(system.concepts))
     pairs = [(row, text) for row in rows for text in values(row)]
