@@ -321,7 +321,7 @@ def _of_pattern(
     except ImportError:
         raise TerminologyError(
             "not-supported",
-            f"{_PLACE}.filter: regular expressions need pyarrow here: pip install 'biograft[build]'",
+            f"{_PLACE}.filter: a pattern needs pyarrow: pip install 'biograft[build]'",
         ) from None
 
     rows = range(system.first, system.first + len(system.concepts))
