@@ -45,10 +45,10 @@ def compare_encoding(options: dict[str, Any]) -> dict[str, Any]:
         lambda: encoder.encode(texts, normalize=False),
         lambda: _encode_as_published(encoder, texts),
         lambda: encoder.encode(texts, normalize=False, precision="fp32"),
-        lambda: _multiply(torch.float32),
-        lambda: _multiply(torch.bfloat16),
     ]
-    by_openvino = _openvino_encoder(folder)
+    if options["engines"]:
+        calls += [lambda: _multiply(torch.float32), lambda: _multiply(torch.bfloat16)]
+    by_openvino = _openvino_encoder(folder) if options["engines"] else None
     if by_openvino is not None:
         by_openvino.encode(texts[:QUERIES_AT_ONCE])
         by_openvino.encode(texts[:QUERIES_AT_ONCE], precision="fp32")
@@ -57,17 +57,20 @@ def compare_encoding(options: dict[str, Any]) -> dict[str, Any]:
             lambda: by_openvino.encode(texts, normalize=False, precision="fp32"),
         ]
     ours, published, *others = interleave(options["runs"], *calls)
-    gflops = len(texts) * _flops(encoder, texts) / 1e9
-    limits = {"fp32": others[1], "bf16": others[2]}
-    limit = {name: _MULTIPLY_FLOPS / 1e9 / timed.seconds for name, timed in limits.items()}
     precision = choose_precision("auto", encoder.device)
-    result = {
-        "gflops_of_a_matmul": limit,
+    result: dict[str, Any] = {
         "fp32_texts_per_second": len(texts) / others[0].seconds,
         "fp32_over_published": published.seconds / others[0].seconds,
-        "fp32_fraction_of_matmul": gflops / others[0].seconds / limit["fp32"],
-        "fraction_of_matmul": gflops / ours.seconds / limit.get(precision, float("nan")),
     }
+    if options["engines"]:
+        gflops = len(texts) * _flops(encoder, texts) / 1e9
+        limits = {"fp32": others[1], "bf16": others[2]}
+        limit = {name: _MULTIPLY_FLOPS / 1e9 / timed.seconds for name, timed in limits.items()}
+        result |= {
+            "gflops_of_a_matmul": limit,
+            "fp32_fraction_of_matmul": gflops / others[0].seconds / limit["fp32"],
+            "fraction_of_matmul": gflops / ours.seconds / limit.get(precision, float("nan")),
+        }
     engines = (("openvino", ours), ("openvino_fp32", others[0]))
     for (name, by_torch), timed in zip(engines, others[3:], strict=False):
         result |= {

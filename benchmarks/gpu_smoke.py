@@ -197,6 +197,7 @@ class Smoke:
 
     def _training(self, table: str) -> list[str]:
         shortened = {"steps": self.steps, "save_every": self.steps, "warmup_steps": 0}
+        shortened["log_every"] = 1
         return [f"{table}{key}={value}" for key, value in shortened.items()]
 
     def _path(self, key: str, name: str) -> str:

@@ -71,8 +71,12 @@ QUICK = {
     "vectors": 100_000,
     "queries": 512,
     "runs": 3,
+    "engines": 0,
 }
-USUAL = {**QUICK, "mentions": 5000, "texts": 4096, "vectors": 300_000, "queries": 1024}
+"""Sizes; with ``engines`` the encoding is compared with OpenVINO and with a product of matrices."""
+USUAL = {
+    **QUICK, "mentions": 5000, "texts": 4096, "vectors": 300_000, "queries": 1024, "engines": 1
+}  # fmt: skip
 LARGE = {
     "lexical_1m": {"names": 1_000_000, "mentions": 2000},
     "lexical_73k": {"names": 73_000, "mentions": 2000},

@@ -28,6 +28,10 @@ _UNLISTED = frozenset({"all", "dev", "docs"})
 _MIB = 1 << 20
 
 
+_MODULES = {"pyyaml": "yaml"}
+"""Modules that are not called as their packages are."""
+
+
 @dataclass
 class Examination:
     """What was found, by section, and what is wrong with it."""
@@ -54,7 +58,7 @@ class Examination:
     def _required(self, package: str) -> str:
         """Return the version of a package that has to be here."""
         try:
-            importlib.import_module(package)
+            importlib.import_module(_MODULES.get(package, package))
         except ImportError as error:
             self.problems.append(f"{package} cannot be imported ({error}); install biograft again")
         return _version(package) or "missing"
