@@ -57,7 +57,8 @@ class ArtifactKind:
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             **content,
         }
-        written = {**manifest, CHECKSUM: _checksum(manifest)}
+        plain = json.loads(json.dumps(manifest))  # keys as they are read again
+        written = {**manifest, CHECKSUM: _checksum(plain)}
         with new_file(path / self.file, overwrite=overwrite) as file:
             file.write((json.dumps(written, ensure_ascii=False, indent=1) + "\n").encode())
             file.flush()
@@ -146,10 +147,9 @@ _CHANGED = "its content is not what was written"
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
-    """Compute the SHA-256 of a manifest's content, whatever the order and layout of its keys."""
+    """Compute the SHA-256 of a manifest as it is read, whatever the order of its keys."""
     content = {key: value for key, value in manifest.items() if key != CHECKSUM}
-    plain = json.loads(json.dumps(content))  # keys as they are read again
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _is_unchanged(manifest: Mapping[str, Any]) -> bool:
