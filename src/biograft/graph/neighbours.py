@@ -182,7 +182,7 @@ def _build(
     overwrite: bool,
     progress: Progress,
 ) -> dict[str, Any]:
-    triples = _choose_relations(read_triples(kb), config.relations)
+    triples = _choose_relations(read_triples(kb).of_split("train"), config.relations)
     progress.start("join neighbours")
     graph = build_adjacency(triples.heads, triples.tails, len(kb))
     pagerank = PageRank(graph, config, start=start)

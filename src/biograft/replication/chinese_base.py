@@ -2,8 +2,12 @@
 
 ``text`` writes the text to train on: the medical questions and the pages of the disease graph,
 without near-duplicates of any text of the test sets. ``encoder`` cuts the vocabulary of an encoder
-down to the tokens of that text, which makes training several times cheaper.
+down to the tokens of that text, which makes training several times cheaper. ``graph`` splits the
+triples of the disease graph: a tenth of the pairs of neighbours are its test split, which nothing
+that learns from the graph reads.
 
+    python -m biograft.replication.chinese_base graph graph
+    biograft kb build graph/train.tsv graph/test.tsv --language zh --same-as alias -o KB
     python -m biograft.replication.chinese_base text texts
     python -m biograft.replication.chinese_base encoder E5 --text texts/text.txt -o e5-zh
     biograft corpus annotate KB texts/text.txt --language zh -o corpus
@@ -17,9 +21,12 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from biograft.artifacts import new_folder
 from biograft.corpus.near_duplicates import NearDuplicateConfig, NearDuplicates
@@ -40,6 +47,10 @@ _TESTS = (
     "cmeee_v2/CMeEE-V2_test_unlabelled.json",
 )
 _QUESTIONS, _PAGES = "text/chinese_medical.txt", "zh/medical_kg/diseases.jsonl"
+_TRIPLES = "zh/medical_kg/triples_derived.tsv"
+_ALIAS = "alias"
+"""The relation that joins two names of one entity."""
+_TEST_RATIO = 0.1
 _MIN_TEXT = 6
 """Characters below which a string of a test file is a label, not a text."""
 _PARAGRAPH = 200
@@ -117,6 +128,34 @@ def _lines(path: Path) -> Iterator[str]:
         yield from (stripped for line in file if (stripped := line.strip()))
 
 
+def split_graph(data: Path, out: Path) -> dict[str, int]:
+    """Write the triples of the disease graph as ``train.tsv`` and ``test.tsv``; return the counts.
+
+    A pair of entities is in one of them with all its triples, in both directions. Aliases are names
+    and stay in the training split.
+    """
+    lines = _lines(data / _TRIPLES)
+    header, rng = next(lines), np.random.default_rng(0)
+    is_test: dict[frozenset[str], bool] = {}
+    counts = dict.fromkeys(("train", "test"), 0)
+    with new_folder(out) as work, ExitStack() as stack:
+        files = {
+            split: stack.enter_context((work / f"{split}.tsv").open("w", encoding="utf-8"))
+            for split in counts
+        }
+        for file in files.values():
+            file.write(f"{header}\n")
+        for line in lines:
+            head, relation, tail = line.split("\t")[:3]
+            pair = frozenset((head, tail))
+            if pair not in is_test:
+                is_test[pair] = bool(rng.random() < _TEST_RATIO)
+            split = "test" if is_test[pair] and relation != _ALIAS else "train"
+            counts[split] += 1
+            files[split].write(f"{line}\n")
+    return counts
+
+
 def cut_vocabulary(encoder: Path, texts: Iterable[str], out: Path, min_count: int = 5) -> int:
     """Write an encoder with the tokens of texts and all Chinese characters; return their number."""
     from torch import nn
@@ -153,7 +192,7 @@ def _is_character(token: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the text, or the encoder."""
+    """Write the text, the graph or the encoder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     text = commands.add_parser("text", help="write the text without the texts of tests")
@@ -163,10 +202,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     encoder.add_argument("encoder", type=Path, help="folder of a BERT with a token a character")
     encoder.add_argument("--text", type=Path, required=True, help="text, a document a line")
     encoder.add_argument("-o", "--out", type=Path, required=True, help="folder to write")
+    graph = commands.add_parser("graph", help="split the triples of the disease graph")
+    graph.add_argument("out", type=Path, help="folder of train.tsv and test.tsv")
+    graph.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
     options = parser.parse_args(arguments)
     try:
         if options.command == "text":
             write_text(options.data, options.out)
+        elif options.command == "graph":
+            split_graph(options.data, options.out)
         else:
             cut_vocabulary(options.encoder, _lines(options.text), options.out)
     except BiograftError as error:

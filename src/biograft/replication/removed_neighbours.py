@@ -23,7 +23,7 @@ from biograft.graph.embedding.epochs import train_epochs
 from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.transe import Tables
 from biograft.graph.pepr_exact import solve
-from biograft.graph.triples import Triples, read_triples
+from biograft.graph.triples import SPLITS, Triples, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.probing.similarity.lexical import lexical_similarity
 from biograft.probing.similarity.report import QueryNames, Scores
@@ -137,16 +137,27 @@ class RemovedNeighbours:
                         job.add(results, key, measure(queries, scorer()))
 
 
+def remove_pairs(triples: Triples, ratio: float) -> npt.NDArray[np.bool_]:
+    """Choose a ratio of the pairs of neighbours; return which triples join them.
+
+    It is the same in every run. A store with a test split has its own choice.
+    """
+    held_out = triples.splits == SPLITS.index("test")
+    if held_out.any():
+        return held_out
+    heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
+    keys = np.minimum(heads, tails) * triples.n_entities + np.maximum(heads, tails)
+    pairs, number = np.unique(keys, return_inverse=True)
+    return np.asarray(np.random.default_rng(0).random(len(pairs))[number] < ratio)
+
+
 def make_queries(triples: Triples, settings: RemovedNeighbourSettings) -> NeighbourQueries:
     """Remove pairs of neighbours and sample the queries; both are the same in every run."""
-    rng = np.random.default_rng(0)
+    removed, rng = remove_pairs(triples, settings.remove_ratio), np.random.default_rng(1)
     n = triples.n_entities
     heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
-    pairs, number = np.unique(
-        np.minimum(heads, tails) * n + np.maximum(heads, tails), return_inverse=True
-    )
-    removed = rng.random(len(pairs)) < settings.remove_ratio
-    asked = np.flatnonzero(removed[number] & (heads != tails))
+    pairs = np.unique(np.minimum(heads, tails) * n + np.maximum(heads, tails))
+    asked = np.flatnonzero(removed & (heads != tails))
     asked = rng.permutation(asked)[: settings.n_queries]
     if not len(asked):
         raise InputError("has too few triples to remove some", path="graph")
@@ -170,7 +181,7 @@ def make_queries(triples: Triples, settings: RemovedNeighbourSettings) -> Neighb
             kept.append(row)
     chosen = asked[kept]
     return NeighbourQueries(
-        rest=triples.where(~removed[number]),
+        rest=triples.where(~removed),
         heads=heads[chosen],
         relations=triples.relations[chosen].astype(np.int64),
         candidates=candidates[kept],

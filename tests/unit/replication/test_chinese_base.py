@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import tiny_tokenizer
@@ -60,3 +61,29 @@ def test_a_cut_vocabulary_keeps_the_vectors_of_its_tokens(tmp_path):
     for token, row in vocabulary.items():
         assert torch.equal(ours[row], theirs[before[token]])
     assert small.tokenize("fever 糖") == ["fever", "糖"]
+
+
+def test_a_pair_of_the_graph_is_in_one_split_in_both_directions(tmp_path):
+    """Otherwise the answers of the test split could be read off the training split."""
+    source = tmp_path / "zh" / "medical_kg" / "triples_derived.tsv.gz"
+    source.parent.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    rows = [f"e{a}\thas\te{b}\tD\tD\tx" for a, b in rng.integers(0, 30, (600, 2)).tolist()]
+    rows += [f"e{n}\talias\tname {n}\tD\tD\tx" for n in range(30)]
+    header = "head\trelation\ttail\thead_type\ttail_type\tsource"
+    source.write_bytes(gzip.compress("\n".join([header, *rows]).encode()))
+    counts = chinese_base.split_graph(tmp_path, tmp_path / "graph")
+    split = {
+        name: (tmp_path / "graph" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+        for name in ("train", "test")
+    }
+    assert {name: len(lines) - 1 for name, lines in split.items()} == counts
+    assert {lines[0] for lines in split.values()} == {header}
+    assert sorted(split["train"][1:] + split["test"][1:]) == sorted(rows)
+    pairs = {
+        name: {frozenset(line.split("\t")[:3:2]) for line in lines[1:]}
+        for name, lines in split.items()
+    }
+    assert not pairs["train"] & pairs["test"]
+    assert 0.03 < counts["test"] / len(rows) < 0.2
+    assert not any("alias" in line for line in split["test"])

@@ -8,6 +8,7 @@ beginnings of names once.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -255,6 +256,9 @@ class CachedDecoder:
         self._mentions: Rows = np.arange(len(sources))
         self._cache: Any = EncoderDecoderCache(self._own, DynamicCache())
         self._expanded: tuple[Tensor, Tensor] = (self._states, self._mask)
+        # transformers 5.24 renamed the argument
+        known = inspect.signature(model.forward).parameters
+        self._cache_argument = "cache" if "cache" in known else "past_key_values"
 
     def read(self, tokens: Tensor) -> Tensor:
         """Decode the first tokens of all mentions, (mentions, length); return the last logits."""
@@ -290,8 +294,8 @@ class CachedDecoder:
             decoder_input_ids=tokens.to(self._device),
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
-            past_key_values=self._cache,
             use_cache=True,
+            **{self._cache_argument: self._cache},
         )
         scores: Tensor = outputs.logits[:, -1]
         return scores
