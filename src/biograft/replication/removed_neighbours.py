@@ -8,8 +8,7 @@ them is a neighbour of the head in the whole graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.transe import Tables
 from biograft.graph.pepr_exact import solve
 from biograft.graph.triples import SPLITS, Triples, read_triples
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.probing.similarity.lexical import lexical_similarity
 from biograft.probing.similarity.report import QueryNames, Scores
 from biograft.replication.experiment import Experiment
@@ -35,7 +34,6 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.sources import SourceConfig
 
 Ints = npt.NDArray[np.int64]
 _TRIES = 8
@@ -106,22 +104,11 @@ class RemovedNeighbours:
             names += [variant.encoder] if variant.encoder else []
         check_names("variants", names, [*experiment.inputs])
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Ask for the neighbours of a toy graph, with the variants that need no encoder."""
-        work = job.work / "smoke"
-        kb = write_toy_graph(work)
-        variants = {
-            label: given
-            for label, given in job.experiment.variants.items()
-            if not given.get("encoder")
-        }
-        changes = ["training.epochs=2", "model.dim=8"]
-        settings = {"n_queries": 20, "n_candidates": 4, "changes": changes}
-        experiment = replace(job.experiment, variants=variants, settings=settings, seeds=(0, 1))
-        inputs = {"kb": kb}
-        return replace(
-            job, experiment=experiment, work=work, out=work / job.out.name, inputs=inputs
-        )
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        sizes = {"n_queries": 20, "n_candidates": 4}
+        changes = {"changes": ("training.epochs=2", "model.dim=8", "model.relation_dim=8")}
+        return experiment.smaller(sizes, changes)
 
     def run(self, job: ExperimentJob) -> None:
         """Ask all queries of every variant, with every seed of training."""
@@ -291,16 +278,3 @@ def _clip(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Scale vectors that are longer than 1 to 1, as TransR does."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1))
-
-
-def write_toy_graph(folder: Path) -> Path:
-    """Write a store of two groups of entities whose members are joined, and return its folder."""
-    kb, file = folder / "kb", folder / "graph.tsv"
-    if not kb.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        rng = np.random.default_rng(0)
-        pairs = {tuple(sorted(rng.integers(0, 20, 2).tolist())) for _ in range(150)}
-        lines = [f"{g}{a}\tjoins\t{g}{b}\n" for g in ("x", "y") for a, b in sorted(pairs) if a < b]
-        file.write_text("".join(lines), encoding="utf-8")
-        build_store(BuildConfig(sources=(SourceConfig(path=file, format="triples"),)), kb)
-    return kb

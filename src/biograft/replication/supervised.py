@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking
@@ -23,19 +23,16 @@ from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking import (
-    TOY_NAMES,
     copy_index,
     missing_split,
     read_resolved,
-    write_biosyn,
 )
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
-from biograft.replication.runner import ExperimentJob, check_names, parse_settings
+from biograft.replication.runner import TOY_LINKER, ExperimentJob, check_names, parse_settings
 
 CONFIGURATIONS = ("dense", "lexical+dense", "ranked")
-_TOY_CHANGES = ("config.training.steps=2", "config.training.precision=fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,30 +54,13 @@ class SupervisedLinking:
         for name in experiment.sets:
             parse_settings(experiment, SupervisedSettings, name)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Train on a handful of toy mentions, from an encoder made on the spot."""
-        from biograft.nn.scratch import make_character_encoder
-
-        work, encoder = job.work / "smoke", job.work / "smoke" / "encoder"
-        write_biosyn(work / "data" / "entity_linking" / "ncbi_disease" / "biosyn")
-        if not encoder.exists():
-            names = [name for group in TOY_NAMES.values() for name in group]
-            make_character_encoder(names, encoder, width=16)
-        experiment = replace(
-            job.experiment,
-            sets=("ncbi-disease",),
-            seeds=(0,),
-            settings={"changes": list(_TOY_CHANGES), "ranker_changes": ["config.epochs=2"]},
-            set_settings={},
-        )
-        return replace(
-            job,
-            experiment=experiment,
-            work=work,
-            data=work / "data",
-            out=work / job.out.name,
-            inputs={"encoder": encoder},
-        )
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        changes = {
+            "changes": (*TOY_LINKER, "config.reach=2"),
+            "ranker_changes": ("config.epochs=2",),
+        }
+        return experiment.smaller({}, changes)
 
     def run(self, job: ExperimentJob) -> None:
         """Train and link every set with every seed."""
