@@ -227,7 +227,8 @@ _MAKERS: dict[str, _Make] = {
     r"biograft corpus segment(?:.*--language (\w+))?":
         lambda toy, of, name, match: toy.segmentation(match[1] or "zh"),
     r"biograft graph embed .*--model (\w+)": lambda toy, of, name, match: toy.vectors(match[1]),
-    r"biograft graph neighbours .*-k (\d+)": lambda toy, of, name, match: toy.neighbours(int(match[1])),
+    r"biograft graph neighbours .*-k (\d+)":
+        lambda toy, of, name, match: toy.neighbours(int(match[1])),
     r"biograft kb build|^the store": lambda toy, *_: toy.store().folder,
     r"^the encoder that ([\w-]+) .*starts? from": _start_of,
     r"^the folder of|^multilingual-e5-small": lambda toy, *_: toy.encoder(),

@@ -243,21 +243,3 @@ def test_the_package_imports_nothing_of_benchmarks():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             roots = {name.partition(".")[0] for name in names}
             assert not roots & {"benchmarks", *benchmarks}, path
-
-
-SMOKED = [
-    name
-    for name in shipped_experiments()
-    if Experiment.load(name).kind in ("aliases", "removed_neighbours", "supervised_linking")
-]
-
-
-@pytest.mark.parametrize("name", SMOKED)
-def test_experiments_run_on_toy_data(name, tmp_path):
-    """Those of kind ``linking`` run in ``test_replicate_linking.py``."""
-    experiment = Experiment.load(name)
-    out = run_experiment(job(experiment, tmp_path), smoke=True)
-    found = json.loads(out.read_text("utf-8"))["rows"]
-    without = {k for k, v in experiment.variants.items() if not v.get("encoder")}
-    assert {row["config"] for row in found} == (without or {"dense", "lexical+dense", "ranked"})
-    assert run_experiment(job(experiment, tmp_path), smoke=True) == out  # nothing is run again

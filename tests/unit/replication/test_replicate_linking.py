@@ -12,13 +12,7 @@ from tiny_models import tiny_encoder_folder
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import (
-    TOY_MENTIONS,
-    TOY_NAMES,
-    CachedEncoder,
-    read_resolved,
-    write_biosyn,
-)
+from biograft.replication.linking import CachedEncoder, read_resolved
 from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
@@ -29,6 +23,7 @@ from biograft.replication.linking_dictionaries import (
 )
 from biograft.replication.linking_sets import SETS, names_added
 from biograft.replication.protocols import LinkingTask
+from biograft.replication.toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 from biograft.sources import SourceConfig
 
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
@@ -317,21 +312,6 @@ def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
         "dev": ["D1||aspirin", "D1||ASA"],
         "test": ["D1||aspirin", "D1||ASA", "D1||aspirins"],
     }
-
-
-def test_a_smoke_run_makes_its_own_data_and_encoders(tmp_path):
-    job = ExperimentJob(
-        experiment=Experiment.load("linking-accuracy"),
-        work=tmp_path,
-        data=tmp_path / "none",
-        out=tmp_path / "linking-accuracy.json",
-    )
-    path = run_experiment(job, smoke=True)
-    rows = json.loads(path.read_text("utf-8"))["rows"]
-    states = ("char-encoder-untrained", "char-encoder-aligned")
-    dense = [f"{search}:{state}" for state in states for search in ("dense", "lexical+dense")]
-    assert [row["config"] for row in rows] == ["lexical", *dense]
-    assert all(row["n"] == 3 for row in rows)
 
 
 SUPERVISED = """kind = "supervised_linking"
