@@ -10,8 +10,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from biograft.errors import ConfigError
@@ -31,6 +31,8 @@ from biograft.replication.runner import (
 
 _TEXTS = ("sentences", "queries")
 """Parts of an answer that repeat what was read."""
+_TOY_LIMIT = "20"
+"""Sentences or queries of a smoke run."""
 _INPUT = re.compile(r"\{([\w-]+)\}")
 
 
@@ -59,7 +61,11 @@ class Probes:
 
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""
-        return experiment  # toy data are all that it reads
+        variants = {
+            label: {**given, "arguments": _limited(given["arguments"])}
+            for label, given in experiment.variants.items()
+        }
+        return replace(experiment.smaller({}, {}), variants=variants)
 
     def run(self, job: ExperimentJob) -> None:
         """Run every probe that has no answer yet."""
@@ -83,6 +89,15 @@ def encoder_inputs(experiment: Experiment, names: Iterable[str]) -> list[str]:
     """Return those of some inputs that are encoders: trained ones, and bases of others."""
     known = {name for pair in experiment.bases.items() for name in pair}
     return [name for name in names if name in known]
+
+
+def _limited(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with the limit of toy data, where they have one."""
+    before = ["", *arguments]
+    return [
+        _TOY_LIMIT if last == "--limit" else each
+        for last, each in zip(before, arguments, strict=False)
+    ]
 
 
 def _call(arguments: list[str]) -> dict[str, Any]:
