@@ -72,8 +72,8 @@ def find_difference(
     a, b = _rows(arms, arms.of, content["rows"]), _rows(arms, arms.against, other["rows"])
     if not a or not b:
         return None
-    if all("right" in row for row in (*a, *b)):
-        return _of_items(a, b)
+    if _has_answers(arms, (*a, *b)):
+        return _of_items(arms, a, b)
     if all(
         "counts" in row.get("encoders", {}).get(arm, {})
         for rows, arm in ((a, arms.of), (b, arms.against))
@@ -96,7 +96,15 @@ def _rows(arms: Arms, arm: str, rows: Sequence[Row]) -> list[Row]:
     return [row for row in chosen if row["config"] == arm and row["split"] == "test"]
 
 
-def _of_items(a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
+def _has_answers(arms: Arms, rows: Sequence[Row]) -> bool:
+    """Return whether rows of one set hold the answer to every item of the part."""
+    one_set = len({row["set"] for row in rows}) == 1
+    return one_set and all(
+        "right" in row and (not arms.part or arms.part in row.get("parts", {})) for row in rows
+    )
+
+
+def _of_items(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
     """Compare the answers of every item, seed by seed; an arm without seeds is always the same."""
     known = [{row["seed"] for row in rows if "seed" in row} for rows in (a, b)]
     seeds = sorted(set.intersection(*filter(None, known))) if any(known) else [0]
@@ -106,9 +114,14 @@ def _of_items(a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
         chosen = [of[seed] if seed in of else of[None] for seed in seeds]
         arrays.append(np.stack(chosen)[:, None, :])
     sizes = np.array(a[0]["documents"].split(), np.int64)
-    documents = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    evidence = crossed_bootstrap(arrays[0], arrays[1], documents)
-    what = f"bootstrap over {len(sizes):,} documents and {len(seeds)} seeds"
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    if arms.part:
+        chosen_items = unpack_flags(a[0]["parts"][arms.part]) > 0
+        documents = documents[chosen_items]
+        arrays = [array[..., chosen_items] for array in arrays]
+    evidence = crossed_bootstrap(arrays[0], arrays[1], documents.tolist())
+    n_documents = len(np.unique(documents))
+    what = f"bootstrap over {n_documents:,} documents and {len(seeds)} seeds"
     return ArmDifference(evidence, len(seeds), what)
 
 

@@ -23,11 +23,11 @@ from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking import (
-    TOY_NAMES,
     copy_index,
     missing_split,
     read_resolved,
     write_biosyn,
+    write_toy_encoder,
 )
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import metrics_of
@@ -59,13 +59,8 @@ class SupervisedLinking:
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Train on a handful of toy mentions, from an encoder made on the spot."""
-        from biograft.nn.scratch import make_character_encoder
-
-        work, encoder = job.work / "smoke", job.work / "smoke" / "encoder"
+        work = job.work / "smoke"
         write_biosyn(work / "data" / "entity_linking" / "ncbi_disease" / "biosyn")
-        if not encoder.exists():
-            names = [name for group in TOY_NAMES.values() for name in group]
-            make_character_encoder(names, encoder, width=16)
         experiment = replace(
             job.experiment,
             sets=("ncbi-disease",),
@@ -79,7 +74,7 @@ class SupervisedLinking:
             work=work,
             data=work / "data",
             out=work / job.out.name,
-            inputs={"encoder": encoder},
+            inputs={"encoder": write_toy_encoder(work / "encoder")},
         )
 
     def run(self, job: ExperimentJob) -> None:
