@@ -92,11 +92,9 @@ class Operation:
 _TEXT = (STORE, SHARDS)
 OPERATIONS = {
     "kb build": Operation(STORE, "KB"),
-    "kb build, in place of another": Operation(
-        f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True
-    ),
+    "kb build --overwrite": Operation(f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True),
     "index": Operation(STATIC_INDEX, "I", (STORE,)),
-    "index, in place of another": Operation(
+    "index --overwrite": Operation(
         f"{STATIC_INDEX} --overwrite", "I", (STORE, INDEX), replaces=True
     ),
     "index --update": Operation(
@@ -122,10 +120,10 @@ OPERATIONS = {
         replaces=True,
     ),
     "finetune linker-ranker": Operation(RANKER, "F/model", (STORE,), run="F", trains=True),
-    "finetune, with its trie": Operation(GENERATION, "F/model", (STORE,), run="F", trains=True),
+    "finetune genbioel": Operation(GENERATION, "F/model", (STORE,), run="F", trains=True),
     "finetune ner": Operation(TASK, "F/model", run="F", trains=True),
-    "pretrain, aligned names": Operation(ALIGNMENT, "P/encoder", (STORE,), run="P", trains=True),
-    "pretrain, masked text": Operation(MASKED_TEXT, "P/encoder", _TEXT, run="P", trains=True),
+    "pretrain sapbert": Operation(ALIGNMENT, "P/encoder", (STORE,), run="P", trains=True),
+    "pretrain mlm": Operation(MASKED_TEXT, "P/encoder", _TEXT, run="P", trains=True),
 }
 
 
@@ -447,7 +445,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             outcome = examine(laboratory, name, options.max_steps, options.faults)
             outcomes[name] = outcome.to_json()
             if not options.json:
-                print(name, json.dumps(outcomes[name]), f"{time.monotonic() - start:.0f} s")
+                print(
+                    name,
+                    json.dumps(outcomes[name]),
+                    f"{time.monotonic() - start:.0f} s",
+                    flush=True,
+                )
     return {
         "trials": sum(each["trials"] for each in outcomes.values()),
         "problems": sum(len(each["problems"]) for each in outcomes.values()),
