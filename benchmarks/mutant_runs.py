@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,7 +231,9 @@ class Laboratory:
     def _run_child(self, run: Callable[[], int]) -> NoReturn:
         code = 99
         try:
-            os.setsid()
+            os.setpgid(
+                0, 0
+            )  # no session of its own, which would have its own share of the processors
             os.chdir(self.root)
             output = os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -249,11 +252,15 @@ class Laboratory:
             for name in [each for each in sys.modules if each.partition(".")[0] == "biograft"]:
                 del sys.modules[name]
             code = run()
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
 
 
 def _pytest(arguments: list[str], plugins: list[Any]) -> int:
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # some plug-ins are imported
     return int(pytest.main([*arguments, *options], plugins=plugins))

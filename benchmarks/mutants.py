@@ -70,9 +70,7 @@ class _Source:
         """Yield all changes of the file."""
         yield from self._below(self.tree, (1, 1), is_definition=True)
 
-    def _below(
-        self, node: Any, span: tuple[int, int], *, is_definition: bool
-    ) -> Iterator[_Change]:
+    def _below(self, node: Any, span: tuple[int, int], *, is_definition: bool) -> Iterator[_Change]:
         if _is_left_out(node):
             return
         position: CodeRange = self.positions.get(node)
