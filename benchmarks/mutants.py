@@ -37,7 +37,12 @@ class Mutant:
     span: tuple[int, int]
     """The first and last line of the statement."""
     is_definition: bool = False
-    """Whether it is outside of functions, and so takes effect when the module is imported."""
+    """Whether it takes effect when the module is imported, outside of functions."""
+
+    @property
+    def lines(self) -> list[int] | None:
+        """The lines that a test must reach to notice it; None: any of the file."""
+        return None if self.is_definition else list(range(self.span[0], self.span[1] + 1))
 
     @property
     def key(self) -> str:
@@ -90,9 +95,9 @@ class _Source:
                             span if span[0] <= position.start.line <= span[1] else _lines(position),
                             is_definition,
                         )
-        within = is_definition and not isinstance(node, cst.FunctionDef | cst.Lambda)
         for child in node.children:
-            yield from self._below(child, span, is_definition=within)
+            of_body = isinstance(node, cst.FunctionDef | cst.Lambda) and child is node.body
+            yield from self._below(child, span, is_definition=is_definition and not of_body)
 
     def apply(self, change: _Change) -> Mutant | None:
         """Return the changed file; None if it is no valid Python, or reads as before."""

@@ -33,7 +33,7 @@ from biograft.replication.results import describe_commit, describe_machine, writ
 
 try:
     import coverage as _coverage  # noqa: F401
-    from mutant_runs import Laboratory, Reach
+    from mutant_runs import SURVIVED, Laboratory, Reach, Trials
     from mutants import Mutant, changed_lines, sample_mutants
 except ImportError as _error:
     raise SystemExit(f"error: {_error}; run: pip install mutmut coverage") from _error
@@ -103,7 +103,7 @@ class Outcomes:
     """What came of mutants in earlier runs, a line each in a file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         self._known: dict[str, dict[str, str]] = {}
         for line in lines:
@@ -113,14 +113,14 @@ class Outcomes:
     def find(self, mutant: Mutant, tests: str) -> str | None:
         """Return "killed" or "survived", if that still holds."""
         each = self._known.get(_name(mutant))
-        if each is None or (each["outcome"] == "survived" and each["tests"] != tests):
+        if each is None or (each["outcome"] == SURVIVED and each["tests"] != tests):
             return None
         return each["outcome"]
 
     def add(self, mutant: Mutant, tests: str, outcome: str) -> None:
         """Keep an outcome."""
         each = {"mutant": _name(mutant), "tests": tests, "outcome": outcome}
-        with self._path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(each) + "\n")
 
 
@@ -141,56 +141,68 @@ class Testing:
         """Try the mutants of a module; return what came of them."""
         if name == NAMED:
             return self._run_named()
-        module = find_module(name)
-        options = self._options
+        module, options = find_module(name), self._options
         sample, n_all = sample_mutants(SOURCE, module.files, options.sample, options.seed)
-        reach = self._reach(name, module)
         tests = module.hash_of_tests
-        outcomes = []
-        for mutant in sample:
-            chosen = self._tests(reach, mutant)
-            outcomes.append(self._try(mutant, chosen, tests, sum(map(reach.seconds.get, chosen))))
-        return {"possible": n_all, **self._summary(sample, outcomes)}
+        source = [(SOURCE / file).read_text(encoding="utf-8") for file in module.files]
+        reached = self._folder / f"reach-{name}-{_hash(tests, *source)}.json"
+        new = [each for each in sample if self._outcomes.find(each, tests) is None]
+
+        def work(trials: Trials) -> None:
+            if not reached.exists():
+                trials.reach(module.files, reached)
+            reach = Reach.load(reached)
+            for mutant in new:
+                if chosen := reach.tests(mutant.file, mutant.lines):
+                    seconds = sum(reach.seconds[test] for test in chosen)
+                    ways = self._laboratory if mutant.is_definition else trials
+                    outcome = ways.outcome(mutant.file, mutant.text, chosen, seconds)
+                else:
+                    outcome = SURVIVED
+                self._add(mutant, tests, outcome, len(chosen))
+
+        if new:
+            self._laboratory.collect(module.tests, module.files, work)
+        return {"possible": n_all, **self._summary(sample, [tests] * len(sample))}
 
     def _run_named(self) -> dict[str, Any]:
-        mutants = [named_mutant(each) for each in self._known["named"]]
-        outcomes = []
-        for each, mutant in zip(self._known["named"], mutants, strict=True):
-            files = [(ROOT / test).read_text(encoding="utf-8") for test in each["tests"]]
-            outcomes.append(self._try(mutant, each["tests"], _hash(*files), 60))
-        return self._summary(mutants, outcomes)
+        known = self._known["named"]
+        mutants = [named_mutant(each) for each in known]
+        files = [sorted({test.partition("::")[0] for test in each["tests"]}) for each in known]
+        hashes = [
+            _hash(*((ROOT / file).read_text(encoding="utf-8") for file in some)) for some in files
+        ]
+        new = [
+            (each, mutant, tests)
+            for each, mutant, tests in zip(known, mutants, hashes, strict=True)
+            if self._outcomes.find(mutant, tests) is None
+        ]
 
-    @staticmethod
-    def _tests(reach: Reach, mutant: Mutant) -> list[str]:
-        lines = range(mutant.span[0], mutant.span[1] + 1)
-        tests = reach.tests(mutant.file, [mutant.line], is_definition=mutant.is_definition)
-        return tests or reach.tests(mutant.file, lines, is_definition=False)
+        def work(trials: Trials) -> None:
+            for each, mutant, tests in new:
+                outcome = trials.outcome(mutant.file, mutant.text, each["tests"], 60)
+                self._add(mutant, tests, outcome, len(each["tests"]))
 
-    def _try(self, mutant: Mutant, chosen: list[str], tests: str, seconds: float) -> str:
-        outcome = self._outcomes.find(mutant, tests)
-        if outcome is None:
-            outcome = "survived"  # where no test comes
-            if chosen:
-                outcome = self._laboratory.outcome(mutant.file, mutant.text, chosen, seconds)
-            self._outcomes.add(mutant, tests, outcome)
-            if not self._options.json:
-                print(f"{outcome:8} {len(chosen):4} tests  {mutant.key}", flush=True)
-        return outcome
+        if new:
+            of_tests = sorted({file for some in files for file in some})
+            of_source = sorted({mutant.file for mutant in mutants})
+            self._laboratory.collect(of_tests, of_source, work)
+        return self._summary(mutants, hashes)
 
-    def _reach(self, name: str, module: Module) -> Reach:
-        """Return which tests reach which lines, from an earlier run if nothing changed."""
-        source = [(SOURCE / file).read_text(encoding="utf-8") for file in module.files]
-        path = self._folder / f"reach-{name}-{_hash(module.hash_of_tests, *source)}.json"
-        if not path.exists():
-            self._laboratory.reach(module.tests, module.files).save(path)
-        return Reach.load(path)
+    def _add(self, mutant: Mutant, tests: str, outcome: str, n: int) -> None:
+        """Keep an outcome, from whatever process."""
+        self._outcomes.add(mutant, tests, outcome)
+        with (self._folder / "log.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{outcome:8} {n:4} tests  {mutant.line:4} {mutant.key}\n")
 
-    def _summary(self, mutants: Sequence[Mutant], outcomes: Sequence[str]) -> dict[str, Any]:
+    def _summary(self, mutants: Sequence[Mutant], tests: Sequence[str]) -> dict[str, Any]:
+        self._outcomes = Outcomes(self._outcomes.path)  # with those of forked processes
+        outcomes = [
+            self._outcomes.find(mutant, each) for mutant, each in zip(mutants, tests, strict=True)
+        ]
         reasons = {each["mutant"]: each for each in self._known["survivor"]}
         survived = [
-            mutant
-            for mutant, outcome in zip(mutants, outcomes, strict=True)
-            if outcome == "survived"
+            mutant for mutant, outcome in zip(mutants, outcomes, strict=True) if outcome == SURVIVED
         ]
         kinds = [reasons.get(mutant.key, {}).get("kind", "") for mutant in survived]
         n_equivalent = kinds.count("equivalent")
