@@ -37,8 +37,8 @@ from biograft.replication.results import describe_commit, describe_machine
 _WORKER = Path(__file__).with_name("fuzz_one_reader.py")
 _FOUND = Path(__file__).parents[1] / "tests" / "data" / "fuzz"
 _QUICK_SECONDS = 0.3
-_PATIENCE = 90
-"""Seconds beside its own that a process may take, such as for imports."""
+_PATIENCE, _SHARE = 90, 20
+"""Seconds that a process may take for imports, and the share of a processor that it may get."""
 Results = dict[str, dict[str, Any]]
 
 
@@ -77,7 +77,7 @@ def _run(names: list[str], options: argparse.Namespace) -> Results:
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     check=False,
-                    timeout=len(names) * (options.seconds + _PATIENCE),
+                    timeout=len(names) * (_SHARE * options.seconds + _PATIENCE),
                 ).returncode
             except subprocess.TimeoutExpired:
                 code = -1
@@ -116,7 +116,7 @@ def _keep_crash(work: Path, name: str, log: Path) -> None:
     folder = work / FOUND / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(work / CURRENT, folder / "crash")
-    text = log.read_text(errors="replace")[-1500:]
+    text = " ".join(log.read_text(errors="replace").split())[-200:]
     about = {"kind": "crash", "place": "", "text": text}
     (folder / "crash.json").write_text(json.dumps(about), encoding="utf-8")
 
@@ -154,7 +154,7 @@ def main() -> None:
     has_atheris = importlib.util.find_spec("atheris") is not None
     parser = start_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a third of a second each, by chance")
-    parser.add_argument("--seconds", type=float, default=25, help="of each reader")
+    parser.add_argument("--seconds", type=float, default=25, help="of the processor, for each")
     parser.add_argument("--readers", type=some_of(names), default=names, help="some of them")
     parser.add_argument("--engine", choices=("atheris", "mutation"), help="default: what there is")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**31, help="default: any")

@@ -146,6 +146,8 @@ def check_log(log: ReadLog) -> None:
             for found in entry["examples"]:
                 _expect(found["line"] >= 0, "the line of an example", found)
                 check_text(found["text"])
+    for reason in log.filtered:
+        _expect(not judge_message(reason), "a reason", reason)
 
 
 def check_document(document: Document) -> None:
