@@ -18,7 +18,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Event
 from typing import IO, Any
 
@@ -174,6 +174,9 @@ def find_changed_files(
     """Yield the files of a folder that are not as described, and what is wrong with each."""
     for name, entry in files.items():
         path = folder / name
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            yield name, "a file outside of the folder"
+            continue
         expected = entry if isinstance(entry, Mapping) else {}
         size = path.stat().st_size if path.is_file() else None
         if size is None or size != expected.get("bytes"):

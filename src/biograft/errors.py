@@ -24,12 +24,25 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from biograft.terminal import visible
+
 SHOWN_TEXT = 80
 """How much of a faulty line an error message shows, in characters."""
+_BEGINNING, _END = 1100, 400
+"""How much is kept of a message that what was read makes too long, in characters."""
 
 
 class BiograftError(Exception):
-    """Base of all errors that the user can mend."""
+    """Base of all errors that the user can mend.
+
+    A message is one line of bounded length, whatever of a file it quotes.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        line = visible(message)
+        if len(line) > _BEGINNING + _END:
+            line = f"{line[:_BEGINNING]} ... {line[-_END:]}"
+        super().__init__(line)
 
 
 class InputError(BiograftError):

@@ -194,7 +194,7 @@ def _build(
     progress.finish()
     with new_folder(folder, overwrite=overwrite) as work_folder:
         for name, column in columns.items():
-            np.save(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
+            np.save(work_folder / f"{name}.npy", column.astype(COLUMNS[name]), allow_pickle=False)
         manifest = NEIGHBOURS.write(
             work_folder,
             {

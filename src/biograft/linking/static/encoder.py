@@ -208,7 +208,7 @@ class StaticEncoder:
         arrays = {field.name: getattr(self.weights, field.name) for field in fields(StaticWeights)}
         with new_folder(Path(folder), overwrite=overwrite) as work:
             for name, array in arrays.items():
-                np.save(work / _file_of(name), np.asarray(array))
+                np.save(work / _file_of(name), np.asarray(array), allow_pickle=False)
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
             STATIC_ENCODER.write(work, {**self._description, "files": describe_files(work)})
