@@ -318,12 +318,20 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Read the lines of a file with their numbers, without line ends."""
     for block in read_line_blocks(path, 1 << 20):
-        text = decode(block.data, path, block.first, encoding)
-        lines = text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        for number, line in enumerate(lines, block.first):
-            yield number, line[:-1] if line.endswith("\r") else line
+        yield from number_lines(decode(block.data, path, block.first, encoding), block.first)
+
+
+def number_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    r"""Number the lines of a text; unlike ``splitlines``, only a line feed ends one.
+
+    >>> list(number_lines("a\u2028b\r\nc"))
+    [(1, 'a\u2028b'), (2, 'c')]
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, first):
+        yield number, line[:-1] if line.endswith("\r") else line
 
 
 def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
