@@ -16,7 +16,14 @@ from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annotated
 from biograft.metrics.linking import split_composite
 from biograft.sources import babelon
-from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, read_lines
+from biograft.sources.files import (
+    MAX_LINE_BYTES,
+    decode,
+    is_empty,
+    number_lines,
+    open_tar,
+    read_lines,
+)
 from biograft.sources.format import SourceConfig
 from biograft.sources.json_files import decode_json
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
@@ -129,10 +136,8 @@ def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
         )
     for name in sorted(contents):
         path_in_tar = Path(f"{archive}{IN_TAR}{name}")
-        for number, line in enumerate(
-            decode(contents[name], path_in_tar, 1, "utf-8").splitlines(), 1
-        ):
-            yield path_in_tar, number, line
+        text = decode(contents[name], path_in_tar, 1, "utf-8")
+        yield from ((path_in_tar, *line) for line in number_lines(text))
 
 
 def _contents(

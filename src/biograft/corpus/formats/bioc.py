@@ -25,6 +25,7 @@ from biograft.corpus.formats.fields import (
     fields,
     join_ids,
     refuse_empty,
+    refuse_surrogate,
     split_ids,
     xml_element,
     xml_tag,
@@ -268,7 +269,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents of a BioC JSON collection."""
     log.opened(path)
     has_documents = False
-    with JsonStream(path) as stream:
+    with JsonStream(path, log=log) as stream:
         for key in stream.members():
             if key not in _DOCUMENTS:
                 stream.skip()
@@ -278,6 +279,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
                 log.read(fraction=stream.fraction)
                 value = stream.value()
                 try:
+                    refuse_surrogate(stream)
                     document = parse(_json_object(value), log, path, line)
                 except MalformedError as error:
                     log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)
