@@ -250,6 +250,7 @@ def test_the_package_imports_nothing_of_benchmarks():
 WITH_TOY_ENCODERS = (
     "synonym_choice",
     "synonym_mentions",
+    "similar_names",
     "segment_ends",
     "removed_neighbours",
 )
