@@ -5,7 +5,7 @@ without near-duplicates of any text of the test sets. ``encoder`` cuts the vocab
 down to the tokens of that text, which makes training several times cheaper. ``graph`` splits the
 triples of the disease graph: a tenth of the pairs of neighbours are its test split, which nothing
 that learns from the graph reads. ``tests`` writes the texts of the test sets, on which probes read
-mentions that no encoder was trained on.
+mentions that no encoder was trained on; ``synonyms`` the synonyms that come with the graph.
 
     python -m biograft.replication.chinese_base graph graph
     python -m biograft.replication.chinese_base tests tests.txt
@@ -50,6 +50,7 @@ _TESTS = (
 )
 _QUESTIONS, _PAGES = "text/chinese_medical.txt", "zh/medical_kg/diseases.jsonl"
 _TRIPLES = "zh/medical_kg/triples_derived.tsv"
+_SYNONYMS = "zh/medical_kg/synonym.json"
 _ALIAS = "alias"
 """The relation that joins two names of one entity."""
 _TEST_RATIO = 0.1
@@ -99,6 +100,20 @@ def write_test_texts(data: Path, out: Path) -> int:
     with new_file(out) as file:
         file.writelines(f"{text}\n".encode() for text in texts)
     return len(texts)
+
+
+def write_synonyms(data: Path, out: Path) -> int:
+    """Write the synonyms that come with the graph as triples; return their number."""
+    content = json.loads("".join(_lines(data / _SYNONYMS)))
+    n = 0
+    with new_file(out) as file:
+        file.write(b"head\trelation\ttail\n")
+        for head, synonyms in content.items():
+            for synonym in dict.fromkeys(synonyms):
+                if synonym != head:
+                    file.write(f"{head}\t{_ALIAS}\t{synonym}\n".encode())
+                    n += 1
+    return n
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -206,7 +221,7 @@ def _is_character(token: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the text, the graph, the encoder or the texts of tests."""
+    """Write the text, the graph, the encoder, the texts of tests or synonyms."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     text = commands.add_parser("text", help="write the text without the texts of tests")
@@ -222,6 +237,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tests = commands.add_parser("tests", help="write the texts of the test sets")
     tests.add_argument("out", type=Path, help="file to write, a text a line")
     tests.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
+    synonyms = commands.add_parser("synonyms", help="write the synonyms of the graph as triples")
+    synonyms.add_argument("out", type=Path, help="file to write")
+    synonyms.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
     options = parser.parse_args(arguments)
     try:
         if options.command == "text":
@@ -230,6 +248,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             split_graph(options.data, options.out)
         elif options.command == "tests":
             write_test_texts(options.data, options.out)
+        elif options.command == "synonyms":
+            write_synonyms(options.data, options.out)
         else:
             cut_vocabulary(options.encoder, _lines(options.text), options.out)
     except BiograftError as error:

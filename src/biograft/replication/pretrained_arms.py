@@ -83,11 +83,11 @@ def with_toy_encoders(
 
     ``names`` are texts that have every character of the data; ``inputs`` are the other inputs.
     """
-    from biograft.nn.pretrained import save_tokenizer
+    from biograft.nn.pretrained import quiet_transformers, save_tokenizer
     from biograft.nn.scratch import create_bert
     from biograft.nn.scratch_configs import NewBert
 
-    size = NewBert(layers=1, width=16, heads=2, feed_forward=32, max_length=128)
+    size = NewBert(layers=1, width=16, heads=2, feed_forward=32, max_length=160)
     work, found = job.work / "smoke", dict(inputs)
     experiment = replace(job.experiment, seeds=(1, 2), settings=settings)
     toy = replace(job, experiment=experiment, work=work, inputs={}, out=work / job.out.name)
@@ -98,6 +98,7 @@ def with_toy_encoders(
         if not folder.exists():
             made = create_bert(size, [*names, *names], number)  # a token is twice in the texts
             folder.mkdir(parents=True)
-            made.model.save_pretrained(folder)
+            with quiet_transformers():
+                made.model.save_pretrained(folder)
             save_tokenizer(made.tokenizer, folder)
     return replace(toy, inputs=found)

@@ -115,6 +115,14 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.synonym_choice:SynonymChoice",
             "whether the text around an entity tells its synonym from another entity",
         ),
+        "synonym_mentions": (
+            "biograft.replication.synonym_mentions:SynonymMentions",
+            "whether fine-tuned models find entities under names that they never read",
+        ),
+        "similar_names": (
+            "biograft.replication.similar_names:SimilarNames",
+            "which of several similar names means the same",
+        ),
         "segment_ends": (
             "biograft.replication.segment_ends:SegmentEnds",
             "whether the ends of segments of long names can be read off states",

@@ -247,7 +247,13 @@ def test_the_package_imports_nothing_of_benchmarks():
             assert not roots & {"benchmarks", *benchmarks}, path
 
 
-WITH_TOY_ENCODERS = ("synonym_choice", "segment_ends", "removed_neighbours")
+WITH_TOY_ENCODERS = (
+    "synonym_choice",
+    "synonym_mentions",
+    "similar_names",
+    "segment_ends",
+    "removed_neighbours",
+)
 SMOKED = [
     name
     for name in shipped_experiments()
