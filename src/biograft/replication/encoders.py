@@ -32,6 +32,7 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
+from biograft.replication.task_counts import count_documents, pack_pairs
 from biograft.tasks import TASKS, TaskRecipe, TaskTrainingData, finetune_task
 from biograft.tasks.results import compare_runs, main_metric_of
 from biograft.tasks.task import TaskExamples
@@ -348,6 +349,7 @@ class FineTuning:
         )  # fmt: skip
         results = finetune_task(recipe, data).results
         metric, values = main_metric_of(results), {}
+        counts = self._counts(recipe, examples["test"].examples, out, results, metric)
         for split in ("dev", "test"):
             found = results[split][metric]
             values[split] = {
@@ -355,7 +357,25 @@ class FineTuning:
                 "deviation": found["deviation"] and 100 * found["deviation"],  # none of one run
                 "values": [100 * value for value in found["values"]],
             }
-        return {"metric": metric, **values}
+        return {"metric": metric, **values, "counts": counts}
+
+    def _counts(
+        self, recipe: TaskRecipe, examples: Sequence[Any], out: Path, results: Row, metric: str
+    ) -> dict[str, str]:
+        """Return what every test document adds to the metric, by seed."""
+        rate = f"lr-{results['learning_rate']:g}"
+        return {
+            str(seed): pack_pairs(
+                count_documents(
+                    recipe.task,
+                    recipe.config,
+                    examples,
+                    out / "runs" / rate / f"seed-{seed}" / "predictions-test.jsonl",
+                    value,
+                )
+            )
+            for seed, value in zip(results["seeds"], results["test"][metric]["values"], strict=True)
+        }
 
     def _differences(self) -> Iterator[Row]:
         if len(self.job.experiment.seeds_of(self.name)) < 2:
