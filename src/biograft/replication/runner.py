@@ -111,6 +111,14 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.removed_neighbours:RemovedNeighbours",
             "which of several entities was a neighbour before some were removed",
         ),
+        "synonym_choice": (
+            "biograft.replication.synonym_choice:SynonymChoice",
+            "whether the text around an entity tells its synonym from another entity",
+        ),
+        "segment_ends": (
+            "biograft.replication.segment_ends:SegmentEnds",
+            "whether the ends of segments of long names can be read off states",
+        ),
     },
 )
 
