@@ -75,9 +75,7 @@ def find_difference(
     if _has_answers(arms, (*a, *b)):
         return _of_items(arms, a, b)
     if all(
-        _counts(arms, arm, row)
-        for rows, arm in ((a, arms.of), (b, arms.against))
-        for row in rows
+        _counts(arms, arm, row) for rows, arm in ((a, arms.of), (b, arms.against)) for row in rows
     ):
         return _of_counts(arms, a, b)
     if arms.against == LEXICAL and len(a) == 1 and "against_lexical" in a[0]:
