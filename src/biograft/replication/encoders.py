@@ -33,7 +33,7 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.replication.task_counts import count_documents, pack_pairs
+from biograft.replication.task_counts import BIGRAMS, count_bigrams, count_documents, pack_pairs
 from biograft.tasks import TASKS, TaskRecipe, TaskTrainingData, finetune_task
 from biograft.tasks.results import compare_runs, main_metric_of
 from biograft.tasks.task import TaskExamples
@@ -132,9 +132,16 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
         ('data.format="cmedqaner"',),
     ),
     "cmedqa": EvaluationSet(
-        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt", ('data.format="cmedqa"',),
-        _four_fifths,
+        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt",
+        ('data.format="cmedqa"', 'config.questions="single"'), _four_fifths,
     ),
+    **{
+        f"cmdd-{part}": EvaluationSet(
+            "ranking-cpu", "zh/cmdd", "train.jsonl", "dev.jsonl", "test.jsonl",
+            (f'data.format="cmdd-{part}"', 'config.questions="single"'),
+        )
+        for part in ("replies", "symptoms")
+    },
     **{
         f"cmeee-{fold}": EvaluationSet(
             "ner-cpu", "zh/cmeee_v2", "CMeEE-V2_dev.json", "", "",
@@ -332,6 +339,7 @@ class FineTuning:
         limit = self.settings.max_examples
         examples = TASK_SETS[self.name].read(self.recipe(), self.job.data, limit)
         rows = {label: self._finetune(label, examples) for label in self.encoders}
+        rows |= self._bigrams(examples["test"].examples)
         return {
             "n_examples": {split: len(given.examples) for split, given in examples.items()},
             "encoders": rows,
@@ -368,6 +376,17 @@ class FineTuning:
                 "values": [100 * value for value in found["values"]],
             }
         return {"metric": metric, **values, "counts": counts, **recall}
+
+    def _bigrams(self, examples: Sequence[Any]) -> dict[str, Row]:
+        """Return what the overlap of bigrams would answer, of a ranking task."""
+        recipe = self.recipe()
+        if recipe.task != "ranking":
+            return {}
+        pairs = count_bigrams(examples, recipe.config.questions)
+        accuracy = 100 * sum(right for right, _ in pairs) / max(1, sum(n for _, n in pairs))
+        score = {"mean": accuracy, "deviation": None, "values": [accuracy]}
+        counts = dict.fromkeys(map(str, recipe.search.seeds), pack_pairs(pairs))
+        return {BIGRAMS: {"metric": "acc@1", "test": score, "counts": counts}}
 
     def _counts(
         self, recipe: TaskRecipe, examples: Sequence[Any], out: Path, results: Row, metric: str

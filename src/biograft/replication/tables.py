@@ -239,8 +239,11 @@ _SETTINGS = ("seeds", "epochs", "max_examples", "task_changes")
 
 
 def encoder_tasks(name: str, result: Mapping[str, Any]) -> str:
-    """Return the table of an experiment of kind ``encoder_tasks``."""
-    table = Experiment.load(name).table
+    """Return the table of an experiment of kind ``encoder_tasks``, for its own sets."""
+    experiment = Experiment.load(name)
+    table = experiment.table
+    rows = [row for row in result["rows"] if row["set"] in experiment.sets]
+    result = {**result, "rows": rows}
     by_sets = table.rows == "sets"
     return _sets_as_rows(table, result) if by_sets else _encoders_as_rows(table, result)
 
