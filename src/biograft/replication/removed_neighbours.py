@@ -175,7 +175,7 @@ def remove_pairs(triples: Triples, ratio: float) -> npt.NDArray[np.bool_]:
     """
     held_out = triples.splits == SPLITS.index("test")
     if held_out.any():
-        return held_out
+        return np.asarray(held_out)
     heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
     keys = np.minimum(heads, tails) * triples.n_entities + np.maximum(heads, tails)
     pairs, number = np.unique(keys, return_inverse=True)

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,7 @@ class SegmentEnds:
         names = read_segmented(base, segmentation, settings.n_names)
         for label, seed in each_arm(job, encoders):
             for set_name in job.experiment.sets:
-                key = {"set": set_name, "config": label}
+                key: dict[str, Any] = {"set": set_name, "config": label}
                 key |= {} if seed is None else {"seed": seed}
                 if results.has(key):
                     continue

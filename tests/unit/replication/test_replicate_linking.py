@@ -158,9 +158,8 @@ def test_an_encoder_is_aligned_on_translations_of_other_concepts(run, translatio
     translated = {each.id for each in trained if {"es", "zh"} & {n.language for n in each.names}}
     assert translated == splits["train"] & known
     # both sets search one index
-    assert [path.name for path in (tmp_path / "work/hpo").glob("dense-*")] == [
-        "dense-aligned-hpo-zh"
-    ]
+    indexes = [path.name for path in (tmp_path / "work/hpo").glob("dense-*")]
+    assert indexes == ["dense-aligned-hpo-zh"]
 
 
 def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
