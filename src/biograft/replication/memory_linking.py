@@ -150,7 +150,7 @@ class MemoryLinking:
                 if links == MEMORY:
                     right = link_by_memory(Path(folder), mentions.queries)
                 else:
-                    index = job.work / f"dense-{'-'.join(map(str, key.values()))}"
+                    index = job.work / f"dense-{label}{'' if seed is None else f'-{seed}'}"
                     search = _search(store, job.work, folder and Path(folder), index)
                     right = link_by_search(Linker(store, search, config=PLAIN), mentions.queries)
                 seconds = round(time.perf_counter() - started, 1)
