@@ -75,9 +75,7 @@ def find_difference(
     if _has_answers(arms, (*a, *b)):
         return _of_items(arms, a, b)
     if all(
-        "counts" in row.get("encoders", {}).get(arm, {})
-        for rows, arm in ((a, arms.of), (b, arms.against))
-        for row in rows
+        _counts(arms, arm, row) for rows, arm in ((a, arms.of), (b, arms.against)) for row in rows
     ):
         return _of_counts(arms, a, b)
     if arms.against == LEXICAL and len(a) == 1 and "against_lexical" in a[0]:
@@ -127,7 +125,7 @@ def _of_items(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
 
 def _of_counts(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
     """Compare what every document of every fold adds to the metric, seed by seed."""
-    found = [_counts_by_seed(arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
+    found = [_counts_by_seed(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
     keys = sorted(found[0].keys() & found[1].keys())
     pretraining = sorted({pre for pre, _ in keys})
     fine = [seed for pre, seed in keys if pre == pretraining[0]]
@@ -146,11 +144,22 @@ def _of_counts(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
     return ArmDifference(evidence, len(keys), what)
 
 
-def _counts_by_seed(arm: str, rows: Sequence[Row]) -> dict[tuple[int, int], npt.NDArray[Any]]:
+def _counts(arms: Arms, arm: str, row: Row) -> Mapping[str, str]:
+    """Return the counts of a row by seed of fine-tuning: of the metric, or of a part's recall."""
+    found = row.get("encoders", {}).get(arm, {})
+    counts: Mapping[str, str] = (
+        found.get("recall", {}).get(arms.part, {}) if arms.part else found.get("counts", {})
+    )
+    return counts
+
+
+def _counts_by_seed(
+    arms: Arms, arm: str, rows: Sequence[Row]
+) -> dict[tuple[int, int], npt.NDArray[Any]]:
     """Return the counts by seed of pre-training and of fine-tuning; folds are put together."""
     parts: dict[tuple[int, int], list[npt.NDArray[Any]]] = {}
     for row in sorted(rows, key=lambda row: str(row["set"])):
-        for seed, packed in row["encoders"][arm]["counts"].items():
+        for seed, packed in _counts(arms, arm, row).items():
             key = (row.get("pretraining_seed", 0), int(seed))
             parts.setdefault(key, []).append(unpack_pairs(packed))
     return {key: np.concatenate(each) for key, each in parts.items()}

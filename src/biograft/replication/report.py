@@ -61,6 +61,7 @@ from biograft.replication.tables import (
     linking_accuracy,
     linking_cross_lingual,
     linking_supervised,
+    of_own_sets,
     similar_names,
 )
 
@@ -194,7 +195,7 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     if stem in shipped_experiments():
         facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
         if Experiment.load(stem).kind == "encoder_tasks":
-            facts.append(fine_tuning(result))
+            facts.append(fine_tuning(of_own_sets(stem, result)))
     else:
         machine = result.get("machine", result)
         facts.append(f"`python benchmarks/{_SCRIPTS.get(stem, f'{stem}.py')}`")

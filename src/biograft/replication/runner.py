@@ -127,6 +127,14 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.segment_ends:SegmentEnds",
             "whether the ends of segments of long names can be read off states",
         ),
+        "memory_linking": (
+            "biograft.replication.memory_linking:MemoryLinking",
+            "linking of held-out mentions by an entity memory",
+        ),
+        "one_token_facts": (
+            "biograft.replication.one_token_facts:OneTokenFacts",
+            "cloze queries whose answer is one token",
+        ),
     },
 )
 

@@ -16,11 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.corpus.formats import read_documents
+from biograft.corpus.tasks.records import RankingExample
 from biograft.documents import Document
 from biograft.errors import ConfigError
 
 Pair = tuple[int, int]
 """Numerator and denominator."""
+BIGRAMS = "bigram overlap"
+"""The arm of ranking tasks that knows nothing but the characters of question and answers."""
 _TOLERANCE = 1e-9
 
 
@@ -66,11 +69,34 @@ def _relations(config: Any, examples: Sequence[Any], predictions: Path) -> Itera
 def _questions(config: Any, examples: Sequence[Any], predictions: Path) -> Iterator[Pair]:
     """Pairs of acc@1 of the questions that count; the others have none."""
     for line in _lines(predictions):
-        n_right = sum(relevance > 0 for relevance in line["relevance"])
-        counts = n_right == 1 and len(line["relevance"]) > 1
-        if config.questions == "answered":
-            counts = n_right > 0
+        counts = _is_counted(line["relevance"], config.questions)
         yield counts and line["rank"] == 1, int(counts)
+
+
+def _is_counted(relevance: Sequence[int], questions: str) -> bool:
+    """Whether a question counts: with a right answer, or with exactly one beside wrong ones."""
+    n_right = sum(grade > 0 for grade in relevance)
+    return n_right > 0 if questions == "answered" else n_right == 1 < len(relevance)
+
+
+def count_bigrams(examples: Sequence[RankingExample], questions: str) -> list[Pair]:
+    """Return the pairs of acc@1 if the answer with most bigrams of the question is chosen.
+
+    Where several share most, the choice is wrong.
+    """
+    pairs = []
+    for example in examples:
+        asked = _bigrams(example.query)
+        shared = [len(asked & _bigrams(answer.text)) for answer in example.candidates]
+        best = max(shared)
+        is_right = shared.count(best) == 1 and example.candidates[shared.index(best)].relevance > 0
+        counts = _is_counted([answer.relevance for answer in example.candidates], questions)
+        pairs.append((int(counts and is_right), int(counts)))
+    return pairs
+
+
+def _bigrams(text: str) -> set[str]:
+    return {text[row : row + 2] for row in range(len(text) - 1)}
 
 
 _COUNTERS = {

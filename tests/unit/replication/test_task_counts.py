@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from biograft.corpus.formats import write_documents
+from biograft.corpus.tasks import Answer, RankingExample
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.metrics import entity_report
 from biograft.replication.differences import Arms, find_difference
-from biograft.replication.task_counts import count_documents, pack_pairs, unpack_pairs
+from biograft.replication.task_counts import (
+    count_bigrams,
+    count_documents,
+    pack_pairs,
+    unpack_pairs,
+)
 from biograft.tasks.configs import MatchingConfig, NerConfig, RankingConfig, RelationConfig
 
 TEXT = "fever and cough and pain"
@@ -106,3 +112,18 @@ def test_arms_are_compared_over_documents_folds_and_seeds():
 def test_pairs_are_read_as_written():
     pairs = [(4, 6), (0, 0), (12, 25)]
     assert np.array_equal(unpack_pairs(pack_pairs(pairs)), pairs)
+
+
+def test_the_answer_with_most_bigrams_of_the_question_is_a_floor():
+    def question(*answers):
+        candidates = tuple(Answer(text, relevance) for text, relevance in answers)
+        return RankingExample("孩子发热怎么办", candidates)
+
+    examples = [
+        question(("发热要多喝水", 1), ("咳嗽", 0)),
+        question(("发热", 1), ("孩子", 0)),  # a tie is wrong
+        question(("发热", 0), ("咳嗽", 1)),
+        question(("发热", 1), ("咳嗽", 1), ("吐", 0)),
+    ]
+    assert count_bigrams(examples, "single") == [(1, 1), (0, 1), (0, 1), (0, 0)]
+    assert count_bigrams(examples, "answered")[3] == (1, 1)
