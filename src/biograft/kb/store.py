@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from biograft.kb.concept import (
 )
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.keys import find_entries, hash_text
-from biograft.kb.manifest import read_manifest
+from biograft.kb.manifest import inode_of, read_manifest
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.records import IS_A, RETIRED, IdKind
 from biograft.text import normalise
@@ -80,14 +79,14 @@ class KnowledgeBase:
         """Open the store in a folder, again if it is replaced meanwhile."""
         folder = Path(folder)
         while True:
-            inode = _inode(folder)
+            inode = inode_of(folder)
             try:
                 base = cls._open(folder)
             except StoreError:
-                if _inode(folder) == inode:
+                if inode_of(folder) == inode:
                     raise
             else:
-                if _inode(folder) == inode:
+                if inode_of(folder) == inode:
                     return base
 
     @classmethod
@@ -500,10 +499,3 @@ class KnowledgeBase:
         return StoreError(
             f"{self.folder}: damaged ({column} refers to what is not there); build the store again"
         )
-
-
-def _inode(folder: Path) -> tuple[int, int] | None:
-    """Return the device and inode that identify the folder behind a path."""
-    with contextlib.suppress(OSError):
-        return (status := folder.stat()).st_dev, status.st_ino
-    return None
