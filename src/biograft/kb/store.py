@@ -326,8 +326,7 @@ class KnowledgeBase:
 
     def _name_rows(self, text: str) -> list[tuple[int, bool]]:
         """Return the rows of the names with the key of a text, and whether they are equal to it."""
-        key, names = normalise(text), self.name_texts
-        found = []
+        key, names, found = normalise(text), self.name_texts, []
         for row in find_entries(self._values["names_index.entry"], hash_text(key)):
             name = names[row]
             if name == text or normalise(name) == key:
