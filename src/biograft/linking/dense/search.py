@@ -16,14 +16,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import (
-    Mode,
-    check_ends,
-    check_length,
-    check_range,
-    create_array,
-    open_array,
-)
+from biograft.arrays import Mode, check_ends, check_length, check_range, create_array, open_array
 from biograft.compiled import njit
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.codes import Candidates, Rounded, find_candidates
