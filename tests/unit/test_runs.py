@@ -202,9 +202,11 @@ def test_errors_of_libraries_on_a_full_disk_become_one_line(tmp_path, save, new)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
-        with pytest.raises(OutputError, match=r"/x: the disk is full; ") as error:
-            with new(tmp_path / "x"):
-                save(tmp_path)
+        with (
+            pytest.raises(OutputError, match=r"/x: the disk is full; ") as error,
+            new(tmp_path / "x"),
+        ):
+            save(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "\n" not in str(error.value)
@@ -212,9 +214,12 @@ def test_errors_of_libraries_on_a_full_disk_become_one_line(tmp_path, save, new)
 
 def test_a_file_within_a_new_folder_is_shown_where_it_will_be(tmp_path):
     """Guards: messages named the hidden working folder, which was gone."""
-    with pytest.raises(OutputError, match=rf"^{tmp_path}/x/y: the disk is full"):
-        with new_folder(tmp_path / "x") as work, new_folder(work / "y"):
-            raise OSError(errno.ENOSPC, "")
+    with (
+        pytest.raises(OutputError, match=rf"^{tmp_path}/x/y: the disk is full"),
+        new_folder(tmp_path / "x") as work,
+        new_folder(work / "y"),
+    ):
+        raise OSError(errno.ENOSPC, "")
 
 
 def test_a_file_where_nothing_can_be_written_is_one_line(tmp_path, monkeypatch):
