@@ -19,7 +19,7 @@ from biograft.errors import (
     missing_extra,
     shorten,
 )
-from biograft.terminal import visible
+from biograft.terminal import visible, visible_output
 
 if TYPE_CHECKING:
     from biograft.cli.translation import Catalogue
@@ -130,6 +130,12 @@ def _open_catalogue() -> Catalogue | None:
 
 
 def main() -> None:
+    """Run the command line; nothing that it prints acts on the terminal."""
+    with visible_output():
+        _run()
+
+
+def _run() -> None:
     """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     catalogue = _open_catalogue()
