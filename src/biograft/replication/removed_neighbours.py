@@ -293,7 +293,11 @@ class _Scorer:
             before, after = sentence.replace("{head}", self.base.name_at(head)).split("{tail}")
             options = tuple(map(self.base.name_at, row))
             choices.append(NameChoice(before, after, options, group=relations[relation]))
-        finder = make_finder(model.model, model.tokenizer) if self.variant.with_entities else None
+        finder = None
+        if self.variant.with_entities:
+            finder = make_finder(model.model.base_model, model.tokenizer)
+            if finder is None:
+                raise ConfigError(f"with_entities: {model.name} takes no entity inputs")
         return score_names(model, choices, finder).information
 
     def _sentence(self, relation: str) -> str:
