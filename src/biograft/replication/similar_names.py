@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -162,15 +163,10 @@ def _read_queries(job: ExperimentJob, settings: SimilarNameSettings) -> list[Sim
 
 def count_in_text(names: Sequence[str], texts: Path) -> Counter[str]:
     """Count names in text, of overlapping ones the leftmost and longest, by normalised key."""
-    index, counts = NamesIndex.build(names), Counter[str]()
-    held: list[str] = []
-    for text in (*read_text_lines(texts), None):
-        if text is not None:
-            held.append(text)
-        if held and (text is None or len(held) == _CHUNK):
-            for matches in index.find_many(held):
-                counts.update(normalise(match.text) for match in matches)
-            held = []
+    index, counts, lines = NamesIndex.build(names), Counter[str](), read_text_lines(texts)
+    while held := list(islice(lines, _CHUNK)):
+        for matches in index.find_many(held):
+            counts.update(normalise(match.text) for match in matches)
     return counts
 
 
