@@ -54,7 +54,7 @@ from biograft.replication.results import describe_commit, describe_machine
 
 TEXTS = ["A heart attack, no stroke.", "Heart disease and hart atack", "fever, cerebral stroke"]
 OUTCOMES = ("refused", "found by check", "no effect", "silent", "crashed")
-_TIMEOUT = 60
+_TIMEOUT = 300
 _QUICK = 3
 _STOPPED = f"{ALIGNMENT} --set training.max_minutes=1e-9"
 
@@ -281,8 +281,10 @@ def examine(name: str, place: Path, *, quick: bool) -> Outcome:
     """Damage all files of an artefact, or a few, one after the other."""
     artefact, outcome, rng = ARTEFACTS[name], Outcome(), random.Random(name)
     own, other = place / "own", place / "other"
-    make(artefact, own, other=False)
-    make(artefact, other, other=True)
+    for folder in (own, other):  # in a process of its own, whose threads the forked ones lack
+        made = answer_in_child(lambda place: make(artefact, place, other=place == other), folder)
+        if made[0] != "answer":
+            raise SystemExit(f"error: {name}: {made[1]}")
     if not artefact.writes:
         artefact.use(own)  # what it loads is shared by the forked processes
     expected = _use(artefact, own)
@@ -295,7 +297,8 @@ def examine(name: str, place: Path, *, quick: bool) -> Outcome:
     for file in chosen:
         twin = other / file.relative_to(own)
         content = file.read_bytes()
-        for what, damaged in damages(content, twin.read_bytes() if twin.is_file() else None, rng):
+        swapped = twin.read_bytes() if twin.is_file() and len(files) > 1 else None
+        for what, damaged in damages(content, swapped, rng):
             if damaged == content:
                 continue
             file.write_bytes(damaged)

@@ -87,12 +87,16 @@ class Operation:
     """The folder of a run, which is resumed if it was started."""
     trains: bool = False
     """Whether torch and a small encoder are needed."""
+    forks: bool = True
+    """Whether a forked process may use what this one has run: threads of polars it may not."""
 
 
 _TEXT = (STORE, SHARDS)
 OPERATIONS = {
-    "kb build": Operation(STORE, "KB"),
-    "kb build --overwrite": Operation(f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True),
+    "kb build": Operation(STORE, "KB", forks=False),
+    "kb build --overwrite": Operation(
+        f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True, forks=False
+    ),
     "index": Operation(STATIC_INDEX, "I", (STORE,)),
     "index --overwrite": Operation(
         f"{STATIC_INDEX} --overwrite", "I", (STORE, INDEX), replaces=True
@@ -104,7 +108,7 @@ OPERATIONS = {
         replaces=True,
     ),
     "learn": Operation(
-        "learn labs.sssom.tsv --kb KB --index I", "I", (STORE, INDEX), replaces=True
+        "learn labs.sssom.tsv --kb KB --index I", "I", (STORE, INDEX), replaces=True, forks=False
     ),
     "corpus annotate": Operation(SHARDS, "A", (STORE,), f"{SHARDS} --resume"),
     "link": Operation("link notes.txt --kb KB -o L.csv", "L.csv", (STORE,)),
@@ -253,7 +257,8 @@ def examine(laboratory: Laboratory, name: str, max_steps: int, faults: dict[str,
         if ended.code:
             raise SystemExit(f"error: {command}: {ended.error}")
     former = read_result(start / operation.makes)
-    laboratory.warm(start, operation.command)
+    if operation.forks and not operation.trains:
+        laboratory.warm(start, operation.command)
     ended, right = _run_undisturbed(laboratory, start, operation)
     outcome.steps = ended.steps
     for fault, error in faults.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biograft.artifacts import hash_file, new_folder
-from biograft.errors import InputError, OutputError, nearest
+from biograft.errors import ConfigError, InputError, OutputError, nearest
 from biograft.kb.assembly import (
     Assembly,
     Ends,
@@ -85,6 +86,7 @@ def build_store(
     >>> config = BuildConfig(sources=(SourceConfig(path=Path("MRCONSO.RRF")),), languages=("en",))
     >>> build_store(config, "kb").counts["concepts"]
     """
+    _refuse_fork()
     out = Path(out)
     progress = progress or Progress(enabled=False)
     stop = Event()
@@ -99,6 +101,20 @@ def build_store(
             progress.finish()
             pool.shutdown(cancel_futures=True)
     return report
+
+
+_built_in: set[int] = set()
+"""The process that has built a store, by its number; what is forked from it inherits it."""
+
+
+def _refuse_fork() -> None:
+    """Refuse to build where it would never end: polars waits for threads that a fork lacks."""
+    if _built_in - {os.getpid()}:
+        raise ConfigError(
+            "a store cannot be built in a process that was forked from one that has built a "
+            'store; start it with multiprocessing.get_context("spawn")'
+        )
+    _built_in.add(os.getpid())
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -152,7 +152,6 @@ def write_tables(paths: Iterable[Path] | None = None, *, check: bool = False) ->
 
 def render(text: str, path: Path, known: Mapping[str, Table]) -> str:
     """Fill every marked block of a document."""
-
     listed = reliability_tables()
 
     def fill(match: re.Match[str]) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 
 import numpy as np
@@ -500,3 +501,20 @@ def test_the_columns_given_stay_as_they_were():
     children, parents = np.array([1, 0, 2], np.uint32), np.array([0, 1, 0], np.uint32)
     find_cycle(children, parents, 3)
     assert (children.tolist(), parents.tolist()) == ([1, 0, 2], [0, 1, 0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are forked")
+def test_a_forked_process_is_told_that_it_cannot_build(build, tmp_path):
+    """It waited for ever for threads that only its parent has."""
+    build([concept("A", "a")])
+    told = tmp_path / "told"
+    child = os.fork()
+    if child == 0:
+        try:
+            build_store(BuildConfig(sources=(SourceConfig(path=tmp_path),)), tmp_path / "other")
+        except ConfigError as error:
+            told.write_text(str(error))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert "spawn" in told.read_text()
+    assert not (tmp_path / "other").exists()
