@@ -10,7 +10,7 @@ file of another artefact. Then the artefact is used, in a process of its own, an
 - crashed: a traceback, an error of several lines, a signal, or no end (must be 0).
 
     python benchmarks/damage.py --quick --json      a few files of each
-    python benchmarks/damage.py --json >benchmarks/results/damage.json
+    python benchmarks/damage.py --keep benchmarks/results/damage.json
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from command_line import start_parser
-from machine import describe_command
+from machine import describe_command, keep_part
 from small_artifacts import (
     ALIGNMENT,
     GENERATION,
@@ -54,7 +53,7 @@ from biograft.replication.results import describe_commit, describe_machine
 
 TEXTS = ["A heart attack, no stroke.", "Heart disease and hart atack", "fever, cerebral stroke"]
 OUTCOMES = ("refused", "found by check", "no effect", "silent", "crashed")
-_TIMEOUT = 60
+_TIMEOUT = 300
 _QUICK = 3
 _STOPPED = f"{ALIGNMENT} --set training.max_minutes=1e-9"
 
@@ -271,8 +270,7 @@ def damages(content: bytes, other: bytes | None, rng: random.Random) -> Iterator
         if content:
             flipped[bit // 8] ^= 1 << bit % 8
             yield f"bit {bit} flipped", bytes(flipped)
-    yield "cut to half", content[: len(content) // 2]
-    yield "cut by a byte", content[:-1]
+    yield "cut", content[: rng.randrange(len(content))] if content else b""
     if other is not None and other != content:
         yield "swapped", other
 
@@ -281,8 +279,10 @@ def examine(name: str, place: Path, *, quick: bool) -> Outcome:
     """Damage all files of an artefact, or a few, one after the other."""
     artefact, outcome, rng = ARTEFACTS[name], Outcome(), random.Random(name)
     own, other = place / "own", place / "other"
-    make(artefact, own, other=False)
-    make(artefact, other, other=True)
+    for folder in (own, other):  # in a process of its own, whose threads the forked ones lack
+        made = answer_in_child(lambda place: make(artefact, place, other=place == other), folder)
+        if made[0] != "answer":
+            raise SystemExit(f"error: {name}: {made[1]}")
     if not artefact.writes:
         artefact.use(own)  # what it loads is shared by the forked processes
     expected = _use(artefact, own)
@@ -295,7 +295,8 @@ def examine(name: str, place: Path, *, quick: bool) -> Outcome:
     for file in chosen:
         twin = other / file.relative_to(own)
         content = file.read_bytes()
-        for what, damaged in damages(content, twin.read_bytes() if twin.is_file() else None, rng):
+        swapped = twin.read_bytes() if twin.is_file() and len(files) > 1 else None
+        for what, damaged in damages(content, swapped, rng):
             if damaged == content:
                 continue
             file.write_bytes(damaged)
@@ -340,21 +341,20 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Damage the chosen artefacts; return the counts."""
     import biograft.nn  # noqa: F401  shared by the forked processes
 
+    facts = {
+        "machine": describe_machine(),
+        "commit": describe_commit(),
+        "command": describe_command("damage.py", ["--json"]),
+    }
     outcomes = {}
     for name in options.artefacts:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             outcome = examine(name, Path(folder).resolve(), quick=options.quick)
         outcomes[name] = outcome.to_json()
+        keep_part(options.keep, "artefacts", {**facts, "artefacts": {name: outcomes[name]}})
         if not options.json:
             print(name, json.dumps(outcomes[name], indent=1), flush=True)
-    return {
-        "damages": sum(each["damages"] for each in outcomes.values()),
-        "problems": sum(len(each["problems"]) for each in outcomes.values()),
-        "artefacts": outcomes,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("damage.py", sys.argv[1:]),
-    }
+    return {**facts, "artefacts": outcomes}
 
 
 def main() -> None:
@@ -366,6 +366,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
     parser.add_argument("--folder", help="where to work")
+    parser.add_argument("--keep", type=Path, help="put the result of each into this file")
     options = parser.parse_args()
     options.artefacts = options.artefacts or list(ARTEFACTS)
     print(json.dumps(measure(options)))

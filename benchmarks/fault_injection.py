@@ -11,7 +11,7 @@ or for steps spread evenly. After each:
 - no working file is left over.
 
     python benchmarks/fault_injection.py --quick --json      four steps of each command
-    python benchmarks/fault_injection.py --json >benchmarks/results/fault_injection.json
+    python benchmarks/fault_injection.py --keep benchmarks/results/fault_injection.json
 
 Needs Linux and a C compiler (`cc`), for the library that makes calls fail (faults.c).
 """
@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from command_line import some_of, start_parser
-from machine import describe_command
+from machine import describe_command, keep_part
 from small_artifacts import (
     ALIGNMENT,
     GENERATION,
@@ -87,12 +87,16 @@ class Operation:
     """The folder of a run, which is resumed if it was started."""
     trains: bool = False
     """Whether torch and a small encoder are needed."""
+    forks: bool = True
+    """Whether a forked process may use what this one has run: threads of polars it may not."""
 
 
 _TEXT = (STORE, SHARDS)
 OPERATIONS = {
-    "kb build": Operation(STORE, "KB"),
-    "kb build --overwrite": Operation(f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True),
+    "kb build": Operation(STORE, "KB", forks=False),
+    "kb build --overwrite": Operation(
+        f"{OTHER_STORE} --overwrite", "KB", (STORE,), replaces=True, forks=False
+    ),
     "index": Operation(STATIC_INDEX, "I", (STORE,)),
     "index --overwrite": Operation(
         f"{STATIC_INDEX} --overwrite", "I", (STORE, INDEX), replaces=True
@@ -104,7 +108,7 @@ OPERATIONS = {
         replaces=True,
     ),
     "learn": Operation(
-        "learn labs.sssom.tsv --kb KB --index I", "I", (STORE, INDEX), replaces=True
+        "learn labs.sssom.tsv --kb KB --index I", "I", (STORE, INDEX), replaces=True, forks=False
     ),
     "corpus annotate": Operation(SHARDS, "A", (STORE,), f"{SHARDS} --resume"),
     "link": Operation("link notes.txt --kb KB -o L.csv", "L.csv", (STORE,)),
@@ -253,7 +257,8 @@ def examine(laboratory: Laboratory, name: str, max_steps: int, faults: dict[str,
         if ended.code:
             raise SystemExit(f"error: {command}: {ended.error}")
     former = read_result(start / operation.makes)
-    laboratory.warm(start, operation.command)
+    if operation.forks and not operation.trains:
+        laboratory.warm(start, operation.command)
     ended, right = _run_undisturbed(laboratory, start, operation)
     outcome.steps = ended.steps
     for fault, error in faults.items():
@@ -437,6 +442,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         import biograft.cli.pretrain
         import biograft.nn  # noqa: F401
 
+    facts = {
+        "faults": list(options.faults),
+        "machine": describe_machine(),
+        "commit": describe_commit(),
+        "command": describe_command("fault_injection.py", ["--json"]),
+    }
     outcomes = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         laboratory = Laboratory(Path(folder).resolve())
@@ -444,23 +455,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             start = time.monotonic()
             outcome = examine(laboratory, name, options.max_steps, options.faults)
             outcomes[name] = outcome.to_json()
+            keep_part(options.keep, "operations", {**facts, "operations": {name: outcomes[name]}})
             if not options.json:
-                print(
-                    name,
-                    json.dumps(outcomes[name]),
-                    f"{time.monotonic() - start:.0f} s",
-                    flush=True,
-                )
-    return {
-        "trials": sum(each["trials"] for each in outcomes.values()),
-        "problems": sum(len(each["problems"]) for each in outcomes.values()),
-        "operations": outcomes,
-        "faults": list(options.faults),
-        "max_steps": options.max_steps,
-        "machine": describe_machine(),
-        "commit": describe_commit(),
-        "command": describe_command("fault_injection.py", sys.argv[1:]),
-    }
+                seconds = f"{time.monotonic() - start:.0f} s"
+                print(name, json.dumps(outcomes[name]), seconds, flush=True)
+    return {**facts, "operations": outcomes}
 
 
 def main() -> None:
@@ -472,6 +471,7 @@ def main() -> None:
     parser.add_argument("--faults", type=some_of(FAULTS), help="some of the faults")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
     parser.add_argument("--folder", help="where to work")
+    parser.add_argument("--keep", type=Path, help="put the result of each command into this file")
     options = parser.parse_args()
     if _LIBRARY not in os.environ:
         with tempfile.TemporaryDirectory() as folder:

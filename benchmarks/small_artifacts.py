@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
 
 _CONCEPTS = "id,name,parent\n1,heart disease,\n2,heart attack,1\n2,infarction,1\n3,stroke,1\n"
-_OTHERS = "id,name,parent\n1,heart disease,\n2,heart attack,1\n4,fever,1\n3,stroke,1\n"
+_OTHERS = "id,name,parent\n1,heart disease,\n2,heart attack,1\n4,fever,1\n4,ague,1\n3,stroke,1\n"
 _SENTENCE = "In {} we saw stroke and heart attack"
 _SSSOM = (
     "subject_id\tsubject_label\tpredicate_id\tpredicate_modifier\tobject_id\tobject_label\t"

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from biograft.replication import reliability_tables
-from biograft.replication.reliability_tables import FINDINGS, PROMISES, read_list, tests_of, tried
+from biograft.replication.reliability_tables import (
+    FINDINGS,
+    PROMISES,
+    read_list,
+    tests_of as ids_of,
+    tried,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,7 +34,7 @@ def names_of(path):
 
 @pytest.mark.parametrize("name", [PROMISES, FINDINGS])
 def test_every_test_that_is_named_exists(name):
-    ids = [each for entry in read_list(name) for each in tests_of(entry) if each]
+    ids = [each for entry in read_list(name) for each in ids_of(entry) if each]
     files = {each.partition("::")[0] for each in ids}
     known = set().union(*(names_of(path) for path in files if (ROOT / path).is_file()))
     assert [each for each in ids if each.partition("[")[0] not in known] == []
