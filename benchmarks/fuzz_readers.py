@@ -37,6 +37,8 @@ from biograft.replication.results import describe_commit, describe_machine
 _WORKER = Path(__file__).with_name("fuzz_one_reader.py")
 _FOUND = Path(__file__).parents[1] / "tests" / "data" / "fuzz"
 _QUICK_SECONDS = 0.3
+_BATCH = 8
+"""Readers of a process; its counts are added when it ends."""
 Results = dict[str, dict[str, Any]]
 
 
@@ -45,7 +47,8 @@ def fuzz(options: argparse.Namespace) -> Results:
     results: Results = {}
     batches = [[name] for name in options.readers]
     if options.engine == "mutation":
-        batches = [options.readers]
+        size = _BATCH if options.add else len(options.readers)
+        batches = [options.readers[k : k + size] for k in range(0, len(options.readers), size)]
     for batch in batches:
         waiting = list(batch)
         while waiting:
