@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -28,6 +29,8 @@ REPOSITORY = Path(__file__).parents[1]
 COUNTS, CURRENT, FOUND = "counts", "current", "found"
 _MAX_BYTES = 1 << 13
 """Of an input."""
+_MAX_HANGING = 120
+"""Seconds of the processor beside those of the fuzzing; a reader that takes them hangs."""
 _MAX_SHRINKING = 400
 """Inputs that are tried to make a finding smaller."""
 
@@ -157,7 +160,7 @@ def guide(options: argparse.Namespace) -> None:
 
     atheris.Setup(
         [sys.argv[0], f"-max_len={_MAX_BYTES}",
-         f"-artifact_prefix={options.work}/crash-", "-timeout=300", f"-seed={options.seed}",
+         f"-artifact_prefix={options.work}/crash-", "-timeout=1000000", f"-seed={options.seed}",
          "-rss_limit_mb=4096", "-verbosity=0", str(corpus)],
         examine,
         custom_mutator=_mixed(mutator, atheris),
@@ -190,6 +193,9 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=4, help="most memory of the process")
     options = parser.parse_args()
     tempfile.tempdir = str(options.work)
+    # of the processor: a machine that does much else is slow, and no reader hangs for that
+    most = int(options.seconds * len(options.readers)) + _MAX_HANGING
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     if options.engine == "mutation":
         mutate(options)
     else:

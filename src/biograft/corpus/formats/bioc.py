@@ -40,6 +40,7 @@ from biograft.corpus.formats.format import (
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream
+from biograft.sources.limits import max_value
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import read_xml_records, refuse_entities, root_name
 from biograft.text import whole_number
@@ -76,6 +77,8 @@ def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
             text += " "
             section.shift = len(text) - section.offset
         start = section.offset + section.shift
+        if start > max_value():  # what lies between is filled with spaces
+            raise MalformedError(f"a passage begins beyond {max_value() >> 20} MiB")
         text += " " * (start - len(text)) + section.text
         if section.kind is not None:
             passages.append(Passage(start, len(text), section.kind))
