@@ -50,7 +50,7 @@ _HEAVY = (
 _MAX_DATA = 8 << 30
 """Bytes that a child may allocate: a changed loop may not end."""
 _MAX_SECONDS = 60.0
-"""Of tests, as long as they take on the unchanged source; slower ones are left out then."""
+"""Of a processor, for the tests of a mutant, on the unchanged source; slower ones are left out."""
 _ALL = "all tests"
 _NOT_EXCHANGED = 97
 KILLED, SURVIVED = "killed", "survived"
@@ -58,7 +58,7 @@ KILLED, SURVIVED = "killed", "survived"
 
 @dataclass
 class Reach:
-    """Which tests pass, how long they take, and which lines they reach."""
+    """Which tests pass, the time of a processor that they take, and which lines they reach."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
@@ -117,18 +117,18 @@ class _Recorder:
             messages=False,
         )
         self.reach = Reach()
-        self._test = ""
+        self._test, self._start = "", 0.0
         self._coverage.start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note what follows under this test."""
-        self._test = nodeid
+        self._test, self._start = nodeid, time.process_time()
         self._coverage.switch_context(nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Keep tests that pass."""
         if report.when == "call" and report.passed:
-            self.reach.seconds[report.nodeid] = report.duration
+            self.reach.seconds[report.nodeid] = time.process_time() - self._start
 
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> None:
         """Note what a shared fixture reaches under all tests that may share it."""
@@ -192,7 +192,7 @@ class Trials:
             return self._loop([item for name in tests for item in items[name]], max_failures=1)
 
         with self._laboratory.changed(file, text):
-            code = self._laboratory.fork(run, 60 + 20 * seconds)
+            code = self._laboratory.fork(run, 20 + 10 * seconds)
         if code == _NOT_EXCHANGED:
             return self._laboratory.outcome(file, text, tests, seconds)
         return KILLED if code else SURVIVED
@@ -267,7 +267,7 @@ class Laboratory:
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
         with self.changed(file, text):
             code = self.fork(
-                lambda: _pytest([*files, "-x"], [_Chosen(tests)]), 120 + 20 * seconds, fresh=True
+                lambda: _pytest([*files, "-x"], [_Chosen(tests)]), 60 + 10 * seconds, fresh=True
             )
         if code == 5:
             raise SystemExit(f"error: no test was found in {', '.join(files)}")
@@ -290,12 +290,14 @@ class Laboratory:
     def fork(self, run: Callable[[], int], seconds: float, *, fresh: bool = False) -> int:
         """Return the exit status of a function in a forked process, negative if it was killed.
 
-        A ``fresh`` process has nothing of biograft imported, and finds it in the copy.
+        It has ``seconds`` of a processor, and many times as long if it does nothing. A ``fresh``
+        process has nothing of biograft imported, and finds it in the copy.
         """
         child = os.fork()
         if child == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
             self._run_child(run, fresh=fresh)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + 300 + 20 * seconds
         done = status = 0
         while not done and time.monotonic() < end:
             time.sleep(0.01)
