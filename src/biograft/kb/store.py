@@ -483,7 +483,7 @@ class KnowledgeBase:
     def _label(self, labels: Sequence[T], column: str, position: int) -> T:
         """Return what a code of a column stands for."""
         try:
-            return labels[self._values[column][position]]
+            return labels[int(self._values[column][position])]
         except IndexError as error:
             raise self._damaged(column) from error
 

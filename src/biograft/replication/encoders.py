@@ -389,7 +389,12 @@ class FineTuning:
         return {BIGRAMS: {"metric": "acc@1", "test": score, "counts": counts}}
 
     def _counts(
-        self, recipe: TaskRecipe, examples: Sequence[Any], out: Path, results: Row, metric: str
+        self,
+        recipe: TaskRecipe,
+        examples: Sequence[Any],
+        out: Path,
+        results: Mapping[str, Any],
+        metric: str,
     ) -> dict[str, str]:
         """Return what every test document adds to the metric, by seed."""
         values = results["test"][metric]["values"]
@@ -399,7 +404,11 @@ class FineTuning:
         }
 
     def _recall(
-        self, recipe: TaskRecipe, examples: Mapping[str, TaskExamples], out: Path, results: Row
+        self,
+        recipe: TaskRecipe,
+        examples: Mapping[str, TaskExamples],
+        out: Path,
+        results: Mapping[str, Any],
     ) -> Row:
         """Return the recall of each population of mentions, by document and seed."""
         if not self.settings.table_of:

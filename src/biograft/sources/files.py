@@ -113,7 +113,7 @@ class _StoredFile(io.FileIO):
         super().__init__(path)
         self._path = path
 
-    def readinto(self, buffer: Buffer) -> int | None:  # type: ignore[override]
+    def readinto(self, buffer: Buffer) -> int | None:
         try:
             return super().readinto(buffer)
         except OSError as error:
@@ -220,7 +220,7 @@ class _UnpackedFile(io.RawIOBase):
         self._expansion.check(self._raw.tell(), self._n_read)
         return data
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray) -> int:
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
