@@ -453,7 +453,7 @@ class FineTuning:
         }
 
 
-def _predictions(out: Path, results: Row) -> dict[str, Path]:
+def _predictions(out: Path, results: Mapping[str, Any]) -> dict[str, Path]:
     """Return the file of the predictions on test of each seed."""
     folder = out / "runs" / f"lr-{results['learning_rate']:g}"
     return {

@@ -220,7 +220,7 @@ class _UnpackedFile(io.RawIOBase):
         self._expansion.check(self._raw.tell(), self._n_read)
         return data
 
-    def readinto(self, buffer: bytearray) -> int:
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
