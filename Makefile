@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench docs reference constraints licences sbom clean
+.PHONY: demo test test-random lint bench docs reference constraints licences sbom clean
 
 # on a terminal it ends with the page, until Ctrl-C; elsewhere it says how to get it, and ends
 demo: $(READY)
@@ -15,6 +15,10 @@ demo: $(READY)
 # with one process, so that its compiled loops are compiled once, in the order of tests/conftest.py
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+
+# some files in a random order, locale, time zone, number of threads ...: make test-random SEED=7
+test-random: $(READY)
+	$(BIN)/python tools/random_tests.py $(if $(SEED),--seed $(SEED))
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 _PATH = re.compile(r"(?<![^=,])[^=,\s]*/[^=,\s]+")
 """A path, alone or as a value, also in a list of them."""
@@ -17,6 +19,19 @@ def peak_gib() -> float:
     """Return the peak memory of this process, which a small parent must have started."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2 ** (30 if sys.platform == "darwin" else 20)
+
+
+def keep_part(path: Path | None, key: str, part: dict[str, Any]) -> None:
+    """Put a part of a result, such as that of one command, into the file of the whole.
+
+    A run that takes long can so be made in parts; the parts of earlier runs stay.
+    """
+    if path is None:
+        return
+    whole = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    facts = {name: value for name, value in part.items() if name != key}
+    whole = {**whole, **facts, key: {**whole.get(key, {}), **part[key]}}
+    path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
 
 
 def describe_command(script: str, arguments: Sequence[str]) -> str:

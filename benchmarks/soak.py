@@ -158,13 +158,18 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             late = asyncio.run(answers(port, requests[:_CHECKED]))
         with served(kb.folder, index, 1) as (port, _):
             fresh = asyncio.run(answers(port, requests[:_CHECKED]))
-        different = sum(_plain(a) != _plain(b) for a, b in zip(late, fresh, strict=True))
+        different = [
+            {"request": request.decode()[:300], "late": a.body.decode(), "fresh": b.body.decode()}
+            for request, a, b in zip(requests, late, fresh, strict=False)
+            if _plain(a) != _plain(b)
+        ]
         same = linker(make_notes(kb, 1, seed=2)[0]).mentions == before.mentions
         return {
             "minutes": options.minutes,
             **result,
             "answers_compared": len(fresh),
-            "answers_different": different,
+            "answers_different": len(different),
+            "different": different[:3],
             "linker_answers_the_same": same,
             "machine": describe_machine(),
             "commit": describe_commit(),

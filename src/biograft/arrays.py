@@ -8,10 +8,11 @@ does not fit is a ``ValueError`` that names the file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,23 @@ def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError(f"{path.name}: its numbers do not lie as they are written here")
     return array
+
+
+def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+    """Create an array on disk, mapped into memory for writing, with all its space reserved."""
+    array: Array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
+    with path.open("r+b") as file:
+        reserve(file)
+    return array
+
+
+def reserve(file: IO[bytes]) -> None:
+    """Reserve the space of a file of holes; a full disk is an ``OSError`` here.
+
+    Later it would be a signal (SIGBUS), which ends the process where it writes to the mapped file.
+    """
+    if hasattr(os, "posix_fallocate") and (size := os.fstat(file.fileno()).st_size):
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def check_length(name: str, array: Array, *shape: int) -> None:

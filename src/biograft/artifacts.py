@@ -12,18 +12,19 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Event
 from typing import IO, Any
 
 import biograft
-from biograft.errors import OutputError, StoreError, shorten
+from biograft.errors import BiograftError, OutputError, StoreError, shorten
 from biograft.locks import is_alive, lock_path
 
 MANIFEST = "manifest.json"
@@ -174,6 +175,9 @@ def find_changed_files(
     """Yield the files of a folder that are not as described, and what is wrong with each."""
     for name, entry in files.items():
         path = folder / name
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            yield name, "a file outside of the folder"
+            continue
         expected = entry if isinstance(entry, Mapping) else {}
         size = path.stat().st_size if path.is_file() else None
         if size is None or size != expected.get("bytes"):
@@ -220,6 +224,14 @@ def _check_artifact(file: Path, manifest: Mapping[str, Any]) -> CheckedArtifact:
 _HASH_CHUNK = 1 << 20
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 """Of Linux's renameat2: paths as they are, and the flag to exchange them."""
+_WORK = re.compile(
+    rf"\.([^/]+)\.{re.escape(socket.gethostname())}\.\d+-[0-9a-f]{{8}}\.(?:building|writing)"
+)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CUT_SHORT = re.compile(r"\d+ requested and \d+ written")
+"""What numpy says of a file that it could not write whole."""
+_STATED = re.compile(r"\(os error (\d{1,4})\)")
+"""How errors of the system end in messages of libraries in Rust, such as safetensors."""
 _NO_PLACE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
@@ -275,7 +287,8 @@ def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
         with _explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             held.enter_context(lock_path(target, wait=wait))
-        yield
+        with _explained(target, "free space and start again,"):
+            yield
 
 
 @contextlib.contextmanager
@@ -293,7 +306,8 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
             _refuse_existing(target, overwrite)  # another process may have made it meanwhile
             work.replace(target)
     except BaseException:
-        work.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # such as where nothing can be written
+            work.unlink()
         raise
 
 
@@ -379,17 +393,39 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _explained(target: Path) -> Iterator[None]:
+def _explained(target: Path, remedy: str = "nothing was kept; free space") -> Iterator[None]:
     """Turn what the operating system says while writing into one clear line."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    except BiograftError:
+        raise
+    except Exception as error:
+        number = _system_error(error)
+        if number in _FULL:
             raise OutputError(
-                f"{target}: the disk is full; nothing was kept; free space or choose another place"
+                f"{_shown(target)}: the disk is full; {remedy} or choose another place"
             ) from error
-        if error.errno in _NO_PLACE:
+        if number in _NO_PLACE and isinstance(error, OSError):
             raise OutputError(
-                f"{target}: cannot be written ({error.strerror}); choose another place"
+                f"{_shown(target)}: cannot be written ({error.strerror}); choose another place"
             ) from error
         raise
+
+
+def _shown(target: Path) -> str:
+    """Write a path in a working folder as what it becomes."""
+    return _WORK.sub(r"\1", str(target))
+
+
+def _system_error(error: Exception) -> int | None:
+    """Return the number of the system's error, which numpy hides and libraries in Rust write out.
+
+    >>> _system_error(OSError("8 requested and 0 written")) == errno.ENOSPC
+    True
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    if isinstance(error, OSError) and _CUT_SHORT.search(str(error)):
+        return errno.ENOSPC
+    stated = _STATED.search(str(error))
+    return int(stated[1]) if stated else None

@@ -24,12 +24,37 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from biograft.terminal import visible
+
 SHOWN_TEXT = 80
 """How much of a faulty line an error message shows, in characters."""
+LISTED_TEXT = 1100
+"""How much of a list of known words an error message shows, in characters."""
+_BEGINNING, _END = 1100, 400
+"""How much is kept of a message that what was read makes too long, in characters."""
 
 
 class BiograftError(Exception):
-    """Base of all errors that the user can mend."""
+    """Base of all errors that the user can mend.
+
+    A message is one line of bounded length, whatever of a file it quotes, and safe for a terminal.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        line = visible(message)
+        if len(line) > _BEGINNING + _END:
+            line = f"{line[:_BEGINNING]} ... {line[-_END:]}"
+        super().__init__(line)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let processes pass errors on, whatever arguments a subclass is made of."""
+        return _revive, (type(self), str(self), self.__dict__)
+
+
+def _revive(kind: type[BiograftError], message: str, state: dict[str, Any]) -> BiograftError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(BiograftError):
@@ -118,13 +143,18 @@ class EncoderWarning(UserWarning):
     """The pooling of an encoder is stated nowhere, and the default may be wrong."""
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, length: int = SHOWN_TEXT) -> str:
     """Cut a text to what fits in a message."""
-    return text if len(text) <= SHOWN_TEXT else text[: SHOWN_TEXT - 3] + "..."
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known words exist, the nearest first where one is near."""
+    """Say which known words exist: the nearest where one is near, else as many as fit in a line."""
     names = sorted(known)
-    close = get_close_matches(word, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+    if len(word) <= SHOWN_TEXT and (close := get_close_matches(word, names, n=1)):
+        return f"did you mean {close[0]!r}?"
+    n_shown, room = 0, LISTED_TEXT
+    while n_shown < len(names) and (room := room - len(names[n_shown]) - 2) >= 0:
+        n_shown += 1
+    more = f" and {len(names) - n_shown:,} more" if n_shown < len(names) else ""
+    return f"known: {', '.join(names[:n_shown])}{more}"

@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from biograft.compiled import announce
+from biograft.terminal import VisibleStream, visible
 
 _REDRAW_SECONDS = 0.2
 
@@ -19,7 +20,9 @@ class Progress:
     """
 
     def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        stream = stream or sys.stderr
+        # the line is drawn by escapes
+        self._stream: TextIO = stream.raw if isinstance(stream, VisibleStream) else stream
         self.enabled = enabled and self._stream.isatty()
         if enabled:
             announce(self._stream)
@@ -34,7 +37,7 @@ class Progress:
         """
         self.finish()
         self._done_before = fraction
-        self._stage, self._started, self._rows = stage, time.perf_counter(), 0
+        self._stage, self._started, self._rows = visible(stage), time.perf_counter(), 0
         self._draw(None)
 
     def advance(self, rows: int, fraction: float | None = None) -> None:

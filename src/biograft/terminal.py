@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO, cast
 
 _ESCAPED = ("Cc", "Cs", "Zl", "Zp")
 """Control characters, halves of surrogate pairs, line and paragraph separators."""
@@ -32,6 +36,41 @@ def _visible_char(char: str) -> str:
     if char in _BIDI or unicodedata.category(char) in _ESCAPED:
         return char.encode("unicode_escape").decode()
     return char
+
+
+_ACTING = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What :func:`visible` escapes, but for the whitespace that output has of its own."""
+
+
+class VisibleStream:
+    r"""A text stream that shows control characters instead of sending them.
+
+    They become ``\uXXXX``, so that JSON stays what it was. Bytes (``buffer``) are not looked at.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.raw = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, whatever it holds."""
+        self.raw.write(_ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+@contextlib.contextmanager
+def visible_output() -> Iterator[None]:
+    """Let standard output and standard error show control characters while the block lasts."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(cast("Callable[[TextIO], TextIO]", VisibleStream), streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 def width(text: str) -> int:

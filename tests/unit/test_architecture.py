@@ -186,7 +186,7 @@ def test_no_assert_checks_what_a_user_gave():
 
 OURS = frozenset(
     "TextEncoder StaticEncoder Seq2SeqModel AttentionReader EncoderSimilarity MaskedLanguageModel "
-    "super()".split()
+    "MemoryLinker super()".split()
 )
 """What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.pretrained`."""
 

@@ -14,10 +14,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from one_writer import held_elsewhere
+from safetensors.numpy import save_file
 
-from biograft.artifacts import hash_file, new_file, new_folder, remove_abandoned
+from biograft.artifacts import hash_file, new_file, new_folder, remove_abandoned, sole_writer
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
@@ -183,6 +185,52 @@ def test_what_the_system_says_becomes_one_line(tmp_path, new, number, message):
     assert message in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "x"))
     assert names_in(tmp_path) == []
+
+
+def save_by_numpy(folder):
+    np.save(folder / "a.npy", np.zeros(100_000))
+
+
+def save_by_safetensors(folder):
+    save_file({"a": np.zeros(100_000)}, folder / "a.safetensors")
+
+
+@pytest.mark.parametrize("save", [save_by_numpy, save_by_safetensors])
+@pytest.mark.parametrize("new", [new_folder, sole_writer])
+def test_errors_of_libraries_on_a_full_disk_become_one_line(tmp_path, save, new):
+    """Guards: "100000 requested and 992 written" and SafetensorError reached the user."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with (
+            pytest.raises(OutputError, match=r"/x: the disk is full; ") as error,
+            new(tmp_path / "x"),
+        ):
+            save(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_within_a_new_folder_is_shown_where_it_will_be(tmp_path):
+    """Guards: messages named the hidden working folder, which was gone."""
+    with (
+        pytest.raises(OutputError, match=rf"^{tmp_path}/x/y: the disk is full"),
+        new_folder(tmp_path / "x") as work,
+        new_folder(work / "y"),
+    ):
+        raise OSError(errno.ENOSPC, "")
+
+
+def test_a_file_where_nothing_can_be_written_is_one_line(tmp_path, monkeypatch):
+    """Guards: the removal of the working file failed in its turn, with a traceback."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(OutputError, match="Read-only file system"), new_file(tmp_path / "x"):
+        refuse()
 
 
 def test_other_faults_of_the_system_stay_what_they_are(tmp_path, new):

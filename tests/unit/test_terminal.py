@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
+
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.terminal import align, cut, visible, width
+from biograft.terminal import align, cut, visible, visible_output, width
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,18 @@ def test_visible_text_is_one_line_that_can_be_encoded(text):
     assert len(shown.splitlines()) <= 1
     assert "\x1b" not in shown
     assert visible(shown) == shown
+
+
+def test_output_shows_what_acts_on_a_terminal_and_json_stays_json(capsys):
+    """Guards: reasons, notes and paths printed escape sequences that a file had brought."""
+    text = "".join(map(chr, range(0x3000))) + "\ud800\U0001f468"
+    with visible_output():
+        sys.stdout.write(text)
+        sys.stderr.write(json.dumps(text, ensure_ascii=False))
+    out, err = capsys.readouterr()
+    kept = "".join(char for char in text if char in "\t\n\r" or visible(char) == char)
+    assert re.sub(r"\\u[0-9a-f]{4}", "", out) == kept
+    assert json.loads(err) == text
+    assert not any(char in err for char in "\x1b\x7f\x9b\u202e\u2028\ud800")
+    sys.stdout.write("\x1b")
+    assert capsys.readouterr().out == "\x1b"

@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.errors import BiograftError, EncoderWarning, missing_extra
-from biograft.terminal import visible
+from biograft.errors import (
+    BiograftError,
+    EncoderWarning,
+    missing_extra,
+    shorten,
+)
+from biograft.terminal import visible, visible_output
 
 if TYPE_CHECKING:
     from biograft.cli.translation import Catalogue
 
 _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
+
+_MESSAGE_TEXT = 4000
+"""How much of an error message of other libraries is printed, in characters."""
 
 _COMPLETION = "_BIOGRAFT_COMPLETE"
 """Set by the shell that asks what a line may go on with."""
@@ -122,13 +130,19 @@ def _open_catalogue() -> Catalogue | None:
 
 
 def main() -> None:
+    """Run the command line; nothing that it prints acts on the terminal."""
+    with visible_output():
+        _run()
+
+
+def _run() -> None:
     """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     catalogue = _open_catalogue()
 
     def fail(error: Exception | str, code: int = 2) -> NoReturn:
         message = str(error) if catalogue is None else catalogue.error(error)
-        typer.echo(f"biograft: {visible(message)}", err=True)
+        typer.echo(f"biograft: {shorten(visible(message), _MESSAGE_TEXT)}", err=True)
         sys.exit(code)
 
     try:
@@ -147,7 +161,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise
-        fail(f"the output cannot be written ({error.strerror})")
+        fail(_disk_error(error))
     except (KeyboardInterrupt, SystemExit) as error:
         # typer silently turns a closed pipe into exit code 1, an interrupt into 130
         if isinstance(error.__context__, BrokenPipeError):
@@ -159,12 +173,19 @@ def main() -> None:
         fail("interrupted; nothing half-written was kept", 130)
 
 
+def _disk_error(error: OSError) -> str:
+    """Say what a disk could not do; that it is full concerns the output, other errors any file."""
+    if error.errno == errno.ENOSPC:
+        return f"the output cannot be written ({error.strerror})"
+    return f"{error.filename or 'a file'} cannot be read or written ({error.strerror})"
+
+
 def _print_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
 ) -> None:
     """Print a warning as one line, ours without the line of code that raised it."""
     if issubclass(category, EncoderWarning):
-        typer.echo(f"biograft: warning: {message}", err=True)
+        typer.echo(f"biograft: warning: {visible(str(message))}", err=True)
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 

@@ -83,8 +83,10 @@ def write_output(
     if out is not None:
         losses = write_linked(linked, out, to, base, overwrite=overwrite, **settings)
     else:
+        # to a file or a program, data go as they are; a terminal shows control characters
+        out_stream = sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "raw", sys.stdout)
         for chunk in link_chunks(linked, to, base, losses, **settings):
-            sys.stdout.write(encoded(chunk).decode())
+            out_stream.write(encoded(chunk).decode())
     for kind, n in losses.most_common():
         typer.echo(f"lost        {n:,}  {kind}", err=True)
     if out is not None:

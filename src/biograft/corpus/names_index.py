@@ -237,7 +237,7 @@ class NamesIndex:
             try:
                 text, *columns = self._search_in(batch, self.read(batch))
             except (ValueError, IndexError) as error:
-                raise self._damaged(error) from error
+                raise self.damaged(error) from error
             parts.append((text + done, *columns))
         if not parts:
             return PatternMatches(*(np.zeros(0, np.int64) for _ in PatternMatches._fields))
@@ -277,7 +277,8 @@ class NamesIndex:
             walk(words, stems, *trie, found)
         return found[:, :n]
 
-    def _damaged(self, error: Exception) -> Exception:
+    def damaged(self, error: Exception) -> Exception:
+        """Say that the index is damaged; the error itself if it is not from a folder."""
         return error if self._opened is None else NAMES_INDEX.damaged(self._opened.folder, error)
 
     def rows_of(self, pattern: int, text: str) -> tuple[int, ...]:
@@ -309,7 +310,7 @@ class NamesIndex:
         first, end = self.arrays.row_starts[pattern : pattern + 2].tolist()
         rows = self.arrays.rows[first:end].tolist()
         if self._opened is not None and (not rows or max(rows) >= self._opened.n_rows):
-            raise self._damaged(ValueError("rows: numbers out of range"))
+            raise self.damaged(ValueError("rows: numbers out of range"))
         surfaces = self.arrays.surfaces[first:end].tolist()
         cases: list[str | None] = [None] * len(rows)
         low, high = np.searchsorted(self.arrays.cased, np.array([first, end], np.uint32)).tolist()

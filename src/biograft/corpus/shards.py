@@ -126,6 +126,9 @@ class Shards:
         folder = Path(folder)
         manifest = SHARDS.read(folder)
         SHARDS.check_files(folder, manifest)
+        for key, most in (("n_shards", len(manifest["files"])), ("n_documents", 1 << 62)):
+            if type(manifest[key]) is not int or not 0 <= manifest[key] <= most:
+                raise SHARDS.damaged(folder / SHARDS.file, f"{key} is {manifest[key]!r}")
         return cls(folder, manifest)
 
     def __len__(self) -> int:
@@ -146,5 +149,5 @@ def read_shard(path: Path) -> Iterator[AnnotatedDocument]:
                 for row in batch.to_pylist():
                     spans = tuple(LinkedSpan(**span) for span in row["mentions"])
                     yield AnnotatedDocument(row["id"], row["text"], spans, row["language"])
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, ValueError, TypeError) as error:  # or it is not UTF-8
         raise SHARDS.damaged(path, error) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from biograft.corpus.rich_text import packed_kind
 from biograft.errors import FormatError, InputError, MissingExtraError, nearest
-from biograft.sources.files import open_zip, read_lines
+from biograft.sources.files import open_stored, open_zip, read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.json_files import peek_object, read_objects
 from biograft.sources.limits import ExpansionLimit
@@ -33,7 +33,7 @@ def binary_table(path: Path) -> str:
 
 
 def _starts_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_stored(path) as file:
         return bool(file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC)
 
 
@@ -177,7 +177,7 @@ def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[
 
     log.opened(path)
     number = 0
-    with path.open("rb") as raw:
+    with open_stored(path) as raw:
         try:
             file = pq.ParquetFile(raw)
             header = file.schema_arrow.names

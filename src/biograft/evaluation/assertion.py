@@ -7,7 +7,6 @@ The gold standard has one JSON object a line: ``id``, ``text``, optionally ``lan
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from biograft.clinical.rules import LANGUAGES
 from biograft.errors import FormatError, nearest
 from biograft.metrics.precision_recall import Counts
 from biograft.sources.files import read_lines
+from biograft.sources.json_files import decode_json
 
 _MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "name", "typo"))
 NOTES = ("notes-en-dev", "notes-en-test", "notes-zh-dev", "notes-zh-test")
@@ -122,8 +122,8 @@ def _read_lines(path: Path) -> Iterator[AssertionDocument]:
         if not line.strip():
             continue
         try:
-            yield _read_document(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            yield _read_document(decode_json(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             missing = isinstance(error, KeyError)
             problem = f"missing key {error}" if missing else str(error)
             raise FormatError(

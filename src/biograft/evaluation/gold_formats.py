@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import tarfile
 from collections.abc import Iterator
@@ -17,8 +16,16 @@ from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annotated
 from biograft.metrics.linking import split_composite
 from biograft.sources import babelon
-from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, read_lines
+from biograft.sources.files import (
+    MAX_LINE_BYTES,
+    decode,
+    is_empty,
+    number_lines,
+    open_tar,
+    read_lines,
+)
 from biograft.sources.format import SourceConfig
+from biograft.sources.json_files import decode_json
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
 from biograft.text import whole_number
@@ -129,10 +136,8 @@ def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
         )
     for name in sorted(contents):
         path_in_tar = Path(f"{archive}{IN_TAR}{name}")
-        for number, line in enumerate(
-            decode(contents[name], path_in_tar, 1, "utf-8").splitlines(), 1
-        ):
-            yield path_in_tar, number, line
+        text = decode(contents[name], path_in_tar, 1, "utf-8")
+        yield from ((path_in_tar, *line) for line in number_lines(text))
 
 
 def _contents(
@@ -214,7 +219,7 @@ def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
             continue
         log.read()
         try:
-            document = _document(json.loads(line))
+            document = _document(decode_json(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(
                 f"no document with mentions ({error!r})",
@@ -224,9 +229,11 @@ def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
                 remedy="expected an object with id, text and mentions (start, end, text, concepts)",
             ) from error
         for mention in document.mentions:
-            if document.text[mention.start : mention.end] != mention.text:
+            start, end = mention.start, mention.end
+            within = 0 <= start <= end <= len(document.text)
+            if not within or document.text[start:end] != mention.text:
                 raise FormatError(
-                    f"the text from {mention.start} to {mention.end} is not the mention",
+                    f"the text from {start} to {end} is not the mention",
                     path=path,
                     line=number,
                     text=mention.text,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from biograft.artifacts import ArtifactKind, new_folder
 from biograft.evaluation.analysis import CAUSES, Mistake, Population, count_causes, count_kinds
 from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
+from biograft.html import escaped
 
 REPORT = ArtifactKind(
     format="biograft-linking-report",
@@ -110,33 +110,33 @@ def _cell(value: object) -> str:
 
 def to_html(report: LinkingReport) -> str:
     """Return the report as one self-contained HTML file."""
-    title = escape(_title(report))
+    title = escaped(_title(report))
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<style>{_STYLE}</style><h1>{title}</h1><ul>",
         *(
-            f"<li>{escape(str(key))}: <code>{escape(str(value))}</code></li>"
+            f"<li>{escaped(str(key))}: <code>{escaped(str(value))}</code></li>"
             for key, value in report.provenance.items()
         ),
         "</ul>",
     ]
     for table in _tables(report):
         parts += [
-            f'<h2>{escape(table.title)}</h2><div class="wide"><table>',
+            f'<h2>{escaped(table.title)}</h2><div class="wide"><table>',
             _html_row(table.head, "th"),
             *(_html_row(row, "td") for row in table.rows),
             "</table></div>",
         ]
     for name, image in report.figures.items():
         source = b64encode(image).decode("ascii")
-        caption = escape(_CAPTIONS.get(name, name))
+        caption = escaped(_CAPTIONS.get(name, name))
         parts.append(f'<p><img alt="{caption}" src="data:image/png;base64,{source}"></p>')
     return "\n".join([*parts, "</html>"]) + "\n"
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{escaped(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 # ---- tables of both formats

@@ -15,6 +15,7 @@ A folder of numpy arrays and a manifest. The edges of row ``r`` are those from `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,8 +68,8 @@ class NeighbourTable:
 
     def __init__(self, folder: Path, manifest: dict[str, Any], kb: KnowledgeBase) -> None:
         self.folder, self.manifest = folder, manifest
-        self.k: int = manifest["config"]["k"]
         try:
+            self.k = _read_k(manifest["config"])
             self._columns = {
                 name: open_array(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()
             }
@@ -136,6 +137,13 @@ class NeighbourTable:
             for name in ("neighbours", "relations", "directions", "types")
         }
         return Edges(scores=np.zeros(shape, np.float32), **integers)
+
+
+def _read_k(config: object) -> int:
+    k = config.get("k") if isinstance(config, Mapping) else None
+    if not isinstance(k, int) or k < 1:
+        raise ValueError(f"config.k: expected a number of at least 1, found {k!r}")
+    return k
 
 
 def _check_columns(columns: dict[str, npt.NDArray[Any]], kb: KnowledgeBase) -> None:

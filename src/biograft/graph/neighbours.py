@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
-from biograft.arrays import check_length, check_range, open_array
+from biograft.arrays import check_length, check_range, create_array, open_array
 from biograft.artifacts import describe_files, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
@@ -111,7 +111,7 @@ def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> t
         zeros: npt.NDArray[Any] = np.zeros(shape)
         return zeros.astype(np.int32), zeros, _new_state()
     created = [
-        np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+        create_array(path, dtype, shape)
         for path, dtype in zip(paths, (np.int32, np.float64), strict=True)
     ]
     return created[0], created[1], _new_state()
@@ -194,7 +194,7 @@ def _build(
     progress.finish()
     with new_folder(folder, overwrite=overwrite) as work_folder:
         for name, column in columns.items():
-            np.save(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
+            np.save(work_folder / f"{name}.npy", column.astype(COLUMNS[name]), allow_pickle=False)
         manifest = NEIGHBOURS.write(
             work_folder,
             {

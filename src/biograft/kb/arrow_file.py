@@ -192,4 +192,6 @@ def _chunk(kind: str, n_rows: int, buffers: Iterator[memoryview]) -> npt.NDArray
     if n < 0 or len(first) < n * form.itemsize:
         raise ValueError(f"expected {n} numbers, found {len(first)} bytes")
     numbers = np.frombuffer(first, form, n)
+    if not numbers.flags.aligned:
+        raise ValueError("its numbers do not lie at multiples of their size")
     return TextChunk(numbers, next(buffers, memoryview(b""))) if kind == TEXT else numbers

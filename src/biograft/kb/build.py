@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -87,6 +88,7 @@ def build_store(
     """
     out = Path(out)
     progress = progress or Progress(enabled=False)
+    _refuse_fork(out)
     stop = Event()
     with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as pool:
         try:
@@ -99,6 +101,20 @@ def build_store(
             progress.finish()
             pool.shutdown(cancel_futures=True)
     return report
+
+
+_BUILDERS: set[int] = set()
+"""Processes that have built a store: this one, and those it was forked from."""
+
+
+def _refuse_fork(out: Path) -> None:
+    """Refuse to wait for ever: a forked process has the locks of polars, but not its threads."""
+    if _BUILDERS and os.getpid() not in _BUILDERS:
+        raise OutputError(
+            f"{out}: a process that was forked after its parent had built a store cannot build "
+            "another; start it with the method spawn (multiprocessing.get_context('spawn'))"
+        )
+    _BUILDERS.add(os.getpid())
 
 
 def _refuse_foreign(out: Path) -> None:

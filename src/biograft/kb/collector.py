@@ -86,6 +86,11 @@ class LabelEncoder:
         return series.replace_strict(distinct, codes, return_dtype=dtype)
 
 
+_IDENTIFIERS = frozenset({"concept", "id", "head", "tail", "relation", "type"})
+_BREAKS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+"""Control characters, and what any program may take for the end of a line."""
+
+
 class CollectedRecords:
     """The records read so far, as one table per kind of record."""
 
@@ -168,6 +173,7 @@ class CollectedRecords:
         )
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
+        frame = self._without_breaks(frame)
         if not frame.height:
             return
         if table == TypeRecord.table:
@@ -186,6 +192,17 @@ class CollectedRecords:
         retired = rows["kind"].is_in(RETIRED_KINDS)
         self._store(table, rows.filter(~retired))
         self._store("retired", rows.filter(retired))
+
+    def _without_breaks(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Reject rows with a line break in an id: where ids are written, they would begin a row."""
+        for name in _IDENTIFIERS.intersection(frame.columns):
+            broken = frame[name].str.contains(_BREAKS)
+            if broken.any():
+                log = self._log or ReadLog(self._path)
+                for line, text in frame.filter(broken).select("line", name).rows():
+                    log.reject(f"{name}: holds a control character", line, text, path=self._path)
+                frame = frame.filter(~broken)
+        return frame
 
     def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:
         if dtype == pl.String:

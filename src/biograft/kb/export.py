@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from biograft.artifacts import new_file
-from biograft.errors import NotFoundError, nearest
+from biograft.errors import NotFoundError, OutputError, nearest
 from biograft.kb.concept import Concept
 from biograft.kb.store import KnowledgeBase
 from biograft.progress import Progress
@@ -91,7 +91,11 @@ def _to_biosyn(base: KnowledgeBase) -> Iterator[str]:
     """Yield ``id||name`` lines; several ids of a concept are joined as ``A|B``."""
     for row in range(len(base)):
         concept = base.concept_at(row)
-        ids = "|".join(_own_ids(concept))
+        if "||" in (ids := "|".join(_own_ids(concept))):
+            raise OutputError(
+                f"id {concept.id!r}: holds '||', which ends the ids in a line of BioSyn; "
+                "export as jsonl"
+            )
         for name in concept.names:
             yield f"{ids}||{' '.join(name.text.split())}"
 

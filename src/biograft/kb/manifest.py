@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,3 +189,10 @@ def is_store(folder: Path) -> bool:
     files = manifest.get("files")
     known = {STORE.file, *(files if isinstance(files, dict) else ())}
     return {entry.name for entry in folder.iterdir()} <= known
+
+
+def inode_of(folder: Path) -> tuple[int, int] | None:
+    """Return the device and inode that identify the folder behind a path."""
+    with contextlib.suppress(OSError):
+        return (status := folder.stat()).st_dev, status.st_ino
+    return None

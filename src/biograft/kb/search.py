@@ -19,6 +19,9 @@ from biograft.text import APOSTROPHES, normalise
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
 
+MAX_SEARCHED = 100
+"""Characters of a word by which names are looked through; those found are compared with all."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
@@ -59,7 +62,7 @@ def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candida
         tag = base.languages.index(language) if language in base.languages else -1
         rows = np.flatnonzero(table.column("language").to_numpy() == tag)
     for word in sorted(set(words), key=len, reverse=True):
-        rows = rows[_rows_with(column[rows], word)]
+        rows = rows[_rows_with(column[rows], word[:MAX_SEARCHED])]
     candidates = []
     for row in _shortest(column, rows).tolist():
         key = normalise(column[row])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from biograft.kb.concept import (
 )
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.keys import find_entries, hash_text
-from biograft.kb.manifest import read_manifest
+from biograft.kb.manifest import inode_of, read_manifest
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.records import IS_A, RETIRED, IdKind
 from biograft.text import normalise
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from biograft.kb.tables import TextColumn
 
-_TRIPLE = ("relation", "tail", "source")
+T = TypeVar("T")
 DIRECTIONS = ("out", "in", "both")
 _PRIMARY, _ALTERNATE, _XREF = map(ID_KINDS.index, (IdKind.PRIMARY, IdKind.ALTERNATE, IdKind.XREF))
 _OWN = (_PRIMARY, _ALTERNATE)
@@ -80,14 +79,14 @@ class KnowledgeBase:
         """Open the store in a folder, again if it is replaced meanwhile."""
         folder = Path(folder)
         while True:
-            inode = _inode(folder)
+            inode = inode_of(folder)
             try:
                 base = cls._open(folder)
             except StoreError:
-                if _inode(folder) == inode:
+                if inode_of(folder) == inode:
                     raise
             else:
-                if _inode(folder) == inode:
+                if inode_of(folder) == inode:
                     return base
 
     @classmethod
@@ -261,9 +260,11 @@ class KnowledgeBase:
             name=self.name_at(row),
             names=tuple(self.name(position) for position in self._range("names", row)),
             definitions=tuple(self._definition_at(k) for k in self._range("definitions", row)),
-            types=tuple(self.types[self._at("types.type", k)] for k in self._range("types", row)),
+            types=tuple(
+                self._label(self.types, "types.type", k) for k in self._range("types", row)
+            ),
             ids=tuple(
-                Identifier(self._other_id[k], str(ID_KINDS[self._at("ids.kind", k)]))
+                Identifier(self._other_id[k], str(self._label(ID_KINDS, "ids.kind", k)))
                 for k in self._range("ids", row)
             ),
         )
@@ -272,16 +273,16 @@ class KnowledgeBase:
         """Return the name in a row of the table of names."""
         return Name(
             self.name_texts[position],
-            self.languages[self._at("names.language", position)],
-            str(NAME_KINDS[self._at("names.kind", position)]),
-            self.sources[self._at("names.source", position)],
+            self._label(self.languages, "names.language", position),
+            str(self._label(NAME_KINDS, "names.kind", position)),
+            self._label(self.sources, "names.source", position),
         )
 
     def _definition_at(self, position: int) -> Definition:
         return Definition(
             self._definition[position],
-            self.languages[self._at("definitions.language", position)],
-            self.sources[self._at("definitions.source", position)],
+            self._label(self.languages, "definitions.language", position),
+            self._label(self.sources, "definitions.source", position),
         )
 
     # ---- concepts by name
@@ -311,8 +312,8 @@ class KnowledgeBase:
         found: dict[int, tuple[int, bool]] = {}
         rows = self._name_rows(text)
         if language is not None:
-            tags = self._values["names.language"]
-            rows = [(row, same) for row, same in rows if self.languages[tags[row]] == language]
+            tags = {row: self._label(self.languages, "names.language", row) for row, _ in rows}
+            rows = [(row, same) for row, same in rows if tags[row] == language]
         for wanted in (True, False):
             for row, same in rows:
                 if same is wanted:
@@ -325,8 +326,7 @@ class KnowledgeBase:
 
     def _name_rows(self, text: str) -> list[tuple[int, bool]]:
         """Return the rows of the names with the key of a text, and whether they are equal to it."""
-        key, names = normalise(text), self.name_texts
-        found = []
+        key, names, found = normalise(text), self.name_texts, []
         for row in find_entries(self._values["names_index.entry"], hash_text(key)):
             name = names[row]
             if name == text or normalise(name) == key:
@@ -336,7 +336,7 @@ class KnowledgeBase:
     def match(self, name_row: int, how: str) -> Match:
         """Return a row of the table of names as a match."""
         concept = self._at("names.concept", name_row)
-        tag = self.languages[self._at("names.language", name_row)]
+        tag = self._label(self.languages, "names.language", name_row)
         return Match(self._id[concept], self.name_at(concept), self.name_texts[name_row], tag, how)
 
     # ---- relations
@@ -400,9 +400,12 @@ class KnowledgeBase:
 
     def outgoing(self, row: int) -> list[tuple[str, str, str]]:
         """Return (relation, tail id, source) of the relations whose head is in this row."""
-        relation, tail, source = (self._values[f"relations.{c}"] for c in _TRIPLE)
         return [
-            (self.relation_names[relation[k]], self._id[tail[k]], self.sources[source[k]])
+            (
+                self._label(self.relation_names, "relations.relation", k),
+                self._id[self._at("relations.tail", k)],
+                self._label(self.sources, "relations.source", k),
+            )
             for k in self._range("relations", row)
         ]
 
@@ -424,9 +427,9 @@ class KnowledgeBase:
         head, tail = self._at("relations.head", position), self._at("relations.tail", position)
         return ConceptRelation(
             self._id[head],
-            self.relation_names[self._at("relations.relation", position)],
+            self._label(self.relation_names, "relations.relation", position),
             self._id[tail],
-            self.sources[self._at("relations.source", position)],
+            self._label(self.sources, "relations.source", position),
             self.name_at(head),
             self.name_at(tail),
         )
@@ -472,15 +475,26 @@ class KnowledgeBase:
         return self.ids_at(self.hierarchy.descendants(self.row(identifier)))
 
     def _at(self, column: str, position: int) -> int:
-        return int(self._values[column][position])
+        try:
+            return int(self._values[column][position])
+        except IndexError as error:
+            raise self._damaged(column) from error
+
+    def _label(self, labels: Sequence[T], column: str, position: int) -> T:
+        """Return what a code of a column stands for."""
+        try:
+            return labels[int(self._values[column][position])]
+        except IndexError as error:
+            raise self._damaged(column) from error
 
     def _range(self, table: str, row: int) -> range:
         ends = self._values[f"concepts.{table}_end"]
-        return range(ends[row - 1] if row else 0, ends[row])
+        found = range(ends[row - 1] if row else 0, ends[row])
+        if not found.start <= found.stop <= self._tables[table].n_rows:
+            raise self._damaged(f"concepts.{table}_end")
+        return found
 
-
-def _inode(folder: Path) -> tuple[int, int] | None:
-    """Return the device and inode that identify the folder behind a path."""
-    with contextlib.suppress(OSError):
-        return (status := folder.stat()).st_dev, status.st_ino
-    return None
+    def _damaged(self, column: str) -> StoreError:
+        return StoreError(
+            f"{self.folder}: damaged ({column} refers to what is not there); build the store again"
+        )

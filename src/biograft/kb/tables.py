@@ -207,7 +207,13 @@ class TextColumn:
         chunk = bisect.bisect_right(self._starts, row) - 1
         offsets, data = self._views[chunk]
         position = row - self._starts[chunk]
-        return str(data[offsets[position] : offsets[position + 1]], "utf-8")
+        try:
+            return str(data[offsets[position] : offsets[position + 1]], "utf-8")
+        except (IndexError, UnicodeDecodeError) as error:
+            raise StoreError(
+                f"row {row} of a table of the knowledge base cannot be read ({error}); it is "
+                "damaged, build the store again"
+            ) from error
 
     def __iter__(self) -> Iterator[str]:
         for offsets, data in self.chunks:

@@ -39,7 +39,7 @@ from biograft.mapping.curies import (
     subject_curie,
     subject_of,
 )
-from biograft.sources.files import read_lines
+from biograft.sources.files import read_lines, read_text
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
 
@@ -285,18 +285,24 @@ def read_metadata(path: str | Path) -> MappingSet:
     path = Path(path)
     values = _metadata(path)
     return MappingSet(
-        id=str(values.get("mapping_set_id", "")),
-        license=str(values.get("license", UNSPECIFIED_LICENSE)),
+        id=_slot(values, "mapping_set_id"),
+        license=_slot(values, "license") or UNSPECIFIED_LICENSE,
         source=_expanded(values, "subject_source") or "source",
         kb=_expanded(values, "object_source") or "kb",
-        date=str(values.get("mapping_date", "")),
+        date=_slot(values, "mapping_date"),
     )
+
+
+def _slot(values: Mapping[str, Any], slot: str) -> str:
+    """Return a text of the metadata, empty where it is none: a list may repeat itself endlessly."""
+    value = values.get(slot)
+    return value if isinstance(value, str) else ""
 
 
 def _expanded(values: Mapping[str, Any], slot: str) -> str:
     """Return a CURIE of the metadata as an IRI, or as a name where that is a placeholder."""
-    prefix, _, local = str(values.get(slot, "")).partition(":")
-    iri = f"{values.get('curie_map', {}).get(prefix, prefix)}{local}"
+    prefix, _, local = _slot(values, slot).partition(":")
+    iri = f"{_slot(values.get('curie_map', {}), prefix) or prefix}{local}"
     return iri.removeprefix(PLACEHOLDER)
 
 
@@ -308,10 +314,10 @@ def _metadata(path: Path) -> dict[str, Any]:
     text = "\n".join(line[1:] for _, line in comments)
     beside = path.with_suffix(".yml")
     if not text and beside.is_file():
-        text, path = beside.read_text("utf-8"), beside
+        text, path = read_text(beside), beside
     try:
-        values = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
+        values = yaml.load(text, Loader=yaml.BaseLoader) or {}  # texts, lists and tables alone
+    except (yaml.YAMLError, RecursionError) as error:
         problem = " ".join(str(error).split())
         raise FormatError(f"its metadata is not valid YAML ({problem})", path=path) from error
     if not isinstance(values, dict) or not isinstance(values.get("curie_map", {}), dict):
@@ -328,7 +334,7 @@ def read_decisions(path: str | Path) -> list[Decision]:
     values, rows = _metadata(path), list(_cells(path))
     for slot in ("mapping_date", "object_source_version"):  # of all rows, or of each
         if slot in values and not any(cells.get(slot) for _, cells in rows):
-            rows = [(line, cells | {slot: str(values[slot])}) for line, cells in rows]
+            rows = [(line, cells | {slot: _slot(values, slot)}) for line, cells in rows]
     return [_decision(path, line, cells) for line, cells in rows]
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         EffectSize as EffectSize,
         Verdict as Verdict,
         crossed_bootstrap as crossed_bootstrap,
+        crossed_ratio_bootstrap as crossed_ratio_bootstrap,
         holm as holm,
         judge_evidence as judge_evidence,
     )

@@ -95,55 +95,69 @@ def crossed_bootstrap(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> EffectSize:
-    """Compare two arms on the same items with the same seeds.
+    """Compare the means of two arms over the same items with the same seeds.
 
     ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, items); ``groups`` are the documents
-    of the items. Every resample draws seeds of pre-training, of each seeds of fine-tuning, and
-    documents. A mean over n seeds varies too little by n - 1 in n when n values are drawn again, so
-    the deviations of seeds from their mean are enlarged first.
+    of the items, which are resampled together (``crossed_ratio_bootstrap``).
     """
     if a.shape != b.shape or a.ndim != 3 or not a.size:
         raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
-    sums, sizes = _document_sums(a - b, groups)
-    observed = float(sums.sum() / (sizes.sum() * a.shape[0] * a.shape[1]))
-    enlarged = enlarge_seeds(sums, sizes)
+    arms = (_document_sums(arm, groups) for arm in (a, b))
+    return crossed_ratio_bootstrap(*arms, n_resamples=n_resamples, seed=seed)
+
+
+def crossed_ratio_bootstrap(
+    a: Cube, b: Cube, *, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> EffectSize:
+    """Compare a ratio of sums over documents, such as F1 or a mean, of two arms.
+
+    ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, documents, 2): the numerator and the
+    denominator of each document. Every resample draws documents, seeds of pre-training, and of each
+    of these seeds of fine-tuning. A mean over n seeds varies too little by n - 1 in n when n values
+    are drawn again, so the deviations of seeds from their mean are enlarged first.
+    """
+    if a.shape != b.shape or a.ndim != 4 or not a.size:
+        raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
+    cells = _ratios(a.sum(2)) - _ratios(b.sum(2))  # (pre, fine)
+    more = seed_enlargement(cells)
     rng = np.random.default_rng(seed)
-    means = np.array([_resample(enlarged, sizes, rng) for _ in range(n_resamples)])
+    means = np.array([_resample(a, b, more, rng) for _ in range(n_resamples)])
     interval = quantile_interval(means, LEVEL)
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
-    return EffectSize(observed, interval.low, interval.high, p)
+    return EffectSize(float(cells.mean()), interval.low, interval.high, p)
 
 
-def enlarge_seeds(sums: Cube, sizes: npt.NDArray[np.float64]) -> Cube:
-    """Enlarge the deviations of seeds, of each kind, by the root of n / (n - 1).
+def seed_enlargement(cells: Cube) -> Cube:
+    """Return what is added to the differences (pre-training seeds, fine-tuning seeds).
 
-    ``sums`` are (pre-training seeds, fine-tuning seeds, documents), ``sizes`` the items of each
-    document. The deviation of a seed is spread over the documents by their sizes.
+    It enlarges their deviations, of each kind, by the root of n / (n - 1).
     """
-    n_pre, n_fine, _ = sums.shape
-    means = sums.sum(2) / sizes.sum()  # (pre, fine)
-    of_pre = means.mean(1, keepdims=True)
+    n_pre, n_fine = cells.shape
+    of_pre = cells.mean(1, keepdims=True)
     more_pre = (sqrt(n_pre / (n_pre - 1)) - 1 if n_pre > 1 else 0.0) * (of_pre - of_pre.mean())
-    more_fine = (sqrt(n_fine / (n_fine - 1)) - 1 if n_fine > 1 else 0.0) * (means - of_pre)
-    return np.asarray(sums + (more_pre + more_fine)[:, :, None] * sizes)
+    more_fine = (sqrt(n_fine / (n_fine - 1)) - 1 if n_fine > 1 else 0.0) * (cells - of_pre)
+    return np.asarray(more_pre + more_fine)
 
 
-def _document_sums(
-    differences: Cube, groups: Sequence[Hashable] | None
-) -> tuple[Cube, npt.NDArray[np.float64]]:
-    """Sum the differences of each document; also return the items of each."""
-    n_pre, n_fine, n_items = differences.shape
-    rows = [group_sums(row, groups) for row in differences.reshape(-1, n_items)]
-    return np.stack([sums for sums, _ in rows]).reshape(n_pre, n_fine, -1), rows[0][1]
+def _document_sums(items: Cube, groups: Sequence[Hashable] | None) -> Cube:
+    """Return the sum and the number of items of each document, for each pair of seeds."""
+    n_pre, n_fine, n_items = items.shape
+    rows = [np.stack(group_sums(row, groups), axis=-1) for row in items.reshape(-1, n_items)]
+    return np.stack(rows).reshape(n_pre, n_fine, -1, 2)
 
 
-def _resample(sums: Cube, sizes: npt.NDArray[np.float64], rng: np.random.Generator) -> float:
-    """Return the mean of one resample."""
-    n_pre, n_fine, n_documents = sums.shape
+def _ratios(sums: Cube) -> Cube:
+    """Divide numerators by denominators, (..., 2); nothing by nothing is 0."""
+    return np.asarray(sums[..., 0] / np.where(sums[..., 1] == 0, 1, sums[..., 1]))
+
+
+def _resample(a: Cube, b: Cube, more: Cube, rng: np.random.Generator) -> float:
+    """Return the mean difference of one resample."""
+    n_pre, n_fine, n_documents, _ = a.shape
     pre = np.asarray(rng.integers(0, n_pre, n_pre))
     fine = rng.integers(0, n_fine, (n_pre, n_fine))
     documents = rng.integers(0, n_documents, n_documents)
     weights = np.bincount(documents, minlength=n_documents)
-    chosen = sums[pre[:, None], fine]  # (pre, fine, documents)
-    return float((chosen @ weights).mean() / (sizes @ weights))
+    x, y = (_ratios(np.einsum("pfdk,d->pfk", arm, weights)) for arm in (a, b))
+    return float((x - y + more)[pre[:, None], fine].mean())

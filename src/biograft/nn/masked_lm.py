@@ -71,18 +71,20 @@ class MaskedLanguageModel:
         )
         return texts
 
-    def scores(self, token_ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Compute the logits at some positions of texts of one length: (texts, positions, tokens).
+    def scores(
+        self, token_ids: torch.Tensor, positions: torch.Tensor, **more: torch.Tensor
+    ) -> torch.Tensor:
+        """Compute the logits at some positions of texts: (texts, positions, tokens).
 
         The head runs at these positions only: its product with the vocabulary would cost more than
-        all layers below it.
+        all layers below it. ``more`` are other inputs of the model: ``attention_mask`` of texts
+        that are padded, entities.
         """
-        mask = torch.ones_like(token_ids)
+        inputs = {"input_ids": token_ids, "attention_mask": torch.ones_like(token_ids), **more}
         if self._head is None:
-            logits = self.model(input_ids=token_ids, attention_mask=mask).logits
-            return _at(logits, positions)
+            return _at(self.model(**inputs).logits, positions)
         with _restricted_to(self._head, positions):
-            logits = self.model(input_ids=token_ids, attention_mask=mask).logits
+            logits = self.model(**inputs).logits
         return torch.as_tensor(logits)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from logging import ERROR
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -36,7 +37,7 @@ _NO_LIMIT = 100_000
 """Tokenizers without a length limit state a number above this."""
 _FAULTS = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
-    *(SafetensorError, ConfigError),
+    *(SafetensorError, ConfigError, UnpicklingError, EOFError),
 )
 """What transformers raises for missing, damaged or foreign folders."""
 _CODE_FILES = ("config.json", "tokenizer_config.json")

@@ -206,7 +206,7 @@ def join_parts(folder: Path, parts: Sequence[Path], labels: Sequence[str]) -> No
         for part in parts:
             shift = np.array([[arrays["tokens"].n_rows, arrays["mentions"].n_rows, 0, 0]])
             for name, array in arrays.items():
-                rows = np.load(part / f"{name}.npy", mmap_mode="r")
+                rows = np.load(part / f"{name}.npy", mmap_mode="r", allow_pickle=False)
                 for first in range(0, len(rows), _ROWS_AT_ONCE):
                     some = rows[first : first + _ROWS_AT_ONCE]
                     array.add(some + shift if name == "sequences" else some)

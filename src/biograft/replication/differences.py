@@ -4,6 +4,7 @@
 rows hold                   interval
 ==========================  ===========================================================
 answers of every item       bootstrap over documents and seeds
+counts of every document    bootstrap over documents and seeds
 one value a seed            Welch's t over seeds of fine-tuning
 means of pre-training runs  Welch's t over seeds of pre-training
 one value a fold            paired t over folds (too narrow: folds share texts)
@@ -22,9 +23,18 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from biograft.metrics import EffectSize, TTest, crossed_bootstrap, paired_t, welch_t
+from biograft.metrics import (
+    EffectSize,
+    TTest,
+    crossed_bootstrap,
+    crossed_ratio_bootstrap,
+    paired_t,
+    welch_t,
+)
 from biograft.replication.results import Row, unpack_flags, without_fold
+from biograft.replication.task_counts import unpack_pairs
 
 _Z = 1.959964
 LEXICAL = "lexical"
@@ -62,8 +72,12 @@ def find_difference(
     a, b = _rows(arms, arms.of, content["rows"]), _rows(arms, arms.against, other["rows"])
     if not a or not b:
         return None
-    if all("right" in row for row in (*a, *b)):
-        return _of_items(a, b)
+    if _has_answers(arms, (*a, *b)):
+        return _of_items(arms, a, b)
+    if all(
+        _counts(arms, arm, row) for rows, arm in ((a, arms.of), (b, arms.against)) for row in rows
+    ):
+        return _of_counts(arms, a, b)
     if arms.against == LEXICAL and len(a) == 1 and "against_lexical" in a[0]:
         return _of_floor(a[0]["against_lexical"]["acc@1"])
     return _of_values(arms, a, b)
@@ -80,7 +94,15 @@ def _rows(arms: Arms, arm: str, rows: Sequence[Row]) -> list[Row]:
     return [row for row in chosen if row["config"] == arm and row["split"] == "test"]
 
 
-def _of_items(a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
+def _has_answers(arms: Arms, rows: Sequence[Row]) -> bool:
+    """Return whether rows of one set hold the answer to every item of the part."""
+    one_set = len({row["set"] for row in rows}) == 1
+    return one_set and all(
+        "right" in row and (not arms.part or arms.part in row.get("parts", {})) for row in rows
+    )
+
+
+def _of_items(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
     """Compare the answers of every item, seed by seed; an arm without seeds is always the same."""
     known = [{row["seed"] for row in rows if "seed" in row} for rows in (a, b)]
     seeds = sorted(set.intersection(*filter(None, known))) if any(known) else [0]
@@ -90,10 +112,57 @@ def _of_items(a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
         chosen = [of[seed] if seed in of else of[None] for seed in seeds]
         arrays.append(np.stack(chosen)[:, None, :])
     sizes = np.array(a[0]["documents"].split(), np.int64)
-    documents = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    evidence = crossed_bootstrap(arrays[0], arrays[1], documents)
-    what = f"bootstrap over {len(sizes):,} documents and {len(seeds)} seeds"
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    if arms.part:
+        chosen_items = unpack_flags(a[0]["parts"][arms.part]) > 0
+        documents = documents[chosen_items]
+        arrays = [array[..., chosen_items] for array in arrays]
+    evidence = crossed_bootstrap(arrays[0], arrays[1], documents.tolist())
+    n_documents = len(np.unique(documents))
+    what = f"bootstrap over {n_documents:,} documents and {len(seeds)} seeds"
     return ArmDifference(evidence, len(seeds), what)
+
+
+def _of_counts(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
+    """Compare what every document of every fold adds to the metric, seed by seed."""
+    found = [_counts_by_seed(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
+    keys = sorted(found[0].keys() & found[1].keys())
+    pretraining = sorted({pre for pre, _ in keys})
+    fine = [seed for pre, seed in keys if pre == pretraining[0]]
+    shape = (len(pretraining), len(fine), -1, 2)
+    x, y = (
+        100 * np.stack([of[pre, seed] for pre in pretraining for seed in fine]).reshape(shape)
+        for of in found
+    )
+    x[..., 1] /= 100
+    y[..., 1] /= 100
+    evidence = crossed_ratio_bootstrap(x, y)
+    what = (
+        f"bootstrap over {x.shape[2]:,} documents, {len(pretraining)} seeds of pre-training and "
+        f"{len(fine)} of fine-tuning"
+    )
+    return ArmDifference(evidence, len(keys), what)
+
+
+def _counts(arms: Arms, arm: str, row: Row) -> Mapping[str, str]:
+    """Return the counts of a row by seed of fine-tuning: of the metric, or of a part's recall."""
+    found = row.get("encoders", {}).get(arm, {})
+    counts: Mapping[str, str] = (
+        found.get("recall", {}).get(arms.part, {}) if arms.part else found.get("counts", {})
+    )
+    return counts
+
+
+def _counts_by_seed(
+    arms: Arms, arm: str, rows: Sequence[Row]
+) -> dict[tuple[int, int], npt.NDArray[Any]]:
+    """Return the counts by seed of pre-training and of fine-tuning; folds are put together."""
+    parts: dict[tuple[int, int], list[npt.NDArray[Any]]] = {}
+    for row in sorted(rows, key=lambda row: str(row["set"])):
+        for seed, packed in _counts(arms, arm, row).items():
+            key = (row.get("pretraining_seed", 0), int(seed))
+            parts.setdefault(key, []).append(unpack_pairs(packed))
+    return {key: np.concatenate(each) for key, each in parts.items()}
 
 
 def _of_floor(found: Mapping[str, Any]) -> ArmDifference:

@@ -23,6 +23,7 @@ from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
 from biograft.recipes.recipe import remove_value
 from biograft.replication.experiment import Experiment
+from biograft.replication.populations import POPULATIONS, Populations, recall_pairs
 from biograft.replication.results import Row
 from biograft.replication.runner import (
     TOY_PRETRAINING,
@@ -33,6 +34,7 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
+from biograft.replication.task_counts import BIGRAMS, count_bigrams, count_documents, pack_pairs
 from biograft.tasks import TASKS, TaskRecipe, TaskTrainingData, finetune_task
 from biograft.tasks.results import compare_runs, main_metric_of
 from biograft.tasks.task import TaskExamples
@@ -108,6 +110,10 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
     "ncbi": _entities("NCBI-disease"),
     "bc5cdr-disease": _entities("BC5CDR-disease"),
     "bc5cdr-chemical": _entities("BC5CDR-chem"),
+    "bc5cdr-text": EvaluationSet(
+        "ner-cpu", "entity_linking/bc5cdr/pubtator", "CDR_TrainingSet.PubTator.txt",
+        "CDR_DevelopmentSet.PubTator.txt", "CDR_TestSet.PubTator.txt", ('config.types="keep"',),
+    ),
     "bc2gm": _entities("BC2GM"),
     "jnlpba": _entities("JNLPBA_untyped"),
     "gad": EvaluationSet("relation-cpu", "re_en/gad", "train.tsv", "dev.tsv", "test.tsv"),
@@ -127,9 +133,16 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
         ('data.format="cmedqaner"',),
     ),
     "cmedqa": EvaluationSet(
-        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt", ('data.format="cmedqa"',),
-        _four_fifths,
+        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt",
+        ('data.format="cmedqa"', 'config.questions="single"'), _four_fifths,
     ),
+    **{
+        f"cmdd-{part}": EvaluationSet(
+            "ranking-cpu", "zh/cmdd", "train.jsonl", "dev.jsonl", "test.jsonl",
+            (f'data.format="cmdd-{part}"', 'config.questions="single"'),
+        )
+        for part in ("replies", "symptoms")
+    },
     **{
         f"cmeee-{fold}": EvaluationSet(
             "ner-cpu", "zh/cmeee_v2", "CMeEE-V2_dev.json", "", "",
@@ -147,7 +160,9 @@ class EncoderTaskSettings:
     ``paths`` maps keys of the pre-training recipe to inputs. Every variant that the experiment
     pre-trains is pre-trained with each of ``pretraining_seeds``; without any, once, with the seed
     of the recipe. With ``coverage_of``, an input with
-    an entity table, a row tells how many mentions the store ``kb`` and that table know.
+    an entity table, a row tells how many mentions the store ``kb`` and that table know. With
+    ``table_of``, a variant with an entity table, a row has the recall of mentions by what training
+    and the table know of their concept (``populations``).
     """
 
     recipe: str = ""
@@ -160,6 +175,7 @@ class EncoderTaskSettings:
     task_changes: tuple[str, ...] = ()
     pretraining_seeds: tuple[int, ...] = ()
     coverage_of: str = ""
+    table_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +200,8 @@ class EncoderTasks:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*TASK_SETS])
         for name in experiment.sets:
-            parse_settings(experiment, EncoderTaskSettings, name)
+            if table := parse_settings(experiment, EncoderTaskSettings, name).table_of:
+                check_names("settings.table_of", [table], [*experiment.variants])
         for label, variant in parse_variants(experiment, EncoderVariant).items():
             names = [variant.encoder] if variant.encoder else pretraining_inputs(experiment)
             check_names(f"variants.{label}", names, [*experiment.inputs])
@@ -342,6 +359,7 @@ class FineTuning:
         limit = self.settings.max_examples
         examples = TASK_SETS[self.name].read(self.recipe(), self.job.data, limit)
         rows = {label: self._finetune(label, examples) for label in self.encoders}
+        rows |= self._bigrams(examples["test"].examples)
         return {
             "n_examples": {split: len(given.examples) for split, given in examples.items()},
             "encoders": rows,
@@ -368,6 +386,8 @@ class FineTuning:
         )  # fmt: skip
         results = finetune_task(recipe, data).results
         metric, values = main_metric_of(results), {}
+        counts = self._counts(recipe, examples["test"].examples, out, results, metric)
+        recall = self._recall(recipe, examples, out, results)
         for split in ("dev", "test"):
             found = results[split][metric]
             values[split] = {
@@ -375,7 +395,53 @@ class FineTuning:
                 "deviation": found["deviation"] and 100 * found["deviation"],  # none of one run
                 "values": [100 * value for value in found["values"]],
             }
-        return {"metric": metric, **values}
+        return {"metric": metric, **values, "counts": counts, **recall}
+
+    def _bigrams(self, examples: Sequence[Any]) -> dict[str, Row]:
+        """Return what the overlap of bigrams would answer, of a ranking task."""
+        recipe = self.recipe()
+        if recipe.task != "ranking":
+            return {}
+        pairs = count_bigrams(examples, recipe.config.questions)
+        accuracy = 100 * sum(right for right, _ in pairs) / max(1, sum(n for _, n in pairs))
+        score = {"mean": accuracy, "deviation": None, "values": [accuracy]}
+        counts = dict.fromkeys(map(str, recipe.search.seeds), pack_pairs(pairs))
+        return {BIGRAMS: {"metric": "acc@1", "test": score, "counts": counts}}
+
+    def _counts(
+        self,
+        recipe: TaskRecipe,
+        examples: Sequence[Any],
+        out: Path,
+        results: Mapping[str, Any],
+        metric: str,
+    ) -> dict[str, str]:
+        """Return what every test document adds to the metric, by seed."""
+        values = results["test"][metric]["values"]
+        return {
+            seed: pack_pairs(count_documents(recipe.task, recipe.config, examples, path, value))
+            for (seed, path), value in zip(_predictions(out, results).items(), values, strict=True)
+        }
+
+    def _recall(
+        self,
+        recipe: TaskRecipe,
+        examples: Mapping[str, TaskExamples],
+        out: Path,
+        results: Mapping[str, Any],
+    ) -> Row:
+        """Return the recall of each population of mentions, by document and seed."""
+        if not self.settings.table_of:
+            return {}
+        kb = KnowledgeBase.open(self.job.input(self.settings.kb))
+        encoder = self.encoders[self.settings.table_of]
+        populations = Populations.read(examples["train"].examples, encoder, kb)
+        recall: dict[str, dict[str, str]] = {name: {} for name in POPULATIONS}
+        for seed, path in _predictions(out, results).items():
+            found = recall_pairs(populations, recipe.config, examples["test"].examples, path)
+            for name, pairs in found.items():
+                recall[name][seed] = pack_pairs(pairs)
+        return {"recall": recall}
 
     def _differences(self) -> Iterator[Row]:
         if len(self.job.experiment.seeds_of(self.name)) < 2:
@@ -405,6 +471,14 @@ class FineTuning:
                 "in_table": sum(bool(found[text] & table) for text in texts) / len(texts),
             }
         }
+
+
+def _predictions(out: Path, results: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the file of the predictions on test of each seed."""
+    folder = out / "runs" / f"lr-{results['learning_rate']:g}"
+    return {
+        str(seed): folder / f"seed-{seed}" / "predictions-test.jsonl" for seed in results["seeds"]
+    }
 
 
 def _mention_texts(example: Any) -> list[str]:

@@ -59,7 +59,8 @@ class LinkingSettings:
 
     ``dictionary`` replaces that of the protocols. Encoders are aligned on the names of
     ``aligned_on``, a set: those of its ontology, or with the translations of its training concepts
-    where it has them; by ``sapbert-cpu`` with the ``alignment`` changes.
+    where it has them; by ``sapbert-cpu`` with the ``alignment`` changes. Encoders from scratch are
+    then made for the characters of the same names.
     """
 
     protocols: tuple[str, ...] = ("published",)
@@ -77,8 +78,9 @@ class LinkingSettings:
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    With ``aligned`` the input is first aligned, as the settings say, with the further changes
-    ``alignment``; with each seed, if the experiment has several. ``added`` is what the
+    With ``aligned`` the encoder, which may be one from scratch, is first aligned as the settings
+    say, with the further changes ``alignment``; with each seed, if the experiment has several.
+    ``added`` is what the
     dictionaries have beside the names of the protocol, such as names of other ontologies
     (``+names``); a protocol without such a dictionary is left out. ``lexical_weight`` is that of
     lexical search beside dense search. ``appositions`` looks up a mention by the name it stands
@@ -105,8 +107,8 @@ class LinkingVariant:
             check_choice("from_scratch", self.from_scratch, STATES)
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
             raise ConfigError("a variant with dense search needs encoder or from_scratch")
-        if self.aligned and not self.encoder:
-            raise ConfigError("aligned: name the encoder that is aligned")
+        if self.aligned and not self.encoder and self.from_scratch != "untrained":
+            raise ConfigError("aligned: name the encoder that is aligned, or one from_scratch")
 
 
 def compared_encoders(experiment: Experiment) -> list[dict[str, str]]:
@@ -133,6 +135,11 @@ class Linking:
                 list(_configurations(name, label, variant, settings))
                 if variant.aligned and not settings.aligned_on:
                     raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
+                if variant.from_scratch == "aligned" and settings.aligned_on:
+                    raise ConfigError(
+                        f"variants.{label}: with settings.aligned_on say from_scratch = "
+                        "'untrained' and aligned = true"
+                    )
         named = [given.encoder for given in variants.values() if given.encoder]
         check_names("variants", named, [*experiment.inputs])
         for encoders in compared_encoders(experiment):
@@ -141,7 +148,7 @@ class Linking:
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""
         sizes = {"scratch_steps": 2, "scratch_width": 16}
-        return experiment.smaller(sizes, {"alignment": TOY_PRETRAINING})
+        return experiment.smaller(sizes, {"alignment": TOY_PRETRAINING}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""
@@ -158,8 +165,16 @@ class Linking:
                         job.warn(f"{name}: skipped, {reason}")
                         continue
                     measured = _Measurement(task, job, settings, encoders)
-                    folder = "-".join([label, *map(str, seed.values())])
+                    folder = "-".join(
+                        [label, *_trained_on(variant, settings), *map(str, seed.values())]
+                    )
                     job.add(results, key, measured.measure(search, folder, variant))
+
+
+def _trained_on(variant: LinkingVariant, settings: LinkingSettings) -> list[str]:
+    """Return what the name of an encoder's folder says of the names that it has learnt from."""
+    made_here = variant.aligned or bool(variant.from_scratch)
+    return [settings.aligned_on] if made_here and settings.aligned_on else []
 
 
 def _with_seeds(
@@ -250,20 +265,36 @@ class _Encoders:
         self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
     ) -> Path:
         data, work = self.job.data, self.job.work
-        if variant.from_scratch:
+        if variant.from_scratch and not settings.aligned_on:
             out = work / "char-encoder" / chosen.name
             return make_char_encoder(chosen, data, out, settings)[variant.from_scratch]
-        given = self.job.input(variant.encoder)
+        given = self._start(variant, settings)
         if not variant.aligned:
             return given
         out = work / "aligned" / label
         if not (out / "done").exists():
-            source = SETS[settings.aligned_on]
-            translated = PUBLISHED + TRANSLATIONS in source.dictionaries
-            names = PUBLISHED + TRANSLATIONS if translated else ONTOLOGY
-            kb = source.open_store(data, "train", work, names)
+            kb = self._names(settings)
             _align(kb, given, (*settings.alignment, *variant.alignment), out)
         return out / "run" / "encoder"
+
+    def _start(self, variant: LinkingVariant, settings: LinkingSettings) -> Path:
+        """Return the encoder that is aligned: an input, or one from scratch for the names."""
+        from biograft.nn.scratch import make_character_encoder
+
+        if variant.encoder:
+            return self.job.input(variant.encoder)
+        out = self.job.work / "char-encoder" / settings.aligned_on
+        if not out.exists():
+            names = self._names(settings).table("names").column("text").to_pylist()
+            make_character_encoder(names, out, width=settings.scratch_width, seed=0)
+        return out
+
+    def _names(self, settings: LinkingSettings) -> KnowledgeBase:
+        """Open the store whose names encoders are aligned on."""
+        source = SETS[settings.aligned_on]
+        translated = PUBLISHED + TRANSLATIONS in source.dictionaries
+        names = PUBLISHED + TRANSLATIONS if translated else ONTOLOGY
+        return source.open_store(self.job.data, "train", self.job.work, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +348,7 @@ class _Measurement:
     ) -> None:
         """Build an index; vectors of names that are in that of another set are used again."""
         others = sorted(self.job.work.glob(f"*/{index.name}"))
-        if others and not variant.from_scratch:
+        if others and (not variant.from_scratch or self.settings.aligned_on):
             copy_index(others[0], kb, index)
         else:
             build_index(kb, index, encoder, progress=Progress())

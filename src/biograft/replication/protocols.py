@@ -42,12 +42,15 @@ from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import LEXICAL
 from biograft.linking.lexical import LexicalIndex
+from biograft.linking.queries import is_name_of
 from biograft.metrics import Counts, paired_counts
 from biograft.progress import Progress
 from biograft.replication.linking_dictionaries import IDS, NAMES, ONTOLOGY, PUBLISHED
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row, pack_flags, pack_sizes, read_result, write_result
 
+NOT_A_NAME = "not a name"
+"""The part of the queries whose mention is no name of its concept in the dictionary."""
 METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 COMPARED = ("acc@1", "acc@5", "mrr")
 """Metrics with a paired test against lexical search."""
@@ -175,7 +178,7 @@ class LinkingTask:
             **metrics_of(result),
             "causes": _causes(result, linker.kb),
             "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
-            **_answers(result),
+            **_answers(result, [_has_name(linker.kb, query) for query in queries]),
         }
         return self._described(row, linker.kb) | self._against(result, data, work, is_floor)
 
@@ -266,10 +269,16 @@ def text_metrics(result: TextResult) -> Row:
     }
 
 
-def _answers(result: LinkingResult) -> Row:
+def _has_name(kb: KnowledgeBase, query: LinkQuery) -> bool:
+    """Return whether a mention, all its parts, is a name of its concept in a store."""
+    return all(is_name_of(kb, part, query.gold) for part in query.parts)
+
+
+def _answers(result: LinkingResult, are_names: Sequence[bool]) -> Row:
     """Return which queries are right at the first rank, and how many each document has.
 
-    The queries of a document stand together; a tie that counts in part counts as wrong.
+    The queries of a document stand together; a tie that counts in part counts as wrong. ``parts``
+    has the queries whose mention is no name of its concept, so that the surface does not decide.
     """
     judged = result.judgements
     order = sorted(range(len(judged)), key=lambda row: str(judged.documents[row]))
@@ -277,6 +286,7 @@ def _answers(result: LinkingResult) -> Row:
     return {
         "right": pack_flags(judged.right[row, 0] == 1 for row in order),
         "documents": pack_sizes(sizes[name] for name in sorted(sizes)),
+        "parts": {NOT_A_NAME: pack_flags(not are_names[row] for row in order)},
     }
 
 

@@ -8,7 +8,10 @@ them is a neighbour of the head in the whole graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,6 +30,12 @@ from biograft.kb import KnowledgeBase
 from biograft.probing.similarity.lexical import lexical_similarity
 from biograft.probing.similarity.report import QueryNames, Scores
 from biograft.replication.experiment import Experiment
+from biograft.replication.pretrained_arms import (
+    check_arms,
+    check_same_start,
+    find_arm,
+    has_seeds,
+)
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
     ExperimentJob,
@@ -34,11 +43,13 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
+from biograft.replication.toy_files import RELATIONS
 
 Ints = npt.NDArray[np.int64]
 _TRIES = 8
 """Samples for each candidate; a query with too few different ones is left out."""
-SCORES = ("chance", "frequency", "lexical", "pepr", "untrained", "graph", "encoder")
+OF_ENCODER = ("encoder", "masked")
+SCORES = ("chance", "frequency", "lexical", "pepr", "untrained", "graph", *OF_ENCODER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +58,7 @@ class RemovedNeighbourSettings:
 
     ``remove_ratio`` of the pairs of neighbours are removed, with all their triples; ``n_queries``
     of them are asked, each among ``n_candidates`` entities. ``changes`` are those of ``recipe``.
+    ``wording`` has a sentence for each relation, with ``{head}`` and ``{tail}``, for ``masked``.
     """
 
     kb: str = "kb"
@@ -56,9 +68,13 @@ class RemovedNeighbourSettings:
     recipe: str = "transr"
     changes: tuple[str, ...] = ()
     damping: Annotated[float, Above(0)] = 0.15
+    wording: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for relation, sentence in self.wording.items():
+            if any(sentence.count(part) != 1 for part in ("{head}", "{tail}")):
+                raise ConfigError(f"wording.{relation}: expected {{head}} and {{tail}}, each once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +83,22 @@ class NeighbourVariant:
 
     ``graph`` is the distance of trained embeddings, ``untrained`` that of their random start,
     ``pepr`` the personalised PageRank from the head, ``lexical`` the similarity of names,
-    ``encoder`` the cosine of their vectors, ``frequency`` the degree. ``recipe`` and ``changes``
-    replace those of the settings.
+    ``encoder`` the cosine of their vectors, ``masked`` how much more probable a masked language
+    model finds a name in the sentence than in those of other heads, ``frequency`` the degree.
+    ``recipe`` and ``changes`` replace those of the settings. An encoder is INPUT/PATH, with
+    ``{seed}`` in it for each seed of pre-training; entity inputs are given ``with_entities``.
     """
 
     score: Annotated[str, Choice(*SCORES)]
     encoder: str = ""
+    with_entities: bool = False
     recipe: str = ""
     changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if (self.score == "encoder") != bool(self.encoder):
-            raise ConfigError("score: 'encoder' needs an encoder, and only it")
+        if (self.score in OF_ENCODER) != bool(self.encoder):
+            raise ConfigError("score: 'encoder' and 'masked' need an encoder, and only they")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +118,51 @@ class RemovedNeighbours:
     def check(self, experiment: Experiment) -> None:
         """Refuse settings, inputs and variants that are not known."""
         settings = parse_settings(experiment, RemovedNeighbourSettings)
-        names = [settings.kb]
-        for variant in parse_variants(experiment, NeighbourVariant).values():
-            names += [variant.encoder] if variant.encoder else []
-        check_names("variants", names, [*experiment.inputs])
+        check_names("settings", [settings.kb], [*experiment.inputs])
+        check_arms(experiment, _encoders(experiment).values())
 
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""
-        sizes = {"n_queries": 20, "n_candidates": 4}
+        wording = dict.fromkeys(RELATIONS, "{head}，{tail}。")
+        sizes = {"n_queries": 20, "n_candidates": 4, "wording": wording}
         changes = {"changes": ("training.epochs=2", "model.dim=8", "model.relation_dim=8")}
-        return experiment.smaller(sizes, changes)
+        return experiment.smaller(sizes, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Ask all queries of every variant, with every seed of training."""
+        check_same_start(job, _encoders(job.experiment))
         results, settings = job.results(), parse_settings(job.experiment, RemovedNeighbourSettings)
+        variants = parse_variants(job.experiment, NeighbourVariant)
         base = KnowledgeBase.open(job.input(settings.kb))
         queries = make_queries(read_triples(base), settings)
-        for name in job.experiment.sets:
-            for seed in job.experiment.seeds_of(name):
-                for label, variant in parse_variants(job.experiment, NeighbourVariant).items():
-                    key = {"set": name, "config": label, "seed": seed}
-                    if not results.has(key):
-                        scorer = _Scorer(base, queries, settings, variant, job, seed)
-                        job.add(results, key, measure(queries, scorer()))
+        for key in _keys(job.experiment, variants):
+            if not results.has(key):
+                started, variant, seed = (
+                    time.perf_counter(),
+                    variants[key["config"]],
+                    key.get("seed"),
+                )
+                scores = _Scorer(base, queries, settings, variant, job, seed or 0)()
+                seconds = round(time.perf_counter() - started, 1)
+                job.add(results, key, {**measure(queries, scores), "seconds": seconds})
+
+
+def _encoders(experiment: Experiment) -> dict[str, str]:
+    variants = parse_variants(experiment, NeighbourVariant)
+    return {label: variant.encoder for label, variant in variants.items() if variant.encoder}
+
+
+def _keys(
+    experiment: Experiment, variants: Mapping[str, NeighbourVariant]
+) -> Iterator[dict[str, Any]]:
+    """Yield the key of every row; an encoder of which there is one only is asked once."""
+    for name in experiment.sets:
+        for number, seed in enumerate(experiment.seeds_of(name)):
+            for label, variant in variants.items():
+                if not variant.encoder or has_seeds(variant.encoder):
+                    yield {"set": name, "config": label, "seed": seed}
+                elif number == 0:
+                    yield {"set": name, "config": label}
 
 
 def remove_pairs(triples: Triples, ratio: float) -> npt.NDArray[np.bool_]:
@@ -131,7 +172,7 @@ def remove_pairs(triples: Triples, ratio: float) -> npt.NDArray[np.bool_]:
     """
     held_out = triples.splits == SPLITS.index("test")
     if held_out.any():
-        return held_out
+        return np.asarray(held_out)
     heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
     keys = np.minimum(heads, tails) * triples.n_entities + np.maximum(heads, tails)
     pairs, number = np.unique(keys, return_inverse=True)
@@ -226,8 +267,43 @@ class _Scorer:
     def _encoder(self) -> Scores:
         from biograft.probing.similarity.encoder import EncoderSimilarity
 
-        encoder = EncoderSimilarity.from_pretrained(str(self.job.input(self.variant.encoder)))
+        encoder = EncoderSimilarity.from_pretrained(
+            str(self._folder()), with_entities=self.variant.with_entities
+        )
         return encoder(self._names())
+
+    def _masked(self) -> Scores:
+        from biograft.nn.knowledge.entity_finder import make_finder
+        from biograft.nn.masked_lm import MaskedLanguageModel
+        from biograft.probing.masked_names import NameChoice, score_names
+
+        model = MaskedLanguageModel.from_pretrained(self._folder())
+        relations = self.queries.rest.relation_names
+        choices = []
+        for head, relation, row in zip(
+            self.queries.heads.tolist(),
+            self.queries.relations.tolist(),
+            self.queries.candidates.tolist(),
+            strict=True,
+        ):
+            sentence = self._sentence(relations[relation])
+            before, after = sentence.replace("{head}", self.base.name_at(head)).split("{tail}")
+            options = tuple(map(self.base.name_at, row))
+            choices.append(NameChoice(before, after, options, group=relations[relation]))
+        finder = None
+        if self.variant.with_entities:
+            finder = make_finder(model.model.base_model, model.tokenizer)
+            if finder is None:
+                raise ConfigError(f"with_entities: {model.name} takes no entity inputs")
+        return score_names(model, choices, finder).information
+
+    def _sentence(self, relation: str) -> str:
+        if relation not in self.settings.wording:
+            raise ConfigError(f"wording: no sentence for the relation {relation!r}; add one")
+        return self.settings.wording[relation]
+
+    def _folder(self) -> Path:
+        return find_arm(self.job, self.variant.encoder, self.seed)
 
     def _pepr(self) -> Scores:
         rest = self.queries.rest

@@ -31,6 +31,7 @@ from biograft.replication.protocol_tables import (
     text_linking,
 )
 from biograft.replication.protocols import PROTOCOLS
+from biograft.replication.reliability_tables import reliability_tables
 from biograft.replication.results import read_result
 from biograft.replication.speed_tables import (
     annotation_speed,
@@ -61,6 +62,7 @@ from biograft.replication.tables import (
     linking_accuracy,
     linking_cross_lingual,
     linking_supervised,
+    of_own_sets,
     similar_names,
 )
 
@@ -155,13 +157,16 @@ def write_tables(paths: Iterable[Path] | None = None, *, check: bool = False) ->
 
 def render(text: str, path: Path, known: Mapping[str, Table]) -> str:
     """Fill every marked block of a document."""
+    listed = reliability_tables()
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]
+        if name in listed:
+            return f"<!-- begin: {name} -->\n{listed[name]()}\n<!-- end: {name} -->"
         if name.partition("/")[0] == CLAIMS and name in claim_table_names():
             return f"<!-- begin: {name} -->\n{claim_table(name)}\n<!-- end: {name} -->"
         if name not in known:
-            names = [*known, *claim_table_names()]
+            names = [*known, *listed, *claim_table_names()]
             raise InputError(f"no table is called {name!r}; {nearest(name, names)}", path=path)
         source = result_path(name)
         result = _join(name, read_result(source))
@@ -194,7 +199,7 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     if stem in shipped_experiments():
         facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
         if Experiment.load(stem).kind == "encoder_tasks":
-            facts.append(fine_tuning(result))
+            facts.append(fine_tuning(of_own_sets(stem, result)))
     else:
         machine = result.get("machine", result)
         facts.append(f"`python benchmarks/{_SCRIPTS.get(stem, f'{stem}.py')}`")

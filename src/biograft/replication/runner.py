@@ -111,6 +111,30 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.removed_neighbours:RemovedNeighbours",
             "which of several entities was a neighbour before some were removed",
         ),
+        "synonym_choice": (
+            "biograft.replication.synonym_choice:SynonymChoice",
+            "whether the text around an entity tells its synonym from another entity",
+        ),
+        "synonym_mentions": (
+            "biograft.replication.synonym_mentions:SynonymMentions",
+            "whether fine-tuned models find entities under names that they never read",
+        ),
+        "similar_names": (
+            "biograft.replication.similar_names:SimilarNames",
+            "which of several similar names means the same",
+        ),
+        "segment_ends": (
+            "biograft.replication.segment_ends:SegmentEnds",
+            "whether the ends of segments of long names can be read off states",
+        ),
+        "memory_linking": (
+            "biograft.replication.memory_linking:MemoryLinking",
+            "linking of held-out mentions by an entity memory",
+        ),
+        "one_token_facts": (
+            "biograft.replication.one_token_facts:OneTokenFacts",
+            "cloze queries whose answer is one token",
+        ),
     },
 )
 

@@ -239,8 +239,8 @@ _SETTINGS = ("seeds", "epochs", "max_examples", "task_changes")
 
 
 def encoder_tasks(name: str, result: Mapping[str, Any]) -> str:
-    """Return the table of an experiment of kind ``encoder_tasks``."""
-    table = Experiment.load(name).table
+    """Return the table of an experiment of kind ``encoder_tasks``, for its own sets."""
+    table, result = Experiment.load(name).table, of_own_sets(name, result)
     by_sets = table.rows == "sets"
     return _sets_as_rows(table, result) if by_sets else _encoders_as_rows(table, result)
 
@@ -269,6 +269,12 @@ def _sets_as_rows(table: TableConfig, result: Mapping[str, Any]) -> str:
         lines.append([*cells, _coverage(row.get("coverage"))])
     head = ["set (train / test)", *labels, f"{last} - {table.reference} (p)", "in store / table"]
     return markdown(head, lines)
+
+
+def of_own_sets(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of the sets that an experiment has, not of those that it had."""
+    sets = Experiment.load(name).sets
+    return {**result, "rows": [row for row in result["rows"] if row["set"] in sets]}
 
 
 def fine_tuning(result: Mapping[str, Any]) -> str:

@@ -19,10 +19,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.sources.limits import ExpansionLimit, is_expanded, max_value, too_large
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
@@ -34,6 +37,8 @@ MAX_LINE_BYTES = 8 << 20
 _BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
 _OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
 _INCREMENTAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 1
+"""The flag of an encrypted member of a zip."""
 _READ_BYTES = 1 << 20
 
 _TAR_PACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
@@ -82,24 +87,60 @@ def _states_too_much(raw: IO[bytes]) -> bool:
     return is_expanded(packed, size)
 
 
-def _open(path: Path) -> tuple[IO[bytes], bytes]:
-    """Open a file that is not empty, and return its first bytes."""
+def open_stored(path: Path) -> IO[bytes]:
+    """Open a file for reading its bytes as stored; what is no regular file could block forever."""
     try:
         if path.is_dir():
             raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
-        raw = path.open("rb")
-    except FileNotFoundError as error:
+        if exists(path) and not path.is_file():
+            raise InputError("is a pipe or device", path=path, remedy="save it as a file first")
+        if type(path) is not type(Path()):  # it is in memory, or decodes another file
+            return path.open("rb")
+        return io.BufferedReader(_StoredFile(path))
+    except (FileNotFoundError, ValueError) as error:  # the latter for a NUL in the path
         raise InputError("does not exist", path=path, remedy="check the path") from error
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", path=path) from error
-    if not raw.seekable():
+        raise _unreadable(path, error) from error
+
+
+class _StoredFile(io.FileIO):
+    """A file on disk; an error while it is read names it, so that it is not taken for the output's.
+
+    The command line knows of an ``OSError`` only that something could not be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def readinto(self, buffer: Buffer) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be read ({error.strerror})", path=path)
+
+
+def _open(path: Path) -> tuple[IO[bytes], bytes]:
+    """Open a file that is not empty, and return its first bytes."""
+    raw = open_stored(path)
+    try:
+        magic = raw.read(6)
+        raw.seek(0)
+        if not magic:
+            raise InputError("is empty", path=path, remedy="check that the download is complete")
+    except BaseException:
         raw.close()
-        raise InputError("is a pipe", path=path, remedy="save it as a file first")
-    magic = raw.read(6)
-    raw.seek(0)
-    if not magic:
-        raw.close()
-        raise InputError("is empty", path=path, remedy="check that the download is complete")
+        raise
     return raw, magic
 
 
@@ -123,7 +164,10 @@ def read_members(
     """Read at most ``max_bytes`` bytes of each of the named members of a zip."""
     expansion, size, n_bytes = ExpansionLimit(path), path.stat().st_size, 0
     for name in names:
-        if archive.getinfo(name).compress_type not in _INCREMENTAL:
+        entry = archive.getinfo(name)
+        if entry.flag_bits & _ENCRYPTED:
+            raise InputError(f"{name} is encrypted", path=path, remedy="unpack it first")
+        if entry.compress_type not in _INCREMENTAL:
             # only these are decompressed incrementally
             raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
         with archive.open(name) as member:
@@ -231,8 +275,9 @@ def exists(path: Path) -> bool:
 
 def is_empty(path: Path) -> bool:
     """Whether a file, plain or gzipped, is empty."""
-    if path.stat().st_size == 0:
-        return True
+    with open_stored(path) as raw:
+        if not raw.read(1):
+            return True
     with open_bytes(path) as file:
         return not file.read(1)
 
@@ -273,12 +318,20 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Read the lines of a file with their numbers, without line ends."""
     for block in read_line_blocks(path, 1 << 20):
-        text = decode(block.data, path, block.first, encoding)
-        lines = text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        for number, line in enumerate(lines, block.first):
-            yield number, line[:-1] if line.endswith("\r") else line
+        yield from number_lines(decode(block.data, path, block.first, encoding), block.first)
+
+
+def number_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    r"""Number the lines of a text; unlike ``splitlines``, only a line feed ends one.
+
+    >>> list(number_lines("a\u2028b\r\nc"))
+    [(1, 'a\u2028b'), (2, 'c')]
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, first):
+        yield number, line[:-1] if line.endswith("\r") else line
 
 
 def decode(data: bytes, path: Path, first: int, encoding: str) -> str:

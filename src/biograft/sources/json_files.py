@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,13 +18,13 @@ from biograft.sources.limits import max_value, too_large
 from biograft.sources.log import ReadLog
 
 
-def decode_json(text: str) -> Any:
+def decode_json(text: str, decode: Callable[[str], Any] = json.loads) -> Any:
     """Decode JSON; a lone surrogate, which no file can hold, raises a ``ValueError``.
 
     >>> decode_json('"x"')
     'x'
     """
-    value = json.loads(text)
+    value = decode(text)
     if "\\ud" in text or "\\uD" in text:  # only such an escape can bring one
         json.dumps(value, ensure_ascii=False).encode()
     return value
@@ -46,15 +47,39 @@ CHUNK_BYTES = 1 << 20
 _MARGIN = 16
 """An error this close to the end of the buffer may only mean that more must be read."""
 
-_decode = json.JSONDecoder().raw_decode
+DUPLICATE = "a key is given twice, and the last counts"
+"""Why a JSON object is doubtful."""
+
+
+class _Objects:
+    """Makes objects, and notes the first key that one of them gives twice."""
+
+    def __init__(self) -> None:
+        self.duplicate = ""
+
+    def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            self.duplicate = self.duplicate or next(key for key in counts if counts[key] > 1)
+        return value
+
+    def take(self) -> str:
+        """Return what was noted, and forget it."""
+        found, self.duplicate = self.duplicate, ""
+        return found
+
+
 _WHITESPACE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonStream:
     """A streaming JSON parser: walks objects and arrays, decodes single values."""
 
-    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
-        self._path, self._encoding = path, encoding
+    def __init__(self, path: Path, encoding: str = "utf-8", log: ReadLog | None = None) -> None:
+        self._path, self._encoding, self._log = path, encoding, log
+        self._objects = _Objects()
+        self._decode = json.JSONDecoder(object_pairs_hook=self._objects.make).raw_decode
         name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         try:
             b" ".decode(name, "ignore")  # refuses codecs that are not for text, such as hex
@@ -66,6 +91,8 @@ class JsonStream:
         self._text, self._position = "", 0
         self._line, self._n_counted = 1, 0
         self._ended, self._max_bytes = False, max_value()
+        self.has_surrogate = False
+        """Whether the value that was decoded last holds half a surrogate pair."""
 
     def __enter__(self) -> JsonStream:
         return self
@@ -118,11 +145,14 @@ class JsonStream:
                 return
 
     def value(self, *, valid_unicode: bool = False) -> Any:
-        """Decode the next value; ``valid_unicode`` refuses lone surrogates in it."""
+        """Decode the next value; ``valid_unicode`` refuses lone surrogates in it.
+
+        Keys that are given twice are noted in the log.
+        """
         self._peek()
         while True:
             try:
-                value, end = _decode(self._text, self._position)
+                value, end = self._decode(self._text, self._position)
             except RecursionError:
                 self._fail("is nested too deeply")
             except ValueError as error:
@@ -131,10 +161,13 @@ class JsonStream:
             else:
                 # an incomplete number may leave up to two characters unused: 1|e-|7
                 if end + 2 < len(self._text) or self._ended:
-                    if valid_unicode:
-                        self._refuse_surrogates(value, end)
+                    self.has_surrogate = self._finds_surrogate(value, end)
+                    if valid_unicode and self.has_surrogate:
+                        self._fail("holds half a surrogate pair")
+                    self._note_duplicate()
                     self._position = end
                     return value
+            self._objects.take()  # it is decoded again, with more of the file
             if len(self._text) - self._position > self._max_bytes:
                 raise too_large("one value", self._path, self.line)
             self._fill()
@@ -156,13 +189,19 @@ class JsonStream:
         if self._peek():
             self._fail("there is text after the end of the document")
 
-    def _refuse_surrogates(self, value: Any, end: int) -> None:
-        """Raise an error for a lone surrogate, which only an escape can produce."""
+    def _finds_surrogate(self, value: Any, end: int) -> bool:
+        """Find a lone surrogate, which only an escape can produce."""
         if any(self._text.find(mark, self._position, end) >= 0 for mark in ("\\ud", "\\uD")):
             try:
                 json.dumps(value, ensure_ascii=False).encode()
             except UnicodeEncodeError:
-                self._fail("holds half a surrogate pair")
+                return True
+        return False
+
+    def _note_duplicate(self) -> None:
+        key = self._objects.take()
+        if key and self._log is not None:
+            self._log.doubt(DUPLICATE, self.line, key, path=self._path)
 
     def _expect(self, characters: str) -> str:
         character = self._peek()
@@ -226,17 +265,21 @@ class JsonRow:
 def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
     """Read the objects of a JSON lines file; other lines are rejected."""
     log.opened(path)
+    objects = _Objects()
+    decode = json.JSONDecoder(object_pairs_hook=objects.make).decode
     for number, line in read_lines(path, encoding):
         if not line.strip():
             continue
         log.read()
         try:
-            value = decode_json(line)
+            value = decode_json(line, decode)
         except UnicodeEncodeError:
             log.reject("holds half a surrogate pair", number, line, path=path)
         except (ValueError, RecursionError) as error:
             log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
         else:
+            if key := objects.take():
+                log.doubt(DUPLICATE, number, key, path=path)
             if isinstance(value, dict):
                 yield JsonRow(number, value, line)
             else:

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import shorten
+from biograft.terminal import visible
 
 KEPT_EXAMPLES = 5
+MAX_REASONS = 1000
+"""Reasons that are told apart: some name a key of the file, and a file may hold any number."""
+_REASON_LENGTH = 300
+_OTHER = "another reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Rejections:
 
     def add(self, reason: str, example: RejectionExample | None = None, n: int = 1) -> None:
         """Count rejected rows, keeping the example if it is among the first."""
+        reason = _bounded(reason, self.counts)
         self.counts[reason] += n
         examples = self.examples.setdefault(reason, [])
         if example is not None and len(examples) < KEPT_EXAMPLES:
@@ -92,17 +98,13 @@ class ReadLog:
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
         """Count a rejected record, with its line."""
-        self.rejected.add(
-            reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
-        )
+        self.rejected.add(reason, self._example(path, line, text), n)
 
     def doubt(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
         """Count a doubtful record, which is wrong but kept."""
-        self.doubtful.add(
-            reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
-        )
+        self.doubtful.add(reason, self._example(path, line, text), n)
 
     def _example(self, path: Path | None, line: int, text: str) -> RejectionExample:
         return RejectionExample(str(path or self.path), line, _encodable(shorten(text)))
@@ -114,13 +116,21 @@ class ReadLog:
     def filter(self, reason: str, n: int = 1) -> None:
         """Count filtered records."""
         if n:
-            self.filtered[reason] += n
+            self.filtered[_bounded(reason, self.filtered)] += n
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, such as the licence a file states."""
         text = _encodable(text)
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _bounded(reason: str, counts: Counter[str]) -> str:
+    """Return a reason as it is counted: one line, not too long, and one of not too many."""
+    if reason in counts:
+        return reason
+    line = visible(reason)[:_REASON_LENGTH]
+    return line if len(counts) < MAX_REASONS or line in counts else _OTHER
 
 
 def _encodable(text: str) -> str:

@@ -56,7 +56,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of the nodes of every graph, then their edges."""
     log.opened(config.path)
     content = False
-    with JsonStream(config.path, config.encoding) as stream:
+    with JsonStream(config.path, config.encoding, log) as stream:
         graphs = _Graphs(stream, config, log)
         for key in stream.members():
             if key == "graphs":

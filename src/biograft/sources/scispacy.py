@@ -50,7 +50,7 @@ def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
     """Decode the values of a JSON list, or of JSON lines, one by one."""
     log.opened(config.path)
     if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
-        with JsonStream(config.path, config.encoding) as stream:
+        with JsonStream(config.path, config.encoding, log) as stream:
             for line in stream.elements():
                 log.read(fraction=stream.fraction)
                 yield line, stream.value(valid_unicode=True)

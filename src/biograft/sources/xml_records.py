@@ -18,7 +18,14 @@ from typing import IO, cast
 from xml.etree import ElementTree
 
 from biograft.errors import FormatError
-from biograft.sources.files import open_bytes, open_zip, read_head, read_members, refuse_utf16
+from biograft.sources.files import (
+    open_bytes,
+    open_stored,
+    open_zip,
+    read_head,
+    read_members,
+    refuse_utf16,
+)
 from biograft.sources.limits import ExpansionLimit, max_value, too_large
 
 MAX_ENTITY = 4096
@@ -242,7 +249,7 @@ def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
     size = max_value() + 1
     if path.is_dir():
         for each in sorted(path.rglob("*.xml")):
-            with each.open("rb") as file:
+            with open_stored(each) as file:
                 yield each, file.read(size)
     elif zipfile.is_zipfile(path):
         with open_zip(path) as archive:

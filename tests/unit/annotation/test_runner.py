@@ -121,6 +121,15 @@ def test_given_mentions_are_taken_by_their_ids(kb_folder, tmp_path, form):
         AnnotationConfig(mentions="given")
 
 
+def test_given_mentions_that_touch_are_all_kept(kb_folder, tmp_path):
+    given = (Mention(4, 10, "breast", ("D1",)), Mention(10, 16, "cancer", ("D7",)))
+    write_documents([Document("7", "Has breastcancer.", given)], tmp_path / "in", "jsonl")
+    config = AnnotationConfig(cleaning=None, mentions="given")
+    run(kb_folder, tmp_path / "in", tmp_path / "out", config)
+    (document,) = Shards.open(tmp_path / "out")
+    assert [(s.start, s.end, s.concept) for s in document.spans] == [(4, 10, "D1"), (10, 16, "D7")]
+
+
 class TestEngine:
     def test_the_number_of_workers_does_not_change_the_bytes(self, kb_folder, corpus, tmp_path):
         one = run(kb_folder, corpus, tmp_path / "one")

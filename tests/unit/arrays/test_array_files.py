@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+import biograft
+from biograft.arrays import check_ends, check_length, check_range, create_array, open_array
+from biograft.linking.dense.search import VectorTable
 
 
 @pytest.mark.parametrize("shape", [0, 5])
@@ -122,3 +126,28 @@ def test_lengths():
     check_length("a", np.zeros((2, 3)), 2, 3)
     with pytest.raises(ValueError, match="a: expected 3 numbers, found 2"):
         check_length("a", np.zeros(2), 3)
+
+
+def space_of(path):
+    return path.stat().st_blocks * 512
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate")
+def test_the_space_of_a_new_array_is_reserved(tmp_path):
+    """Guards: files of holes were mapped, and on a full disk a write ended the process (SIGBUS)."""
+    array = create_array(tmp_path / "a.npy", np.float32, (1000, 300))
+    assert space_of(tmp_path / "a.npy") >= array.nbytes
+    array[:] = 1
+    array.flush()
+    assert open_array(tmp_path / "a.npy", np.float32, n_axes=2).sum() == 300_000
+    assert create_array(tmp_path / "b.npy", np.int8, (0, 3)).shape == (0, 3)
+    VectorTable.create(tmp_path, "int8", 100_000, 8)
+    assert space_of(tmp_path / "vectors.npy") >= 800_000
+    assert space_of(tmp_path / "scales.npy") >= 400_000
+
+
+def test_arrays_are_created_by_this_module_alone():
+    """Guards: ``index --encoder`` and ``graph neighbours`` made their own, of holes."""
+    source = Path(biograft.__file__).parent
+    found = {path.name for path in source.rglob("*.py") if "open_memmap" in path.read_text()}
+    assert found == {"arrays.py"}

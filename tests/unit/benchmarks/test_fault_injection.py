@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fault_injection.py"
 @pytest.mark.skipif(sys.platform != "linux", reason="calls fail on Linux only")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler, cc")
 def test_a_store_and_a_mapping_are_whole_or_not_there(tmp_path):
-    command = [sys.executable, str(SCRIPT), "--json", "--every", "61", "--folder", str(tmp_path)]
+    command = [sys.executable, str(SCRIPT), "--json", "--max-steps", "4", "--folder", str(tmp_path)]
     command += ["--operations", "kb build,map", "--faults", "no space,killed"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

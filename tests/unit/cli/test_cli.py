@@ -135,3 +135,13 @@ def test_wrong_use_is_exit_code_2_with_a_hint(run_main, arguments):
     assert (done.code, done.out) == (2, "")
     assert "Usage: biograft" in done.err
     assert "Traceback" not in done.err
+
+
+def test_an_error_without_end_is_cut(run_main):
+    """Guards: one message had 1.2 MB."""
+    done = run_main("kb", "show", "gone", "x" * 50_000)
+    assert done.code == 2
+    done = run_main("recipe", "show", "x" * 50_000)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert len(done.err) < 5000

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
+from array_damage import put
 from hypothesis import given, settings, strategies as st
 
 from biograft.corpus import NamesIndex
 from biograft.corpus.spelling import MisspeltNames, WordFinder
 from biograft.corpus.spelling.nearest import LONG_WORD, MAX_NEAREST, MIN_LETTERS
 from biograft.corpus.tokens import find_tokens, hash_words, join_texts
+from biograft.errors import StoreError
 
 NAMES = [
     "heart failure", "hypertension", "cold", "congestive heart failure", "asthma",
@@ -146,3 +150,23 @@ def test_a_wrong_character_in_a_chinese_name(text, expected):
 
 def test_a_missing_character_in_a_chinese_name():
     assert found("见蝶窦雅圆孔。", ["蝶窦雅卵圆孔"]) == ["蝶窦雅圆孔"]
+
+
+@pytest.mark.parametrize("name", ["word_ends", "slots"])
+def test_damage_inside_an_array_is_refused_in_one_line(tmp_path, name):
+    """A position in ``word_ends`` led a compiled loop out of the letters, or was an IndexError."""
+    NamesIndex.build(NAMES).save(tmp_path / "names", "these", len(NAMES))
+    array = np.load(tmp_path / "names" / f"{name}.npy")
+    if name == "word_ends":
+        array[3] = 1 << 43
+    else:
+        array[array > 0] |= np.uint64(0x7FFFFFFF)  # numbers of words that are not there
+    put(tmp_path / "names", name, array)
+    misspelt = MisspeltNames(NamesIndex.open(tmp_path / "names", "these"))
+    text = "hert failure, hypertensoin, heart failure and diabetes melitus type 2 of the old man"
+    if name == "word_ends":
+        with pytest.raises(StoreError, match=r"damaged \(word_ends"):
+            misspelt.find(text)
+    else:
+        with contextlib.suppress(StoreError):
+            misspelt.find(text)

@@ -67,3 +67,16 @@ def test_the_size_of_headers_is_bounded(tmp_path):
     assert len(lzma.compress(b"")) < (tmp_path / "a").stat().st_size < 10_000
     with pytest.raises(InputError, match=VALUE):
         read_gold(path, "biosyn")
+
+
+def test_lines_of_an_archive_are_those_of_its_folder(tmp_path):
+    """Guards: in the archive a line separator (U+2028) or form feed in a mention ended the line."""
+    text = "1||0|3||Disease||flu\u2028x||D1\r\n1||0|3||Disease||a\x0cb\x85c||D2\n"
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "1.concept").write_bytes(text.encode())
+    archive, folder = tmp_path / "a.tar", tmp_path / "test"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(folder / "1.concept", "test/1.concept")
+    queries = read_gold(str(folder), "biosyn").queries
+    assert [query.mention for query in queries] == ["flu\u2028x", "a\x0cb\x85c"]
+    assert read_gold(f"{archive}::test", "biosyn").queries == queries

@@ -85,6 +85,11 @@ def test_queries_that_published_tests_leave_out(base, write):
     }
 
 
+def test_mentions_that_touch_do_not_overlap(base, write):
+    gold = read_gold(write("a.concept", "1||0|3||T||flu||D9\n1||3|6||T||flu||D9\n"), "biosyn")
+    assert len(drop_queries(gold, base, ("overlapping",)).queries) == 2
+
+
 def test_what_cannot_be_left_out_is_refused(base, write):
     gold = read_gold(write("a.concept", "1||0|3||T||flu||D9\n"), "biosyn")
     with pytest.raises(ConfigError, match="drop: expected one of overlapping, unknown-ids"):

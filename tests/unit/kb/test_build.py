@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
+import select
 
 import numpy as np
 import pytest
@@ -500,3 +502,27 @@ def test_the_columns_given_stay_as_they_were():
     children, parents = np.array([1, 0, 2], np.uint32), np.array([0, 1, 0], np.uint32)
     find_cycle(children, parents, 3)
     assert (children.tolist(), parents.tolist()) == ([1, 0, 2], [0, 1, 0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(tmp_path):
+    """Guards: a build in a process that was forked after one in its parent hung for ever."""
+    (tmp_path / "a.csv").write_text("id,name\n1,flu\n")
+    config = BuildConfig(sources=(SourceConfig(path=tmp_path / "a.csv"),))
+    build_store(config, tmp_path / "parent")
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            build_store(config, tmp_path / "child")
+        except OutputError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        ready, _, _ = select.select([answer], [], [], 30)
+        assert ready
+        assert "start it with the method spawn" in answer.read()
+    os.wait()
+    assert not (tmp_path / "child").exists()
+    build_store(config, tmp_path / "parent", overwrite=True)

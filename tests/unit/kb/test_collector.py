@@ -179,3 +179,25 @@ def test_a_store_built_through_the_disk_is_the_same_to_the_byte(
     there = build(*concepts, merge="xrefs")
     for path in here.folder.glob("*.arrow"):
         assert path.read_bytes() == (there.folder / path.name).read_bytes(), path.name
+
+
+def test_ids_with_control_characters_are_rejected_and_counted():
+    """Guards: a line break in an id made false rows in ``kb export --format biosyn``."""
+    log = ReadLog(Path("a"))
+    records = CollectedRecords(Path())
+    for broken in ("A\nB||C", "A\u2028B", "A\rB", "A\tB", "A\x85B", "A\x00B"):
+        for item in (
+            ConceptRecord(broken, 1),
+            NameRecord(broken, "flu", line=2),
+            IdRecord("A", broken, line=3),
+            TypeRecord("A", broken, line=4),
+            RelationRecord("A", "is-a", broken, line=5),
+            RelationRecord("A", broken, "A", line=6),
+        ):
+            records.add(item, log)
+    records.add(ConceptRecord("A"), log)
+    records.flush()
+    assert {table: n for table, n in records.n_rows.items() if n} == {"concepts": 1}
+    assert log.rejected.counts.total() == 36
+    assert log.rejected.counts["concept: holds a control character"] == 12
+    assert len(records.vocabularies["relation"]) + len(records.vocabularies["type"]) == 0

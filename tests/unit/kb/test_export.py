@@ -144,3 +144,12 @@ def test_a_file_is_not_overwritten_unasked(build, tmp_path, form):
     assert (tmp_path / "out").read_text() == "old"
     export_store(base, tmp_path / "out", form, overwrite=True)
     assert (tmp_path / "out").read_text() != "old"
+
+
+def test_an_id_that_ends_where_the_names_begin_is_refused(build, tmp_path):
+    """Guards: ``E||F`` gave a row of the concept E with the name F."""
+    base = build([{"id": "E||F", "name": "flu"}]).base
+    with pytest.raises(OutputError, match=r"id 'E\|\|F': holds '\|\|'.*export as jsonl"):
+        export_store(base, tmp_path / "x.txt", "biosyn")
+    assert not list(tmp_path.glob("*x.txt*"))
+    assert export_store(base, tmp_path / "x.jsonl", "jsonl") == 1

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from biograft.kb import search_names
@@ -90,3 +92,11 @@ def test_searching_agrees_with_a_look_at_every_name(build, random_concepts):
         expected = {c for key, c in names if all(word in key for word in words)}
         assert {c for c, _ in results(base, text, limit=1000)} == expected, text
         assert results(base, text, limit=1000) == results(base, text, limit=1000)
+
+
+def test_a_query_without_end_is_answered_at_once(base):
+    """Guards: the time grew with the square of a word's length; 100,000 letters took over 60 s."""
+    began = time.process_time()
+    assert search_names(base, "x" * 100_000) == []
+    assert time.process_time() - began < 2
+    assert search_names(base, "d" * 150) == []

@@ -14,6 +14,7 @@ from biograft.metrics import (
     EffectSize,
     Verdict,
     crossed_bootstrap,
+    crossed_ratio_bootstrap,
     holm,
     judge_evidence,
 )
@@ -130,3 +131,45 @@ def test_the_detectable_effect_is_found_in_four_of_five_repetitions():
     evidence = EffectSize(0.0, -1.959964, 1.959964, 1.0)  # a standard error of 1
     found = RNG.normal(evidence.detectable, 1, 20_000) > 1.959964
     assert found.mean() == pytest.approx(0.8, abs=0.01)
+
+
+def plain_f1(counts, cell, documents):
+    i, j = cell
+    top = sum(counts[i, j, d, 0] for d in documents)
+    bottom = sum(counts[i, j, d, 1] for d in documents)
+    return top / bottom if bottom else 0.0
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(0, 99))
+def test_the_bootstrap_of_f1_equals_plain_loops(n_pre, n_fine, n_documents, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (
+        np.stack([2 * (right := rng.integers(0, 3, size)), 2 * right + rng.integers(0, 3, size)], 3)
+        for size in [(n_pre, n_fine, n_documents)] * 2
+    )
+    found = crossed_ratio_bootstrap(a.astype(float), b.astype(float), n_resamples=10, seed=seed)
+    everything = range(n_documents)
+    cells = {
+        (i, j): plain_f1(a, (i, j), everything) - plain_f1(b, (i, j), everything)
+        for i in range(n_pre)
+        for j in range(n_fine)
+    }
+    of_pre = {i: sum(cells[i, j] for j in range(n_fine)) / n_fine for i in range(n_pre)}
+    whole = sum(of_pre.values()) / n_pre
+    rng, means = np.random.default_rng(seed), []
+    for _ in range(10):
+        pre = rng.integers(0, n_pre, n_pre)
+        fine = rng.integers(0, n_fine, (n_pre, n_fine))
+        documents = rng.integers(0, n_documents, n_documents)
+        values = []
+        for row, i in enumerate(pre):
+            for j in fine[row]:
+                value = plain_f1(a, (i, j), documents) - plain_f1(b, (i, j), documents)
+                if n_pre > 1:
+                    value += (sqrt(n_pre / (n_pre - 1)) - 1) * (of_pre[i] - whole)
+                if n_fine > 1:
+                    value += (sqrt(n_fine / (n_fine - 1)) - 1) * (cells[i, j] - of_pre[i])
+                values.append(value)
+        means.append(sum(values) / len(values))
+    assert isclose(found.effect, whole, abs_tol=1e-12)
+    assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=1e-9)

@@ -107,6 +107,16 @@ def test_a_clear_difference_is_found_by_all():
     assert mcnemar_exact(a == 1, b == 1) < 1e-6
 
 
+def test_no_p_of_resampling_is_0():
+    """What no resample shows may still be by chance, once in as many."""
+    a, b = np.ones(50), np.zeros(50)
+    assert paired_bootstrap(a, b, n_resamples=99).p == pytest.approx(0.02)
+    assert approximate_randomisation(a, b, n_resamples=99) == pytest.approx(0.01)
+    right, wrong = [Counts(1, 0, 0)] * 50, [Counts(0, 1, 1)] * 50
+    found, p = paired_counts(right, wrong, n_resamples=99)
+    assert (found.p, p) == pytest.approx((0.02, 0.01))
+
+
 def test_counts_of_two_runs_are_compared_by_document():
     a = [Counts(k % 4, 1, 2) for k in range(40)]
     b = [Counts(k % 3, 2, 2) for k in range(40)]

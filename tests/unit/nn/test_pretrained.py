@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from mischief import Mischief
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_encoder_folder
 from transformers import AutoModelForSeq2SeqLM, BertTokenizer
@@ -101,6 +103,22 @@ def test_weights_that_need_another_package_are_an_error_of_one_line(tmp_path):
     with pytest.raises(StoreError) as caught:
         TextEncoder.from_pretrained(tmp_path / "E")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["pickle", "torch file with a pickle", "empty", "no weights"])
+def test_weights_in_a_bin_file_are_an_error_of_one_line_and_no_pickle_runs(tmp_path, capsys, what):
+    """Guards: errors of ``pytorch_model.bin`` were tracebacks, or *Aborted!* alone."""
+    tiny_encoder_folder(tmp_path / "E", ["flu"])
+    (tmp_path / "E" / "model.safetensors").unlink()
+    path = tmp_path / "E" / "pytorch_model.bin"
+    path.write_bytes(pickle.dumps(Mischief(), 2) if what == "pickle" else b"")
+    if what not in ("pickle", "empty"):
+        torch.save([1, 2] if what == "no weights" else {"a": Mischief()}, path)
+    with pytest.raises(StoreError) as caught:
+        TextEncoder.from_pretrained(tmp_path / "E")
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "E") in str(caught.value)
+    assert capsys.readouterr().out == ""
 
 
 def test_an_empty_auto_map_is_accepted(tmp_path):

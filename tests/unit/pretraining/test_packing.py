@@ -73,6 +73,27 @@ def test_the_last_sentence_end_is_after_the_start():
     assert last_sentence_end(made, 4, 9) == 9
 
 
+def packer(**options):
+    return Packer(AnnotatedTextConfig(shards="x", **options), 1, 2)
+
+
+@pytest.mark.parametrize(("last", "spans"), [(9, [[1, 10]]), (10, []), (11, [])])
+def test_a_mention_that_ends_in_the_next_sequence_is_cut(last, spans):
+    """Its last token would be the separator."""
+    made = document([0] * 12 + [1] * 4, mentions=[(0, last)])
+    cutting = packer(max_length=12, pack=False)
+    first, _ = cutting.pack([made])
+    assert first.mentions[:, :2].tolist() == spans
+    assert cutting.counts.n_cut == 1 - len(spans)
+
+
+def test_of_mentions_with_equal_scores_the_first_stay():
+    made = document(EACH, mentions=[(k, k) for k in range(0, 20, 2)])
+    made.scores[[1, 8]] = 0.5, 2.0
+    [sequence] = packer(max_length=30, max_mentions=4).pack([made])
+    assert (sequence.mentions[:, 0] - 1).tolist() == [0, 4, 6, 16]
+
+
 @st.composite
 def documents(draw, index=0):
     words = np.cumsum(draw(st.lists(st.integers(0, 1), min_size=1, max_size=40)))

@@ -62,7 +62,6 @@ def test_verdicts_of_published_results():
     assert verdicts["combined-smedbert"] is Verdict.REPRODUCED
     assert verdicts["smedbert-similar-start"] is Verdict.OPPOSITE
     assert verdicts["kebiolm-ddi"] is Verdict.NO_EFFECT
-    assert verdicts["sapbert-mining"] is Verdict.NOT_RUN
 
 
 def test_missing_results_are_not_run(tmp_path):
@@ -118,6 +117,26 @@ def test_answers_of_items_are_compared_item_by_item():
     found = find(content)
     assert (found.evidence.effect, found.evidence.low, found.n_seeds) == (50, 50, 2)
     assert unpack_flags("1010").tolist() == [1, 0, 1, 0]
+
+
+def test_a_part_of_the_items_is_compared_alone():
+    content = {"rows": rows({"x": [0.0, 0.0], "y": [0.0, 0.0]})}
+    for row in content["rows"]:
+        flags = [False, row["config"] == "x", row["config"] == "y", row["config"] == "x"]
+        row |= {"right": pack_flags(flags), "documents": "2 1 1", "parts": {"new": "0101"}}
+    assert find(content).evidence.effect == 25
+    found = find(content, Arms(set="b", of="x", against="y", part="new"))
+    assert found.evidence.effect == 100
+    assert found.how == "bootstrap over 2 documents and 2 seeds"
+
+
+def test_answers_of_folds_are_not_those_of_the_last_one():
+    """Rows of folds were told apart by their seed alone, so that one fold stood for all."""
+    content = {"rows": rows({"x": [11.0, 12.0, 13.0], "y": [10.0, 10.0, 10.0]}, "fold")}
+    for row in content["rows"]:
+        row |= {"right": "10", "documents": "1 1"}
+    assert find(content).how == "paired t over 3 folds"
+    assert find(content).evidence.effect == pytest.approx(2)
 
 
 def test_an_arm_without_seeds_is_the_same_for_every_seed():

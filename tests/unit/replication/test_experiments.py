@@ -18,6 +18,7 @@ from biograft.replication import (
     encoders,
     shipped_experiments,
 )
+from biograft.replication.claims import claims_of
 from biograft.replication.encoders import (
     TASK_SETS,
     EncoderTaskSettings,
@@ -56,7 +57,8 @@ def test_every_shipped_experiment_fits_its_kind(name):
     experiment = Experiment.load(name)
     KINDS.load(experiment.kind)().check(experiment)
     assert experiment.about.endswith(".")
-    assert (RESULTS / f"{name}.json").exists()
+    run = (RESULTS / f"{name}.json").exists()
+    assert run or all(claim.needs for claim in claims_of(name))
 
 
 @pytest.mark.parametrize("name", ENCODERS)

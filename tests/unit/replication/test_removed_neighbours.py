@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from biograft.errors import ConfigError
 from biograft.graph.triples import Triples
+from biograft.replication import Experiment, ExperimentJob, run_experiment
+from biograft.replication.differences import Arms, find_difference
 from biograft.replication.removed_neighbours import (
     RemovedNeighbourSettings,
     make_queries,
@@ -67,3 +72,27 @@ def test_ties_are_wrong_and_documents_are_heads(asked):
     sizes = [int(size) for size in row["documents"].split()]
     assert (sum(sizes), len(sizes)) == (n, len(set(queries.heads.tolist())))
     assert row["mrr"] == pytest.approx(100 * (1 + (n - 1) / 5) / n)
+
+
+def test_encoders_answer_once_a_seed_of_pretraining(tmp_path):
+    """An encoder that is the same for all seeds would look like several equal ones."""
+    experiment = Experiment.load("removed-neighbours-encoders")
+    job = ExperimentJob(
+        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
+    )
+    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+    seeds = {}
+    for row in rows:
+        seeds.setdefault(row["config"], []).append(row.get("seed"))
+    assert seeds["start"] == seeds["start, masked"] == [None]
+    assert seeds["SMedBERT"] == seeds["SMedBERT, masked"] == seeds["lexical"] == [1, 2]
+    arms = Arms(set="medical-kg", of="SMedBERT, masked", against="lexical")
+    assert find_difference(arms, {"rows": rows}, {"rows": rows}).n_seeds == 2
+    arms = Arms(set="medical-kg", of="SMedBERT", against="start")
+    assert find_difference(arms, {"rows": rows}, {"rows": rows}).n_seeds == 2
+
+
+@pytest.mark.parametrize("sentence", ["{head} joins.", "{head} joins {tail} {tail}."])
+def test_a_sentence_without_its_places_is_refused(sentence):
+    with pytest.raises(ConfigError, match=r"wording\.joins"):
+        RemovedNeighbourSettings(wording={"joins": sentence})

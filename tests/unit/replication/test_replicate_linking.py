@@ -153,7 +153,8 @@ def test_an_encoder_is_aligned_on_translations_of_other_concepts(run, translatio
     translated = {each.id for each in trained if {"es", "zh"} & {n.language for n in each.names}}
     assert translated == splits["train"] & known
     # both sets search one index
-    assert [path.name for path in (tmp_path / "work/hpo").glob("dense-*")] == ["dense-aligned"]
+    indexes = [path.name for path in (tmp_path / "work/hpo").glob("dense-*")]
+    assert indexes == ["dense-aligned-hpo-zh"]
 
 
 def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
@@ -163,6 +164,15 @@ def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
         run(TRANSLATIONS.replace('encoder = "tiny"', 'encoder = "tinny"'))
     with pytest.raises(ConfigError, match=r"aligned_on: .*'zh-procedure'"):
         run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', 'aligned_on = "zh-procedure"'))
+
+
+def test_an_encoder_from_scratch_is_aligned_as_any_other(run):
+    """State 'aligned' has learnt from the mentions of train, too."""
+    text = TRANSLATIONS.replace('encoder = "tiny"', 'from_scratch = "aligned"')
+    with pytest.raises(ConfigError, match="aligned: name the encoder"):
+        run(text)
+    with pytest.raises(ConfigError, match="say from_scratch = 'untrained'"):
+        run(text.replace("aligned = true", ""))
 
 
 def test_a_text_is_encoded_once_by_a_cached_encoder():
@@ -312,6 +322,63 @@ def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
         "dev": ["D1||aspirin", "D1||ASA"],
         "test": ["D1||aspirin", "D1||ASA", "D1||aspirins"],
     }
+
+
+def test_a_smoke_run_makes_its_own_data_and_encoders(tmp_path):
+    job = ExperimentJob(
+        experiment=Experiment.load("linking-accuracy"),
+        work=tmp_path,
+        data=tmp_path / "none",
+        out=tmp_path / "linking-accuracy.json",
+    )
+    path = run_experiment(job, smoke=True)
+    rows = json.loads(path.read_text("utf-8"))["rows"]
+    states = ["MiniLM", "SapBERT-aligned", "char-encoder-untrained", "char-encoder-aligned"]
+    dense = [f"{search}:{state}" for state in states for search in ("dense", "lexical+dense")]
+    assert [row["config"] for row in rows] == ["lexical", *dense]
+    assert all(row["n"] == 3 for row in rows)
+
+
+def test_every_base_is_aligned_on_the_ontology_alone(tmp_path):
+    """What an encoder is aligned on has no mention of a split: neither of train nor of dev."""
+    job = ExperimentJob(
+        experiment=Experiment.load("alignment-losses"),
+        work=tmp_path,
+        data=tmp_path / "none",
+        out=tmp_path / "alignment-losses.json",
+    )
+    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+    seeds = {}
+    for row in rows:
+        seeds.setdefault(row["config"], []).append(row.get("seed"))
+    aligned = [name for name, of in seeds.items() if of == [1, 2]]
+    assert len(aligned) == 7  # three bases, three other losses, and one without mining
+    assert {name for name in seeds if name not in aligned} == {
+        *("lexical", "dense:MiniLM", "dense:e5", "dense:char-encoder")
+    }
+    assert {row["dictionary"] for row in rows} == {"ontology"}
+    trained = KnowledgeBase.open(tmp_path / "smoke/ncbi-disease-ontology/kb")
+    names = {name.text for concept in trained for name in concept.names}
+    assert names == {name for group in TOY_NAMES.values() for name in group}
+    losses = {
+        path.parent.parent.name: json.loads(path.read_text("utf-8"))["config"]["objective"]
+        for path in (tmp_path / "smoke/aligned").glob("*/run/run.json")
+    }
+    circle = losses["MiniLM-circle-ncbi-disease-1"]["synonym_alignment"]
+    assert (circle["loss"], circle["parameters"]) == ("circle", {})
+    assert losses["MiniLM-unmined-ncbi-disease-2"]["synonym_alignment"]["miner"] == "none"
+    assert len(losses) == 14
+
+
+def test_mentions_that_are_no_names_are_a_part_of_their_own(tmp_path):
+    write_biosyn(tmp_path / "data/entity_linking/ncbi_disease/biosyn")
+    task = LinkingTask(set="ncbi-disease", protocol="ontology", split="dev")
+    data, work = tmp_path / "data", tmp_path / "work"
+    row = task.measure(task.open_lexical(data, work), data, work)
+    assert row["parts"] == {"not a name": "111"}  # "breast cancers", "colds", "stomach pain"
+    task = LinkingTask(set="ncbi-disease", protocol="published", split="test")
+    row = task.measure(task.open_lexical(data, work), data, work)
+    assert row["parts"] == {"not a name": "111"}
 
 
 SUPERVISED = """kind = "supervised_linking"

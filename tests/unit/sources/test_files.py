@@ -3,13 +3,24 @@
 import codecs
 import gzip
 import os
+import zipfile
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.sources import files
-from biograft.sources.files import open_bytes, read_head, read_line_blocks, read_lines, read_text
+from biograft.sources.files import (
+    is_empty,
+    open_bytes,
+    open_stored,
+    read_head,
+    read_line_blocks,
+    read_lines,
+    read_text,
+)
+from biograft.sources.xml_records import xml_files
 
 
 def lines_of(path, encoding="utf-8"):
@@ -163,10 +174,64 @@ def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     handle = os.open(tmp_path / "pipe", os.O_RDWR)
     try:
-        with pytest.raises(InputError, match="is a pipe; save it as a file first"):
+        with pytest.raises(InputError, match="is a pipe or device; save it as a file first"):
             open_bytes(tmp_path / "pipe")
     finally:
         os.close(handle)
+
+
+@pytest.mark.parametrize("read", [open_bytes, read_head, is_empty, lines_of, open_stored])
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_a_pipe_without_writer_and_a_looping_link_are_refused_at_once(tmp_path, read, kind):
+    """Guards: ``kb build FIFO`` waited for ever for a writer; a looping link was a traceback."""
+    path = tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(kind)
+    with pytest.raises(InputError, match=r"pipe or device|Too many levels of symbolic links"):
+        read(path)
+
+
+def test_a_path_with_a_nul_does_not_exist():
+    """Guards: a build file with such a path was a traceback (*embedded null byte*)."""
+    with pytest.raises(InputError, match="does not exist"):
+        open_bytes(Path("a\0b"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_a_folder_of_xml_with_a_pipe_or_a_looping_link_is_refused(tmp_path, kind):
+    """Guards: the first hung, the second was a traceback."""
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "a.xml")
+    else:
+        (tmp_path / "a.xml").symlink_to("a.xml")
+    with pytest.raises(InputError, match=r"a\.xml: "):
+        list(xml_files(tmp_path))
+
+
+UNREADABLE = Path("/proc/self/mem")  # whose first bytes are an input/output error
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs /proc of Linux")
+@pytest.mark.parametrize("read", [open_bytes, read_head, is_empty, lines_of, read_text])
+def test_a_read_error_names_the_file(read):
+    """Guards: the command line said *the output cannot be written (Input/output error)*."""
+    with pytest.raises(InputError, match=r"mem: cannot be read \(Input/output error\)"):
+        read(UNREADABLE)
+
+
+def test_an_encrypted_zip_is_refused(tmp_path):
+    """Guards: Python's RuntimeError for a missing password was a traceback."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.xml", "<document/>")
+    data = bytearray(path.read_bytes())
+    data[6] |= 1  # the flag of encryption, at the member and in the list of members
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.zip: a\.xml is encrypted; unpack it first"):
+        list(xml_files(path))
 
 
 def test_an_unreadable_file_is_reported(tmp_path):

@@ -159,3 +159,28 @@ def test_the_encoding_is_heeded(read):
 )
 def test_peek_object(text, value):
     assert peek_object(text) == value
+
+
+TWICE = '{"id": "A", "name": "x", "names": [{"text": "y", "text": "z"}]}'
+
+
+@pytest.mark.parametrize("text", [TWICE, '{"id": "A", "id": "B"}'])
+def test_keys_that_are_given_twice_are_counted(write, text):
+    """Guards: of two values of a key the first was lost, and nothing said so."""
+    log = ReadLog(write("a.jsonl", f"{text}\n{{}}\n"))
+    assert len(list(read_objects(log.path, log))) == 2
+    (reason,) = log.doubtful.counts
+    assert (log.doubtful.counts[reason], reason) == (1, "a key is given twice, and the last counts")
+    assert log.doubtful.examples[reason][0].line == 1
+
+
+def test_keys_that_are_given_twice_are_counted_in_a_stream(write, monkeypatch):
+    """Guards: the same, whatever part of the file is in memory when a value is decoded."""
+    for chunk in (1, 7, 1 << 20):
+        monkeypatch.setattr(json_stream, "CHUNK_BYTES", chunk)
+        log = ReadLog(write("a.json", f"[{TWICE},\n{{}},\n{TWICE}]"))
+        with JsonStream(log.path, log=log) as stream:
+            assert sum(1 for _ in stream.elements() if stream.value() is not None) == 3
+        ((reason, n),) = log.doubtful.counts.items()
+        assert n == 2
+        assert [each.line for each in log.doubtful.examples[reason]] == [1, 3]

@@ -140,6 +140,13 @@ def test_windows_of_a_long_text_overlap():
     assert [(w.first, w.n_words, w.own) for w in windows] == [(0, 6, (0, 5)), (4, 6, (5, 10))]
 
 
+def test_of_two_windows_with_as_much_context_the_first_owns_a_word():
+    """As a span is owned: a word and the span of that word had two owners."""
+    windows = list(cut_windows(0, text([1] * 9), Framing(6), 3))
+    assert [(w.first, w.n_words, w.own) for w in windows] == [(0, 6, (0, 5)), (3, 6, (5, 9))]
+    assert [owner_of(windows, word, word) for word in range(9)] == [0] * 5 + [1] * 4
+
+
 def test_a_text_without_words_has_no_window():
     nothing = TextUnit(0, np.zeros((0, 2), np.int64), ())
     assert list(cut_windows(0, nothing, Framing(6), 2)) == []

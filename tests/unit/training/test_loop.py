@@ -136,6 +136,21 @@ def test_a_run_killed_between_checkpoints_repeats_the_lost_steps(make_task, tmp_
     assert timeless(metrics(tmp_path / "parts")) == timeless(metrics(tmp_path / "whole"))
 
 
+def test_every_step_has_random_numbers_of_its_own(make_task, tmp_path):
+    """With the same masks of dropout at every step, resumed runs would be exact all the same."""
+    plain, numbers = make_task().compute_loss, []
+
+    def note(model, batch):
+        numbers.append(torch.rand(()).item())
+        return plain(model, batch)
+
+    train(make_task(compute_loss=note), config(), tmp_path / "one")
+    train(make_task(compute_loss=note), config(), tmp_path / "again")
+    train(make_task(compute_loss=note), config(seed=1), tmp_path / "other")
+    assert numbers[:10] == numbers[10:20]
+    assert len(set(numbers)) == 20
+
+
 def test_a_run_without_a_checkpoint_starts_again(make_task, tmp_path):
     def die(model, batch):
         raise MemoryError

@@ -25,6 +25,7 @@ from biograft.corpus.formats.fields import (
     fields,
     join_ids,
     refuse_empty,
+    refuse_surrogate,
     split_ids,
     xml_element,
     xml_tag,
@@ -39,6 +40,7 @@ from biograft.corpus.formats.format import (
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream
+from biograft.sources.limits import max_value
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import read_xml_records, refuse_entities, root_name
 from biograft.text import whole_number
@@ -75,6 +77,8 @@ def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
             text += " "
             section.shift = len(text) - section.offset
         start = section.offset + section.shift
+        if start > max_value():  # what lies between is filled with spaces
+            raise MalformedError(f"a passage begins beyond {max_value() >> 20} MiB")
         text += " " * (start - len(text)) + section.text
         if section.kind is not None:
             passages.append(Passage(start, len(text), section.kind))
@@ -268,7 +272,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents of a BioC JSON collection."""
     log.opened(path)
     has_documents = False
-    with JsonStream(path) as stream:
+    with JsonStream(path, log=log) as stream:
         for key in stream.members():
             if key not in _DOCUMENTS:
                 stream.skip()
@@ -278,6 +282,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
                 log.read(fraction=stream.fraction)
                 value = stream.value()
                 try:
+                    refuse_surrogate(stream)
                     document = parse(_json_object(value), log, path, line)
                 except MalformedError as error:
                     log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, OffsetChecker, encode_text, field, fields
+from biograft.corpus.formats.fields import (
+    MalformedError,
+    OffsetChecker,
+    encode_text,
+    field,
+    fields,
+    refuse_surrogate,
+)
 from biograft.corpus.formats.format import DocumentFormat, Feature
 from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
@@ -27,11 +34,12 @@ def recognise(probe: Probe) -> bool:
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the texts of the list, numbered from 1 as ids."""
     log.opened(path)
-    with JsonStream(path) as stream:
+    with JsonStream(path, log=log) as stream:
         for number, line in enumerate(stream.elements(), 1):
             log.read(fraction=stream.fraction)
             value = stream.value()
             try:
+                refuse_surrogate(stream)
                 document = _document(value, str(number), log, path, line)
             except MalformedError as error:
                 log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from biograft.documents import Document, Mention
 from biograft.errors import FormatError, OutputError
 from biograft.sources.format import Probe
-from biograft.sources.json_files import peek_object
+from biograft.sources.json_files import JsonStream, peek_object
 from biograft.sources.log import ReadLog
 
 T = TypeVar("T")
@@ -158,6 +158,12 @@ def _squeezed(text: str) -> str:
 XML_UNWRITABLE = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """The characters that no XML document may hold."""
 _MAX_NAME_BYTES = 200
+
+
+def refuse_surrogate(stream: JsonStream) -> None:
+    """Reject a record whose JSON was decoded last if it holds what no file can."""
+    if stream.has_surrogate:
+        raise MalformedError("holds half a surrogate pair")
 
 
 def encode_text(text: str, document: Document) -> bytes:

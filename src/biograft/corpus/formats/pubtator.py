@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import OffsetChecker
+from biograft.corpus.formats.fields import OffsetChecker, encode_text
 from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, OutputError
@@ -187,7 +187,7 @@ def write_pubtator(
     """
     with new_file(Path(path), overwrite=overwrite) as file:
         for document in documents:
-            file.write(document_text(document).encode())
+            file.write(encode_text(document_text(document), document))
 
 
 def document_text(document: Document) -> str:
@@ -244,8 +244,6 @@ def check(document: Document) -> None:
         raise OutputError(
             f"{where}its text holds a line end, which PubTator cannot; make it a space first"
         )
-    if not document.text.isascii() and any("\ud800" <= c <= "\udfff" for c in document.text):
-        raise OutputError(f"{where}its text holds half a surrogate pair, which no file can")
     for mention in document.mentions:
         if reason := _unwritable(document, mention):
             raise OutputError(f"{where}mention {mention.text!r} at {mention.start}: {reason}")

@@ -21,6 +21,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import reserve
 from biograft.corpus.segmentation.words import runs
 
 Ints = npt.NDArray[np.int64]
@@ -140,6 +141,7 @@ def count_runs(
     """
     with TemporaryFile() as file:
         file.truncate(corpus.nbytes)
+        reserve(file)
         positions = np.memmap(file, np.int32, "r+")
         return _count_levels(
             corpus, positions, n_kinds, (min_count, max_length), _tables_of(max_entries)

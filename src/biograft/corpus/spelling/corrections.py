@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biograft.arrays import check_ends
 from biograft.compiled import njit
 from biograft.corpus.name_arrays import NameArrays, child_of
 from biograft.corpus.names_index import TokensRead
@@ -68,6 +69,8 @@ class Corrector:
     """
 
     def __init__(self, names: NameArrays) -> None:
+        # the compiled loops below read the letters of every word, wherever it says that they are
+        check_ends("word_ends", names.word_ends, len(names.letters))
         self._names = names
         self._correct = np.zeros(_N_CORRECT, np.uint64)
 

@@ -68,21 +68,27 @@ class MisspeltNames:
         """
         found = []
         for _, batch in batches_of(texts):
-            read = self._names.read(batch)
-            exact = self._names.find_in(batch, read)
-            misspelt: list[list[MisspeltMatch]] = [[] for _ in batch]
-            if corrections := self._corrector.find(read):
-                near = walk_corrected(read, corrections, self._names.arrays)
-                for row, match in self._matches(batch, read.tokens, near):
-                    misspelt[row].append(match)
-            if (near_han := self._han_corrector.find(read)) is not None:
-                for row, match in self._matches(batch, read.tokens, _unambiguous(near_han)):
-                    misspelt[row].append(match)
-            found += [
-                FoundNames(names, _choose(matches, names) if matches else [])
-                for names, matches in zip(exact, misspelt, strict=True)
-            ]
+            try:
+                found += self._find_in(batch)
+            except (ValueError, IndexError) as error:
+                raise self._names.damaged(error) from error
         return found
+
+    def _find_in(self, texts: Sequence[str]) -> list[FoundNames]:
+        read = self._names.read(texts)
+        exact = self._names.find_in(texts, read)
+        misspelt: list[list[MisspeltMatch]] = [[] for _ in texts]
+        if corrections := self._corrector.find(read):
+            near = walk_corrected(read, corrections, self._names.arrays)
+            for row, match in self._matches(texts, read.tokens, near):
+                misspelt[row].append(match)
+        if (near_han := self._han_corrector.find(read)) is not None:
+            for row, match in self._matches(texts, read.tokens, _unambiguous(near_han)):
+                misspelt[row].append(match)
+        return [
+            FoundNames(names, _choose(matches, names) if matches else [])
+            for names, matches in zip(exact, misspelt, strict=True)
+        ]
 
     @cached_property
     def _corrector(self) -> Corrector:

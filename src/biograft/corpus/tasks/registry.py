@@ -82,6 +82,11 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
         "chemprot": ("blurb:CHEMPROT", "text with << >> and [[ ]], label; JSON lines"),
         "cmeie": ("cmeie:FORMAT", "text, spo_list (CMeIE, CHIP-RE); JSON lines"),
         "gad": ("blurb:GAD", "id, sentence with @GENE$ and @DISEASE$, label; tabs"),
+        "cmdd-replies": (
+            "cmdd:REPLIES",
+            "dialogues: which sentence is the doctor's reply; JSON lines",
+        ),
+        "cmdd-symptoms": ("cmdd:SYMPTOMS", "dialogues: the standard names of symptoms; JSON lines"),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
         "table": ("table:FORMAT", "any CSV, TSV or JSON lines with a column mapping"),
     },

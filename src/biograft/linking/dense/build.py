@@ -221,8 +221,8 @@ class IndexBuilder:
             pa.ipc.new_file(sink, table.schema) as writer,
         ):
             writer.write_table(table)
-        np.save(folder / STARTS, names.starts)
-        np.save(folder / ROWS, names.rows)
+        np.save(folder / STARTS, names.starts, allow_pickle=False)
+        np.save(folder / ROWS, names.rows, allow_pickle=False)
         self.encoder.save_pretrained(folder / ENCODER, overwrite=True)
         if self.config.approximate:
             self.progress.start("link neighbours")

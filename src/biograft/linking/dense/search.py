@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import Mode, check_ends, check_length, check_range, open_array
+from biograft.arrays import Mode, check_ends, check_length, check_range, create_array, open_array
 from biograft.compiled import njit
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.codes import Candidates, Rounded, find_candidates
@@ -47,11 +47,10 @@ class VectorTable:
     @classmethod
     def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
         """Create the files for a number of vectors, to be written in any order."""
-        new = np.lib.format.open_memmap
-        rows = new(folder / VECTORS, mode="w+", dtype=_DTYPES[storage], shape=(n_rows, dim))
+        rows = create_array(folder / VECTORS, _DTYPES[storage], (n_rows, dim))
         scales = None
         if storage == "int8":
-            scales = new(folder / SCALES, mode="w+", dtype=np.float32, shape=(n_rows,))
+            scales = create_array(folder / SCALES, np.float32, (n_rows,))
         return cls(storage, rows, scales)
 
     @classmethod

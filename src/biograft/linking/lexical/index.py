@@ -260,7 +260,7 @@ class LexicalIndex:
         """Write the index to a folder."""
         with new_folder(folder, overwrite=overwrite) as work:
             for name, array in self._arrays.arrays().items():
-                np.save(work / f"{name}.npy", array)
+                np.save(work / f"{name}.npy", array, allow_pickle=False)
             if self._substitution is not None:
                 self._substitution.save(work)
             content = {

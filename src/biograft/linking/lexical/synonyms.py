@@ -198,8 +198,8 @@ class WordSynonyms:
         """Write the substitutions and the bags of all forms."""
         text = json.dumps(self.substitutions, ensure_ascii=False)
         (folder / self.FILES[0]).write_text(text, encoding="utf-8")
-        np.save(folder / self.FILES[1], self.keys)
-        np.save(folder / self.FILES[2], self.forms)
+        np.save(folder / self.FILES[1], self.keys, allow_pickle=False)
+        np.save(folder / self.FILES[2], self.forms, allow_pickle=False)
 
     @classmethod
     def load(cls, folder: Path, n_forms: int) -> WordSynonyms:

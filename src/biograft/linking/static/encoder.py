@@ -40,6 +40,8 @@ TOKENS = "tokens.json"
 POOLING = "attention"
 _CHUNK = 1024
 """Names encoded at once, so that their vectors stay in the caches."""
+_BLOCK = 16
+"""Names multiplied at once: always as many, since a product of another size rounds differently."""
 _LARGEST_INT8 = 127
 _MAX_WEIGHT = 1e4
 """Bound of a weight that is read: products of a table, a projection and a network stay finite."""
@@ -181,13 +183,24 @@ class StaticEncoder:
         weights = self.weights
         pooled = np.zeros((len(starts) - 1, weights.table.shape[1]), np.float32)
         _pool(rows, starts, weights.table, weights.scales, weights.importance, pooled)
-        vectors: Vectors = pooled @ weights.projection  # (texts, dim)
-        hidden = vectors @ weights.expand
-        hidden += weights.bias
-        vectors += np.maximum(hidden, 0, out=hidden) @ weights.contract
+        vectors = np.empty((len(pooled), self.dim), np.float32)
+        for first in range(0, len(pooled), _BLOCK):
+            block = pooled[first : first + _BLOCK]
+            vectors[first : first + _BLOCK] = self._project(block)[: len(block)]
         vectors[starts[1:] == starts[:-1]] = 0
         norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors /= np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
+        return vectors
+
+    def _project(self, pooled: Vectors) -> Vectors:
+        """Apply the network to at most a block of means, filled up with zeros: (block, dim)."""
+        weights = self.weights
+        if len(pooled) < _BLOCK:
+            pooled = np.pad(pooled, ((0, _BLOCK - len(pooled)), (0, 0)))
+        vectors: Vectors = pooled @ weights.projection
+        hidden = vectors @ weights.expand
+        hidden += weights.bias
+        vectors += np.maximum(hidden, 0, out=hidden) @ weights.contract
         return vectors
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -195,7 +208,7 @@ class StaticEncoder:
         arrays = {field.name: getattr(self.weights, field.name) for field in fields(StaticWeights)}
         with new_folder(Path(folder), overwrite=overwrite) as work:
             for name, array in arrays.items():
-                np.save(work / _file_of(name), np.asarray(array))
+                np.save(work / _file_of(name), np.asarray(array), allow_pickle=False)
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
             STATIC_ENCODER.write(work, {**self._description, "files": describe_files(work)})

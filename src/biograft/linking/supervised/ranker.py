@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import open_array
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
@@ -31,6 +32,8 @@ from biograft.linking.supervised.features import (
 )
 
 F32 = npt.NDArray[np.float32]
+_AXES = (1, 1, 3, 2, 2)
+"""The number of axes of each array of a network."""
 _erf = np.vectorize(erf, otypes=[np.float64])
 
 
@@ -55,19 +58,20 @@ class Network:
     def save(self, folder: Path) -> None:
         """Write the weights as numpy arrays."""
         for name, array in self.__dict__.items():
-            np.save(folder / f"{name}.npy", array)
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
 
     @classmethod
     def load(cls, folder: Path, n_features: int) -> Network:
         """Load the weights, refusing shapes that are inconsistent."""
         try:
-            arrays = {name: np.load(folder / f"{name}.npy") for name in cls.__annotations__}
-        except (OSError, ValueError, EOFError) as error:
+            arrays = {
+                name: open_array(folder / f"{name}.npy", np.float32, n_axes=n_axes)
+                for name, n_axes in zip(cls.__annotations__, _AXES, strict=True)
+            }
+        except ValueError as error:
             raise StoreError(f"{folder}: damaged ({error}); train the linker again") from error
-        if any(array.dtype != np.float32 for array in arrays.values()):
-            raise StoreError(f"{folder}: damaged: weights of wrong type; train the linker again")
         network = cls(**arrays)
-        n, hidden = network.inner_bias.shape if network.inner_bias.ndim == 2 else (0, 0)
+        n, hidden = network.inner_bias.shape
         expected = [(n_features,)] * 2 + [(n, hidden, n_features), (n, hidden), (n, hidden)]
         if not n or [array.shape for array in arrays.values()] != expected:
             raise StoreError(f"{folder}: damaged: weights of wrong shapes; train the linker again")

@@ -66,6 +66,7 @@ def _read_line(path: Path, number: int, line: bytes) -> TableEntity:
         content = json.loads(line)
         identifier, name = content["id"], content.get("name", "")
         names = tuple(content.get("names", ()))
+        json.dumps([identifier, name, *names], ensure_ascii=False).encode()  # no lone surrogate
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         identifier, name, names = None, None, ()
     if not all(isinstance(text, str) for text in (identifier, name, *names)):

@@ -212,6 +212,20 @@ class TestTags:
         assert [*rejected(log).values()] == [[5]]
 
 
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [
+        ("cmeee", '[{"text": "a%s", "entities": []}, {"text": "b", "entities": []}]'),
+        ("bioc-json", '{"documents": [{"id": "%s", "passages": []}, {"id": "b", "passages": []}]}'),
+    ],
+)
+def test_half_a_surrogate_pair_rejects_its_document(read_as, form, value):
+    """Guards: it passed into documents of CMeEE and BioC, and stopped whoever wrote them."""
+    documents, log = read_as(form, value % "\\ud800")
+    assert len(documents) == 1
+    assert [*rejected(log)] == ["holds half a surrogate pair"]
+
+
 class TestChinese:
     def test_cmeee_has_inclusive_ends(self, read_as):
         entities = [

@@ -80,6 +80,8 @@ def test_summary_of_relations():
     result = summarise([relation((0, 1), (2, 3)), relation((0, 3), (2, 3), "0")])
     assert result.extra == {"n_documents": 0, "n_with_gaps": 0, "n_overlapping": 1}
     assert result.to_json()["n_overlapping"] == 1
+    touching = summarise([relation((0, 2), (2, 3)), relation((2, 3), (0, 2))])
+    assert touching.extra["n_overlapping"] == 0
 
 
 def test_pairs_seen_in_either_order_and_answered_otherwise():
@@ -94,6 +96,12 @@ def test_relations_differ_by_their_mentions():
     train = [relation((0, 1), (2, 3))]
     assert overlap(train, [relation((2, 3), (0, 1))]).n_seen == 1
     assert overlap(train, [relation((0, 1), (4, 5))]).n_seen == 0
+
+
+def test_classes_differ_by_their_context():
+    train = [ClassExample("it helps", ("1",), "about aspirin")]
+    assert overlap(train, [ClassExample("it helps", ("1",), "about tea")]).n_seen == 0
+    assert overlap(train, [ClassExample("it helps", ("0",), "about aspirin")]).n_seen == 1
 
 
 def test_judgements_seen():

@@ -113,3 +113,7 @@ def test_bounds_hold(random_table):
     np.testing.assert_allclose(unit, 1)
     assert ball.max() <= 1 + 1e-12
     assert ball.min() < 0.9
+    # steps that lead out of the ball end on its surface
+    ball = np.linalg.norm(run_steps("adam", table, slots, "ball"), axis=1)
+    assert ball.max() == pytest.approx(1, abs=1e-12)
+    assert ball.min() < 0.999

@@ -105,6 +105,18 @@ def test_what_a_coarse_scan_cannot_tell_apart(tmp_path, brute_force, coarse):
     equal(found, brute_force(table.take(np.arange(100)), queries.astype(np.float32), 4))
 
 
+def test_a_row_that_a_scan_in_32_bits_cannot_see_is_found(tmp_path, brute_force):
+    """Large numbers that cancel out swallow what differs; the bound of the scan allows for that."""
+    vectors = np.repeat(np.float32([[1, 0.5, 1]]), 40, axis=0)
+    vectors[30, 1] = 1
+    query = np.float32([[2**30, 1, -(2**30)]])
+    vectors, query = np.repeat(vectors, 64, axis=1), np.repeat(query, 64, axis=1)
+    table = table_of(tmp_path, vectors)
+    found = ExactSearch(table, table.largest_norm(), coarse=False).search(query, 2)
+    assert found.rows.tolist() == [[30, 0]]
+    equal(found, brute_force(vectors, query, 2))
+
+
 @pytest.mark.parametrize("coarse", [False, True])
 def test_ties_go_to_the_lower_row_wherever_they_stand(tmp_path, coarse):
     """Equal vectors in many chunks, more than a scan keeps at first."""
@@ -140,6 +152,19 @@ def test_products_of_rounded_vectors_alone_would_be_wrong(brute_force):
     made = rounded(vectors)
     coarse = (made.codes.astype(np.int32) @ made.codes.T) * made.scales
     assert (coarse.argmax(axis=1) != brute_force(vectors, vectors, 1).rows[:, 0]).any()
+
+
+def test_bounds_allow_for_rounding_of_vectors_that_8_bits_hold_exactly():
+    """Their products have no error but that of 32 bits."""
+    rng = np.random.default_rng(3)
+    wholes = rng.integers(-126, 127, (2, 60, 24)).astype(np.float32)
+    wholes[:, :, 0] = 127  # so that the scale is the factor
+    factors = (rng.integers(2049, 4095, (2, 60, 1)) / 4096).astype(np.float32)
+    vectors, queries = wholes * factors
+    assert rounded(vectors).errors.tolist() == [0] * 60
+    found = codes.find_candidates(rounded(vectors), queries, 40, 16)
+    exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+    assert (np.take_along_axis(exact, found.rows[:, :40], axis=1) <= found.upper[:, :40]).all()
 
 
 @pytest.mark.parametrize("k", [1, 10, 40])

@@ -37,6 +37,14 @@ def test_it_is_small(encoder):
     assert encoder.weights.n_outside_table <= 2_000_000
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 16, 21])
+def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder, size):
+    """Products of few rows rounded differently, so scores and ties of a service varied."""
+    texts = [*NAMES, *NAMES.values(), *encoder.tokenizer.vocabulary[-40:]]
+    alone = [encoder.encode(texts[i : i + size]) for i in range(0, len(texts), size)]
+    assert (np.concatenate(alone) == encoder.encode(texts)).all()
+
+
 def test_a_store_has_it_unless_it_has_no_english_names_or_too_many(store_of, monkeypatch):
     english = store_of([{"id": "1", "name": "Pruritus"}])
     chinese = store_of([{"id": "1", "names": {"zh": ["瘙痒", "瘙痒症"]}}], "ZH")

@@ -1,0 +1,28 @@
+"""Damaged files are refused, found by `biograft check`, or do no harm (a few files)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "damage.py"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are forked")
+def test_damage_is_never_silent_after_check(tmp_path):
+    command = [sys.executable, str(SCRIPT), "--quick", "--json", "--folder", str(tmp_path)]
+    command += ["--artefacts", "store;annotated text"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes = json.loads(done.stdout)["artefacts"]
+    assert {name: outcome["problems"] for name, outcome in outcomes.items()} == {
+        "store": [],
+        "annotated text": [],
+    }
+    assert all(outcome["counts"]["refused"] for outcome in outcomes.values())
+    assert all(outcome["damages"] > 10 for outcome in outcomes.values())
