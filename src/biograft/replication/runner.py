@@ -143,6 +143,7 @@ TOY_PRETRAINING = (
     "training.epochs=1",
     "training.steps=2",
     "training.batch_size=4",
+    "training.warmup_steps=0",
     "training.save_every=2",
     "training.eval_every=2",
     "training.precision=fp32",

@@ -28,7 +28,14 @@ from biograft.pretraining.run import pretrain
 from biograft.replication.encoders import EncoderTasks
 from biograft.replication.experiment import Experiment
 from biograft.replication.runner import TOY_PRETRAINING, ExperimentJob, load_kind
-from biograft.replication.toy_files import RELATIONS, TOY_CONCEPTS, ToyWriter, write_toy_files
+from biograft.replication.toy_files import (
+    ALIAS,
+    IDS_IN_SETS,
+    RELATIONS,
+    TOY_CONCEPTS,
+    ToyWriter,
+    write_toy_files,
+)
 from biograft.sources import SourceConfig
 
 _N_DOCUMENTS, _N_SENTENCES = 120, 3
@@ -92,17 +99,24 @@ class ToyInputs:
             writer = ToyWriter(self.folder / "sources")
             rows = [
                 {"id": each.id, "types": [each.type],
+                 "ids": [IDS_IN_SETS[each.id]] if each.id in IDS_IN_SETS else [],
                  "names": {"en": list(each.english), "zh": list(each.chinese)}}
                 for each in TOY_CONCEPTS
             ]  # fmt: skip
             writer.write("concepts.jsonl", [json.dumps(row, ensure_ascii=False) for row in rows])
-            writer.write("triples.tsv", ["head\trelation\ttail", *writer.triples(_N_TRIPLES)])
+            triples = [*writer.triples(_N_TRIPLES), ALIAS]
+            writer.write("triples.tsv", ["head\trelation\ttail", *triples])
             sources = (
                 SourceConfig(path=writer.folder / "concepts.jsonl", format="jsonl"),
                 SourceConfig(path=writer.folder / "triples.tsv", format="triples"),
             )
             build_store(BuildConfig(sources=sources), folder)
         return KnowledgeBase.open(folder)
+
+    def triples(self) -> Path:
+        """Return the file of the graph of the toy store."""
+        self.store()
+        return self.folder / "sources" / "triples.tsv"
 
     def texts(self) -> Path:
         """Return the file of the toy documents."""
@@ -190,8 +204,8 @@ class ToyInputs:
             paths["knowledge.neighbours"] = self.neighbours(10)
         return [f"{key}={json.dumps(str(path))}" for key, path in paths.items()]
 
-    def pretrained(self, name: str, part: str) -> Path:
-        """Return what an experiment pre-trains, or a part of it."""
+    def work_of(self, name: str, *, finetuned: bool = False) -> Path:
+        """Return the folder of an experiment that pre-trained, and maybe fine-tuned, its arms."""
         experiment = Experiment.load(name)
         given = ExperimentJob(
             experiment=experiment,
@@ -200,8 +214,9 @@ class ToyInputs:
             out=self.folder / f"{name}.json",
         )
         job = toy_job(given)
-        EncoderTasks().pretrain(job)
-        return job.work / part
+        kind = EncoderTasks()
+        (kind.run if finetuned else kind.pretrain)(job)
+        return job.work
 
 
 _Make = Callable[[ToyInputs, Experiment, str, re.Match[str]], Path]
@@ -211,6 +226,8 @@ def _train(toy: ToyInputs, experiment: Experiment, name: str, match: re.Match[st
     base = experiment.base_of(name)
     changes = tuple(re.findall(r"--set (\S+)", match.string))
     start = toy.of(experiment, base) if base != name else None
+    if start is None and "--encoder" in match.string:  # one that is no input
+        start = toy.encoder()
     run = toy.trained(match[1], changes, start)
     return run / "encoder" if "of which" in match.string else run
 
@@ -221,12 +238,16 @@ def _start_of(toy: ToyInputs, experiment: Experiment, name: str, match: re.Match
 
 _MAKERS: dict[str, _Make] = {
     r"biograft replicate run ([\w-]+), of which (?:the folder )?(\S+)":
-        lambda toy, of, name, match: toy.pretrained(match[1], match[2]),
+        lambda toy, of, name, match: toy.work_of(match[1]) / match[2],
+    r"^the folder \(--work\) of ([\w-]+), which (pre-trains|fine-tunes)":
+        lambda toy, of, name, match: toy.work_of(match[1], finetuned=match[2] == "fine-tunes"),
+    r"chinese_base (?:text|tests)\b": lambda toy, *_: toy.texts(),
+    r"chinese_base (?:graph|synonyms)": lambda toy, *_: toy.triples(),
     r"biograft pretrain ([\w.-]+)": _train,
     r"biograft corpus annotate|^the corpus of": lambda toy, *_: toy.corpus(),
     r"biograft corpus segment(?:.*--language (\w+))?":
         lambda toy, of, name, match: toy.segmentation(match[1] or "zh"),
-    r"biograft graph embed .*--model (\w+)": lambda toy, of, name, match: toy.vectors(match[1]),
+    r"biograft graph embed .*--model ([\w-]+)": lambda toy, of, name, match: toy.vectors(match[1]),
     r"biograft graph neighbours .*-k (\d+)":
         lambda toy, of, name, match: toy.neighbours(int(match[1])),
     r"biograft kb build|^the store": lambda toy, *_: toy.store().folder,

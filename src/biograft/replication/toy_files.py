@@ -34,6 +34,10 @@ TOY_MENTIONS = {
 }
 _CHEMICAL = ("aspirin", "C1")
 """Stands beside each mention in its text."""
+IDS_IN_SETS = {
+    "T-breast-cancer": "D1", "T-ovary-cancer": "D2", "T-stomach-pain": "D4", "T-aspirin": "C1",
+}  # fmt: skip
+"""The ids of toy concepts in the linking sets."""
 
 _ORGANS = {
     "breast": "乳腺", "ovary": "卵巢", "stomach": "胃部", "liver": "肝脏", "lung": "肺部",
@@ -48,6 +52,8 @@ _DRUGS = (
 )
 RELATIONS = ("treats", "causes", "T", "Pr", "Sa", "E", "U", "Rg", "B")
 """Of the toy graph: two words, and codes of PharmKG."""
+ALIAS = "T-breast-cancer\talias\tT-liver-cancer"
+"""A triple of the toy graph that joins two names of one entity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +351,7 @@ def _write_chinese_tasks(writer: ToyWriter) -> None:
         writer.write(f"{blue}/cMedQANER/{split}.json", [_json(_cmedqaner(of)) for of in given])
         pairs = [f"{k % 2}\t{of.text}\t{given[k - k % 2].text}" for k, of in enumerate(given)]
         writer.write(f"{blue}/cMedQQ/{split}.txt", pairs)
+        writer.write(f"zh/cmdd/{split}.jsonl", [_json(_dialogue(writer, k)) for k in range(n)])
     for split in ("dev", "test"):
         writer.write(f"{blue}/cMedQA/{split}.txt", _answers(writer))
     documents = [_cmeee(writer.sentence("zh")) for _ in range(_N_UNDIVIDED)]
@@ -369,6 +376,22 @@ def _answers(writer: ToyWriter) -> Iterator[str]:
         question = writer.sentence("zh").text
         for label in (1, 0, 0):
             yield f"{label}\t{question}\t{writer.sentence('zh').text}"
+
+
+def _dialogue(writer: ToyWriter, number: int) -> dict[str, Any]:
+    """Return a question and its answer; symptoms stand for the first name of their concept."""
+    turns = []
+    for speaker in ("患者", "医生"):
+        sentence = writer.sentence("zh")
+        label = ["O"] * len(sentence.text)
+        for start, end, _ in sentence.mentions:
+            label[start:end] = ["B", *"I" * (end - start - 1)]
+        names = [concept.chinese[0] for _, _, concept in sentence.mentions]
+        turns.append({
+            "speaker": speaker, "sentence": sentence.text, "label": "".join(label),
+            "normalized": names, "type": ["1"] * len(names),
+        })  # fmt: skip
+    return {"example-id": str(number), "dialogue-content": turns}
 
 
 def _cmeee(sentence: ToySentence) -> dict[str, Any]:
