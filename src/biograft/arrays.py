@@ -1,4 +1,4 @@
-"""Open arrays of a folder, and check what is in them.
+"""Open arrays of a folder and check what is in them; save arrays.
 
 Loops compiled by numba look at no bound: a number out of range reads, or writes, memory that is
 not theirs. A folder may be damaged, or made by somebody else, so what such loops index with is
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from tokenize import TokenError
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,16 @@ def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError(f"{path.name}: its numbers do not lie as they are written here")
     return array
+
+
+def save_array(path: Path, array: npt.ArrayLike) -> None:
+    """Write one array, the bytes of ``np.save``; an error of the disk keeps its number.
+
+    numpy writes to a file itself, and says of a full disk only how many numbers it has written.
+    """
+    with path.open("wb") as file:
+        plain: Any = SimpleNamespace(write=file.write)
+        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)
 
 
 def check_length(name: str, array: Array, *shape: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
 
 
 @pytest.mark.parametrize("shape", [0, 5])
@@ -122,3 +124,15 @@ def test_lengths():
     check_length("a", np.zeros((2, 3)), 2, 3)
     with pytest.raises(ValueError, match="a: expected 3 numbers, found 2"):
         check_length("a", np.zeros(2), 3)
+
+
+def test_a_saved_array_is_that_of_numpy_and_a_full_disk_has_its_number(tmp_path):
+    """numpy said of a full disk "4 requested and 0 written", which reached the user."""
+    for array in (np.arange(5), np.zeros((0, 3), np.float32), np.arange(9)[::2]):
+        np.save(tmp_path / "a.npy", array)
+        save_array(tmp_path / "b.npy", array)
+        assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    if Path("/dev/full").exists():
+        with pytest.raises(OSError, match="No space left") as caught:
+            save_array(Path("/dev/full"), np.ones(10))
+        assert caught.value.errno == errno.ENOSPC
