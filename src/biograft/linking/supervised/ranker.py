@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import open_array
+from biograft.arrays import open_array, save_array
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
@@ -58,7 +58,7 @@ class Network:
     def save(self, folder: Path) -> None:
         """Write the weights as numpy arrays."""
         for name, array in self.__dict__.items():
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+            save_array(folder / f"{name}.npy", array)
 
     @classmethod
     def load(cls, folder: Path, n_features: int) -> Network:
