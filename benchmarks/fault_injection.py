@@ -68,7 +68,7 @@ _LIBRARY = "BIOGRAFT_FAULTS_LIBRARY"
 _TIMEOUT = 120
 _MAX_STEPS = 5000
 _QUICK = 4
-_TIMES = re.compile(r"seconds|_per_second|memory|made_at|checksum|minutes")
+_TIMES = re.compile(r"seconds|_per_second|memory|made_at|checksum|minutes|^path$")
 """Keys that differ from run to run."""
 
 

@@ -179,6 +179,10 @@ class Testing:
         ]
 
         def work(trials: Trials) -> None:
+            unchanged = (SOURCE / new[0][1].file).read_text(encoding="utf-8")
+            chosen = sorted({test for each, _, _ in new for test in each["tests"]})
+            if trials.outcome(new[0][1].file, unchanged, chosen, 60) != SURVIVED:
+                raise SystemExit("error: a test of a named mutant fails on the unchanged source")
             for each, mutant, tests in new:
                 outcome = trials.outcome(mutant.file, mutant.text, each["tests"], 60)
                 self._add(mutant, tests, outcome, len(each["tests"]))

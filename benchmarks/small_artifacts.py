@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -87,10 +88,10 @@ def write_inputs(folder: Path, *, encoder: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     if encoder:
-        from tiny_models import tiny_encoder_folder
-
         words = [*FILES.values(), _SENTENCE, "0 1 2 3"]
-        tiny_encoder_folder(folder / "encoder", words, hidden=16, layers=1)
+        importlib.import_module("tiny_models").tiny_encoder_folder(
+            folder / "encoder", words, hidden=16, layers=1
+        )
 
 
 def _gold_line(n: int) -> str:

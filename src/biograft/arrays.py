@@ -1,4 +1,4 @@
-"""Open arrays of a folder, and check what is in them.
+"""Open arrays of a folder and check what is in them; save arrays.
 
 Loops compiled by numba look at no bound: a number out of range reads, or writes, memory that is
 not theirs. A folder may be damaged, or made by somebody else, so what such loops index with is
@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from tokenize import TokenError
+from types import SimpleNamespace
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -57,6 +58,16 @@ def reserve(file: IO[bytes]) -> None:
     """
     if hasattr(os, "posix_fallocate") and (size := os.fstat(file.fileno()).st_size):
         os.posix_fallocate(file.fileno(), 0, size)
+
+
+def save_array(path: Path, array: npt.ArrayLike) -> None:
+    """Write one array, the bytes of ``np.save``; an error of the disk keeps its number.
+
+    numpy writes to a file itself, and says of a full disk only how many numbers it has written.
+    """
+    with path.open("wb") as file:
+        plain: Any = SimpleNamespace(write=file.write)
+        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)
 
 
 def check_length(name: str, array: Array, *shape: int) -> None:

@@ -110,7 +110,8 @@ class ArtifactKind:
 
     def damaged(self, path: Path, why: object) -> StoreError:
         """Say that a file is damaged, and what to do."""
-        return StoreError(f"{path}: damaged ({why}); {self.remedy}")
+        reason = " ".join(str(why).split())  # those of other libraries may have several lines
+        return StoreError(f"{path}: damaged ({reason}); {self.remedy}")
 
     @property
     def _none(self) -> str:

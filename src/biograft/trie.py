@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
 from biograft.errors import ConfigError, StoreError
 
 Ints = npt.NDArray[np.int64]
@@ -153,7 +153,7 @@ class FlatTrie:
     def save(self, folder: Path) -> None:
         """Write the arrays into an existing folder."""
         for name, array in zip(self.FILES, (self.tokens, self._children, self._ends), strict=True):
-            np.save(folder / name, array, allow_pickle=False)
+            save_array(folder / name, array)
 
     @classmethod
     def open(cls, folder: Path) -> FlatTrie:

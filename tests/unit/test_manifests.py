@@ -147,3 +147,9 @@ def test_no_changed_bit_of_a_manifest_goes_unseen(tmp_path):
         except StoreError:
             continue
         assert {key: found[key] for key in content} == content, position
+
+
+def test_damage_is_said_in_one_line_whatever_a_library_says(tmp_path):
+    """What arrow says of a flipped bit in a Parquet file ends with a line break."""
+    error = BOX.damaged(tmp_path, ValueError("no thrift:\n\tunknown type\n"))
+    assert "damaged (no thrift: unknown type); " in str(error)

@@ -21,6 +21,7 @@ from biograft.arrays import (
     check_outer_ends,
     check_range,
     open_array,
+    save_array,
 )
 from biograft.compiled import njit
 from biograft.corpus.name_rules import NamesIndexConfig, choose_names
@@ -75,7 +76,7 @@ class NameArrays(NamedTuple):
     def save(self, folder: Path) -> None:
         """Write the arrays into an existing folder."""
         for name, array in self._asdict().items():
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+            save_array(folder / f"{name}.npy", array)
 
     @classmethod
     def open(cls, folder: Path) -> NameArrays:

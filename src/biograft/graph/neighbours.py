@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
-from biograft.arrays import check_length, check_range, create_array, open_array
+from biograft.arrays import check_length, check_range, create_array, open_array, save_array
 from biograft.artifacts import describe_files, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
@@ -194,7 +194,7 @@ def _build(
     progress.finish()
     with new_folder(folder, overwrite=overwrite) as work_folder:
         for name, column in columns.items():
-            np.save(work_folder / f"{name}.npy", column.astype(COLUMNS[name]), allow_pickle=False)
+            save_array(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
         manifest = NEIGHBOURS.write(
             work_folder,
             {

@@ -7,6 +7,7 @@ when it is opened, in one transaction; a newer one is refused.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 import biograft
-from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
 
 METADATA = sa.MetaData()
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
@@ -93,6 +94,14 @@ VERSION = len(MIGRATIONS)
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 30
 _POSTGRES = "postgresql+psycopg"
+_DISK_FULL = "53100"
+"""The code of a full disk in PostgreSQL."""
+_PRIMARY = 0xFF
+"""The bits of SQLite's codes that say what kind an error is of."""
+_FAILED = {
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY),
+}
 
 
 def now() -> str:
@@ -130,15 +139,30 @@ class ReviewDatabase:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give a connection that sees one state."""
-        with self.engine.connect() as connection:
+        with self._explained(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Give a transaction that is kept if the block ends well, and else leaves no trace."""
         writer = self.engine.execution_options(**{_WRITES: True})
-        with writer.begin() as connection:
+        with self._explained(), writer.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say in one line that the disk is full, fails, or that another writer does not end."""
+        try:
+            yield
+        except sa.exc.OperationalError as error:
+            code = getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY
+            full = code == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", "") == _DISK_FULL
+            if not full and code not in _FAILED:
+                raise
+            remedy = "free space" if full else "try again"
+            raise OutputError(
+                f"{self.where}: {error.orig}; nothing was changed; {remedy}"
+            ) from error
 
     def _update(self, *, create: bool) -> None:
         with self.writing() as connection:

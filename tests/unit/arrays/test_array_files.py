@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import zipfile
@@ -11,7 +12,14 @@ import numpy as np
 import pytest
 
 import biograft
-from biograft.arrays import check_ends, check_length, check_range, create_array, open_array
+from biograft.arrays import (
+    check_ends,
+    check_length,
+    check_range,
+    create_array,
+    open_array,
+    save_array,
+)
 from biograft.linking.dense.search import VectorTable
 
 
@@ -151,3 +159,15 @@ def test_arrays_are_created_by_this_module_alone():
     source = Path(biograft.__file__).parent
     found = {path.name for path in source.rglob("*.py") if "open_memmap" in path.read_text()}
     assert found == {"arrays.py"}
+
+
+def test_a_saved_array_is_that_of_numpy_and_a_full_disk_has_its_number(tmp_path):
+    """numpy said of a full disk "4 requested and 0 written", which reached the user."""
+    for array in (np.arange(5), np.zeros((0, 3), np.float32), np.arange(9)[::2]):
+        np.save(tmp_path / "a.npy", array)
+        save_array(tmp_path / "b.npy", array)
+        assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    if Path("/dev/full").exists():
+        with pytest.raises(OSError, match="No space left") as caught:
+            save_array(Path("/dev/full"), np.ones(10))
+        assert caught.value.errno == errno.ENOSPC

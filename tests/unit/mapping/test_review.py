@@ -23,7 +23,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy
 from review_places import postgresql
 
-from biograft.errors import ConfigError, ConflictError, NotFoundError, StoreError
+from biograft.errors import ConfigError, ConflictError, NotFoundError, OutputError, StoreError
 from biograft.mapping import (
     ReviewFilter,
     ReviewStore,
@@ -430,3 +430,19 @@ def test_the_file_is_readable_by_its_owner_only(tmp_path):
     path = tmp_path / "deep" / "review.db"
     ReviewStore.open(path, create=True).close()
     assert Path(path).stat().st_mode & 0o077 == 0
+
+
+def test_a_full_disk_is_one_line_and_changes_nothing(tmp_path):
+    """It was a traceback of SQLAlchemy."""
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        store.add_terms([ReviewTerm("fever")], reviewer="ann")
+        with store.database.engine.connect() as connection:
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        sqlalchemy.event.listen(
+            store.database.engine,
+            "begin",
+            lambda connection: connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}"),
+        )
+        with pytest.raises(OutputError, match="disk is full; nothing was changed; free space"):
+            store.add_terms([ReviewTerm(f"term {n} " * 99) for n in range(99)], reviewer="ann")
+        assert len(store.items()) == 1

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
 from biograft.artifacts import ArtifactKind, describe_files, hash_file, new_file, new_folder
 from biograft.config import from_mapping
 from biograft.corpus.inputs import InputConfig, files_below, read_texts
@@ -138,7 +138,7 @@ class LongNames:
             "parts": np.array(self._parts, np.int32).reshape(-1, 2, 2)[order],
         }
         for name, values in arrays.items():
-            np.save(folder / f"{name}.npy", values, allow_pickle=False)
+            save_array(folder / f"{name}.npy", values)
 
 
 def write_folder(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import save_array
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError, nearest
 from biograft.kb import KnowledgeBase
@@ -221,8 +222,8 @@ class IndexBuilder:
             pa.ipc.new_file(sink, table.schema) as writer,
         ):
             writer.write_table(table)
-        np.save(folder / STARTS, names.starts, allow_pickle=False)
-        np.save(folder / ROWS, names.rows, allow_pickle=False)
+        save_array(folder / STARTS, names.starts)
+        save_array(folder / ROWS, names.rows)
         self.encoder.save_pretrained(folder / ENCODER, overwrite=True)
         if self.config.approximate:
             self.progress.start("link neighbours")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
 from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.corpus.mention_text import clean_name
 from biograft.errors import ConfigError, nearest
@@ -273,7 +273,7 @@ class NameTrie:
         with new_folder(folder, overwrite=overwrite) as work:
             self.trie.save(work)
             for name in _ARRAYS:
-                np.save(work / f"{name}.npy", getattr(self, name), allow_pickle=False)
+                save_array(work / f"{name}.npy", getattr(self, name))
             content = {
                 "store": store_fingerprint(self.kb),
                 "tokenizer": hash_tokenizer(self.seq2seq),

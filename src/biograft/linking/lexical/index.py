@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_outer_ends, check_range, open_array
+from biograft.arrays import check_length, check_outer_ends, check_range, open_array, save_array
 from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
@@ -260,7 +260,7 @@ class LexicalIndex:
         """Write the index to a folder."""
         with new_folder(folder, overwrite=overwrite) as work:
             for name, array in self._arrays.arrays().items():
-                np.save(work / f"{name}.npy", array, allow_pickle=False)
+                save_array(work / f"{name}.npy", array)
             if self._substitution is not None:
                 self._substitution.save(work)
             content = {

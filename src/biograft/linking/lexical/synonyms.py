@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_range, open_array
+from biograft.arrays import check_length, check_range, open_array, save_array
 from biograft.kb.keys import hash_text
 
 U64 = npt.NDArray[np.uint64]
@@ -198,8 +198,8 @@ class WordSynonyms:
         """Write the substitutions and the bags of all forms."""
         text = json.dumps(self.substitutions, ensure_ascii=False)
         (folder / self.FILES[0]).write_text(text, encoding="utf-8")
-        np.save(folder / self.FILES[1], self.keys, allow_pickle=False)
-        np.save(folder / self.FILES[2], self.forms, allow_pickle=False)
+        save_array(folder / self.FILES[1], self.keys)
+        save_array(folder / self.FILES[2], self.forms)
 
     @classmethod
     def load(cls, folder: Path, n_forms: int) -> WordSynonyms:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_range, open_array
+from biograft.arrays import check_length, check_range, open_array, save_array
 from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.compiled import njit
 from biograft.config import from_mapping
@@ -208,7 +208,7 @@ class StaticEncoder:
         arrays = {field.name: getattr(self.weights, field.name) for field in fields(StaticWeights)}
         with new_folder(Path(folder), overwrite=overwrite) as work:
             for name, array in arrays.items():
-                np.save(work / _file_of(name), np.asarray(array), allow_pickle=False)
+                save_array(work / _file_of(name), np.asarray(array))
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
             STATIC_ENCODER.write(work, {**self._description, "files": describe_files(work)})

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import open_array
-from biograft.artifacts import ArtifactKind, new_folder
+from biograft.arrays import open_array, save_array
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -58,7 +58,7 @@ class Network:
     def save(self, folder: Path) -> None:
         """Write the weights as numpy arrays."""
         for name, array in self.__dict__.items():
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+            save_array(folder / f"{name}.npy", array)
 
     @classmethod
     def load(cls, folder: Path, n_features: int) -> Network:
@@ -152,6 +152,7 @@ class TrainedRanker:
                 "generators": list(self.generators),
                 "features": feature_names(self.generators),
                 "report": report,
+                "files": describe_files(work),
             }
             RANKER.write(work, content)
 
@@ -168,6 +169,7 @@ def load_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
     if features != expected:
         raise StoreError(f"{folder}: trained with other features; train the linker again")
     network, memory = Network.load(folder, len(expected)), _read_memory(folder / MEMORY, kb)
+    RANKER.check_files(folder, manifest, hashes=True)
     return TrainedRanker(kb, network, memory, generators)
 
 

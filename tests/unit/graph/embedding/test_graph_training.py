@@ -1,5 +1,6 @@
 """Training of graph embeddings: exact resume, separate splits, folders, errors on bad input."""
 
+import contextlib
 import json
 import shutil
 
@@ -21,8 +22,9 @@ from biograft.graph.embedding import (
     read_triples,
     training,
 )
+from biograft.graph.embedding.config import ModelConfig
 from biograft.graph.embedding.embeddings import read_tensors, start_tables, write_tensors
-from biograft.graph.embedding.transe import TripleBatch, make_buffers, make_loss_rules
+from biograft.graph.embedding.transe import Tables, TripleBatch, make_buffers, make_loss_rules
 from biograft.graph.embedding.transr import batch_gradients
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.progress import Progress
@@ -549,6 +551,26 @@ def test_transe_does_not_start_from_transr_nor_from_another_graph(small_base, tm
     other = KnowledgeBase.open(tmp_path / "other-kb")
     with pytest.raises(ConfigError, match="made from another knowledge base"):
         embed_graph(other, recipe_of("transr"), tmp_path / "o", start_from=tmp_path / "transr")
+
+
+@pytest.mark.parametrize(
+    ("bound", "norm", "fits"),
+    [
+        ("ball", 0.5, True),
+        ("ball", 1.0, True),
+        ("ball", 1.1, False),
+        ("unit", 0.5, False),
+        ("unit", 1.0, True),
+        ("none", 9.0, True),
+    ],
+)
+def test_vectors_that_training_starts_from_fit_the_bound(bound, norm, fits, tmp_path):
+    tables = Tables(np.full((3, 4), norm / 2), np.full((2, 4), norm / 2), np.zeros((0, 4, 4)))
+    manifest = {"graph": "g", "recipe": {"model": {"dim": 4}}}
+    model = ModelConfig(dim=4, entity_bound=bound, relation_bound=bound)
+    refused = contextlib.nullcontext() if fits else pytest.raises(ConfigError, match="of norm")
+    with refused:
+        start_tables(Embeddings(tables, manifest, tmp_path), model, "g")
 
 
 def test_vectors_beyond_the_bound_of_the_recipe_are_refused(small_base, tmp_path):

@@ -118,6 +118,14 @@ def test_a_damaged_memory_is_refused(ward, saved, memory):
         load_trained_ranker(saved, ward.kb)
 
 
+@pytest.mark.parametrize("name", ["inner.npy", "mean.npy"])
+def test_weights_of_another_ranker_are_refused(ward, saved, name):
+    """They had the right shape, and other answers came without a word."""
+    np.save(saved / name, np.load(saved / name) + 1)
+    with pytest.raises(StoreError, match=rf"{name}: damaged .* train the linker again"):
+        load_trained_ranker(saved, ward.kb)
+
+
 def test_weights_that_are_no_numbers_are_refused(ward, saved):
     weights = np.load(saved / "outer.npy")
     weights[0, 0] = np.nan
