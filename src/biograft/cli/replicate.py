@@ -84,7 +84,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment; rows that the file of results has are not measured again."""
-    from biograft.replication import Experiment, ExperimentJob, run_experiment
+    from biograft.replication import Experiment, ExperimentJob, run_experiment, run_smoke
     from biograft.replication.runner import data_folder
 
     experiment = Experiment.load(name).restricted(split_list(sets), _numbers(seeds))
@@ -97,7 +97,7 @@ def run(
         say=_print_json if as_json else _print_row,
         warn=lambda line: typer.echo(line, err=True),
     )
-    path = run_experiment(job, smoke=smoke)
+    path = run_smoke(job) if smoke else run_experiment(job)
     if not path.exists():
         raise ConfigError(f"{experiment.name}: nothing could be measured")
     typer.echo(f"results: {path}", err=True)

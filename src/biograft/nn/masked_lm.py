@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+import biograft.nn.knowledge  # noqa: F401 - so that transformers knows models with its layers
 from biograft.errors import StoreError
 from biograft.nn.pretrained import load_masked_lm, max_input_tokens, quiet_transformers
 

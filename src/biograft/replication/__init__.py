@@ -26,5 +26,6 @@ if TYPE_CHECKING:
         ExperimentJob as ExperimentJob,
         run_experiment as run_experiment,
     )
+    from biograft.replication.smoke import run_smoke as run_smoke
 
 __getattr__, __dir__, __all__ = lazify(__name__)

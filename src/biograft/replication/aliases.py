@@ -9,11 +9,10 @@ Latin letters or digits are also reported apart.
 from __future__ import annotations
 
 import csv
-import gzip
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,13 +35,6 @@ from biograft.sources.files import read_lines
 TRIPLES = "zh/medical_kg/triples_derived.tsv.gz"
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 Held = list[tuple[str, str]]
-_TOY = """head\trelation\ttail\thead_type\ttail_type\tsource
-支气管哮喘\talias\t哮喘病\tdisease\tdisease\ttoy
-支气管哮喘\talias\t支气管喘息\tdisease\tdisease\ttoy
-糖尿病\talias\t消渴症\tdisease\tdisease\ttoy
-糖尿病\talias\t糖尿病症\tdisease\tdisease\ttoy
-糖尿病\thas_symptom\t多饮\tdisease\tsymptom\ttoy
-"""
 
 
 @cache
@@ -80,18 +72,9 @@ class Aliases:
         parse_settings(experiment, AliasSettings)
         parse_variants(experiment, AliasVariant)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Hold out the aliases of a toy graph, with the variants that need no encoder."""
-        work = job.work / "smoke"
-        path = work / "data" / TRIPLES
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with gzip.open(path, "wt", encoding="utf-8") as file:
-                file.write(_TOY)
-        given = {k: v for k, v in job.experiment.variants.items() if not v.get("encoder")}
-        experiment = replace(job.experiment, variants=given, seeds=(0,))
-        out = work / job.out.name
-        return replace(job, experiment=experiment, work=work, data=work / "data", out=out)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({}, {})
 
     def run(self, job: ExperimentJob) -> None:
         """Hold names out, build the store, link."""

@@ -29,9 +29,9 @@ from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import LinkingTask, open_lexical_index, read_texts
 from biograft.replication.results import Row
 from biograft.replication.runner import (
+    TOY_TASK,
     ExperimentJob,
     check_names,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
@@ -83,9 +83,10 @@ class Detection:
                 before = experiment.sets[: experiment.sets.index(name)]
                 check_names(f"set_settings.{name}.start", [settings.start], before)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        changes = (*TOY_TASK, "config.training.epochs=1")
+        return experiment.smaller({}, {"changes": changes})
 
     def run(self, job: ExperimentJob) -> None:
         """Train the detectors of each set, and link its splits."""

@@ -26,10 +26,11 @@ from biograft.replication.experiment import Experiment
 from biograft.replication.populations import POPULATIONS, Populations, recall_pairs
 from biograft.replication.results import Row
 from biograft.replication.runner import (
+    TOY_PRETRAINING,
+    TOY_TASK,
     ExperimentJob,
     check_names,
     missing_data,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
@@ -206,9 +207,21 @@ class EncoderTasks:
             check_names(f"variants.{label}", names, [*experiment.inputs])
         experiment.check_one_base(encoder_inputs(experiment))
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        changes = {"changes": TOY_PRETRAINING, "task_changes": TOY_TASK}
+        small = experiment.smaller({"epochs": 1}, changes)
+        first = experiment.sets[0]  # with two seeds, which are compared
+        own = {**small.set_settings.get(first, {}), "seeds": experiment.seeds_of(first)[:2]}
+        return replace(small, set_settings={**small.set_settings, first: own})
+
+    def pretrain(self, job: ExperimentJob) -> None:
+        """Pre-train every variant, without fine-tuning."""
+        settings = parse_settings(job.experiment, EncoderTaskSettings)
+        for seed in settings.pretraining_seeds or (None,):
+            seeded = _with_seed(job, seed)
+            for label, variant in parse_variants(job.experiment, EncoderVariant).items():
+                _encoder_of(label, variant, seeded, {}, seed)
 
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
@@ -224,7 +237,7 @@ class EncoderTasks:
         key: dict[str, Any] = {"pretraining": list(common.changes), "labels": list(variants)}
         if seed is not None:
             key["pretraining_seed"] = seed
-            job = replace(job, work=job.work / f"seed-{seed}", inputs=job.all_inputs())
+        job = _with_seed(job, seed)
         encoders: dict[str, Path] = {}
         held_out: dict[str, Any] = {}
         for name in job.experiment.sets:
@@ -242,6 +255,13 @@ class EncoderTasks:
                     encoders[label] = _encoder_of(label, variant, job, held_out, seed)
             row = FineTuning(name, job, settings, encoders, variants).measure()
             job.add(results, own, {"held_out": held_out, **row})
+
+
+def _with_seed(job: ExperimentJob, seed: int | None) -> ExperimentJob:
+    """Return the job of one seed of pre-training, which has a folder of its own."""
+    if seed is None:
+        return job
+    return replace(job, work=job.work / f"seed-{seed}", inputs=job.all_inputs())
 
 
 def encoder_inputs(experiment: Experiment) -> dict[str, str]:

@@ -34,9 +34,10 @@ from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
 from biograft.replication.runner import (
+    TOY_LINKER,
+    TOY_PRETRAINING,
     ExperimentJob,
     check_names,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
@@ -48,6 +49,8 @@ RECIPES = {
     "ncbi-disease": "ncbi",
     "bc5cdr-disease": "bc5cdr",
 }
+
+_TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +121,14 @@ class GenerativeLinking:
             parse_settings(experiment, GenerativeSettings, name)
         parse_variants(experiment, GenerativeVariant)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        new = [f"new.{key}={size}" for key, size in _TOY_SIZE.items()]
+        changes = {
+            "pretrain_changes": [*TOY_PRETRAINING, *new],
+            "changes": [*TOY_LINKER, *(f"config.{change}" for change in new)],
+        }
+        return experiment.smaller({}, changes)
 
     def run(self, job: ExperimentJob) -> None:
         """Train and link every variant with every set and seed."""

@@ -30,7 +30,7 @@ from biograft.replication.linking_dictionaries import ONTOLOGY
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PLAIN, PROTOCOLS, LinkingTask
 from biograft.replication.results import Row
-from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
+from biograft.replication.runner import TOY_LINKER, ExperimentJob, check_names, parse_settings
 
 TRAINED_ON = {"dev": ("train",), "test": ("train", "dev")}
 """Split that is linked -> splits that the encoder is trained on."""
@@ -77,9 +77,11 @@ class JointLinking:
         for name in experiment.sets:
             parse_settings(experiment, JointSettings, name)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        student = ("config.width=8", "config.hidden=8", "config.training.epochs=1")
+        changes = {"changes": (*TOY_LINKER, "config.reach=2"), "student_changes": student}
+        return experiment.smaller({}, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Train for dev, link dev, train again for test, link test."""

@@ -1,12 +1,9 @@
-"""Linking accuracy: every set by lexical and dense search; toy data for smoke runs."""
+"""Linking accuracy: every set by lexical and dense search."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import shutil
-import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,87 +40,13 @@ from biograft.replication.linking_dictionaries import (
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PLAIN, PROTOCOLS, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
-from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
-
-TOY_NAMES = {
-    "D1": ("breast cancer", "breast neoplasm", "mammary carcinoma"),
-    "D2": ("ovarian cancer", "cancer of the ovary"),
-    "D3": ("common cold", "acute coryza", "acute nasopharyngitis"),
-    "D4": ("stomach ache", "gastric pain", "gastralgia"),
-}
-TOY_MENTIONS = {
-    "train": (("breast tumour", "D1"), ("a cold", "D3"), ("ovary cancer", "D2")),
-    "dev": (("breast cancers", "D1"), ("colds", "D3"), ("stomach pain", "D4")),
-    "test": (("breast tumours", "D1"), ("cold", "D3"), ("aching stomach", "D4")),
-}
-
-_TOY_ALIGNMENT = [
-    "training.steps=2", "training.batch_size=2", "training.save_every=0",
-    "training.precision=fp32",
-]  # fmt: skip
-
-
-def write_biosyn(folder: Path) -> None:
-    """Write a set in the layout of BioSyn: a dictionary for each split, mentions in an archive."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [f"{concept}||{name}\n" for concept, group in TOY_NAMES.items() for name in group]
-    known = [f"{concept}||{text}\n" for s in ("train", "dev") for text, concept in TOY_MENTIONS[s]]
-    for split in TOY_MENTIONS:
-        with gzip.open(folder / f"{split}_dictionary.txt.gz", "wt", encoding="utf-8") as file:
-            file.writelines([*names, *(known if split == "test" else ())])
-    with tarfile.open(folder / "concept_files.tar.gz", "w:gz") as archive:
-        for split, mentions in TOY_MENTIONS.items():
-            for row, (text, concept) in enumerate(mentions):
-                line = f"{row}||0|3||Disease||{text}||{concept}\n".encode()
-                member = tarfile.TarInfo(f"processed_{split}/{row}.concept")
-                member.size = len(line)
-                archive.addfile(member, io.BytesIO(line))
-
-
-def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
-    """Return a linking job on a toy set, with a toy encoder for every input."""
-    work, given = job.work / "smoke", job.experiment
-    write_biosyn(work / "data" / "entity_linking" / "ncbi_disease" / "biosyn")
-    variants = {
-        label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
-        for label, variant in given.variants.items()
-        if not {"added", "appositions"} & variant.keys()
-    }
-    for variant in variants.values():
-        if "alignment" in variant:
-            variant["alignment"] = [*variant["alignment"], *_TOY_ALIGNMENT]
-    is_aligned = bool(given.settings.get("aligned_on"))
-    settings = {
-        **given.settings,
-        "dictionary": "",
-        "protocols": ["ontology" if is_aligned else "published"],
-        "aligned_on": "ncbi-disease" if is_aligned else "",
-        "alignment": _TOY_ALIGNMENT,
-        "scratch_steps": 2,
-        "scratch_width": 16,
-    }
-    experiment = replace(
-        given, sets=("ncbi-disease",), variants=variants, settings=settings, set_settings={}
-    )
-    return replace(
-        job,
-        experiment=experiment,
-        work=work,
-        data=work / "data",
-        out=work / job.out.name,
-        inputs=dict.fromkeys(given.inputs, write_toy_encoder(work / "encoder")),
-    )
-
-
-def write_toy_encoder(folder: Path) -> Path:
-    """Write an untrained encoder of the characters of the toy names, and return its folder."""
-    from biograft.nn.scratch import make_character_encoder
-
-    if not folder.exists():
-        names = [name for group in TOY_NAMES.values() for name in group]
-        make_character_encoder(names, folder, width=16)
-    return folder
-
+from biograft.replication.runner import (
+    TOY_PRETRAINING,
+    ExperimentJob,
+    check_names,
+    parse_settings,
+    parse_variants,
+)
 
 STATES = ("untrained", "aligned")
 APPOSITIONS = " + appositions"
@@ -222,9 +145,10 @@ class Linking:
         for encoders in compared_encoders(experiment):
             experiment.check_one_base(encoders)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Link a handful of toy mentions with toy encoders."""
-        return write_toy_linking(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        sizes = {"scratch_steps": 2, "scratch_width": 16}
+        return experiment.smaller(sizes, {"alignment": TOY_PRETRAINING}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""

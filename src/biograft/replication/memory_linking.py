@@ -42,7 +42,6 @@ from biograft.replication.runner import (
     ExperimentJob,
     check_names,
     missing_data,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
@@ -123,9 +122,9 @@ class MemoryLinking:
         check_names("settings", [settings.kb, settings.corpus], [*experiment.inputs])
         check_arms(experiment, filter(None, _encoders(experiment).values()))
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_mentions": 4}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Link the mentions of every set by every arm."""

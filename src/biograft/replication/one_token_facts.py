@@ -35,7 +35,6 @@ from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
     ExperimentJob,
     check_names,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
@@ -93,9 +92,9 @@ class OneTokenFacts:
         check_names("sets", experiment.sets, [*experiment.inputs])
         check_arms(experiment, _encoders(experiment).values())
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_queries": 20}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Ask all queries of every store and arm."""

@@ -6,8 +6,7 @@ in the path stands for the seed of pre-training: ``runs/seed-{seed}/pretrained/E
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,35 +69,3 @@ def check_same_start(job: ExperimentJob, encoders: Mapping[str, str]) -> None:
             f"{job.experiment.name}: the runs of the encoders started from several: {found}; "
             "pre-train all from one (--encoder)"
         )
-
-
-def with_toy_encoders(
-    job: ExperimentJob,
-    encoders: Mapping[str, str],
-    names: Sequence[str],
-    settings: Mapping[str, Any],
-    inputs: Mapping[str, Path],
-) -> ExperimentJob:
-    """Return a job on toy data whose arms are tiny encoders with random weights, two seeds each.
-
-    ``names`` are texts that have every character of the data; ``inputs`` are the other inputs.
-    """
-    from biograft.nn.pretrained import quiet_transformers, save_tokenizer
-    from biograft.nn.scratch import create_bert
-    from biograft.nn.scratch_configs import NewBert
-
-    size = NewBert(layers=1, width=16, heads=2, feed_forward=32, max_length=160)
-    work, found = job.work / "smoke", dict(inputs)
-    experiment = replace(job.experiment, seeds=(1, 2), settings=settings)
-    toy = replace(job, experiment=experiment, work=work, inputs={}, out=work / job.out.name)
-    for number, (encoder, seed) in enumerate((e, s) for e in encoders.values() for s in (1, 2)):
-        name, _, path = encoder.replace(_SEED, str(seed)).partition("/")
-        found[name] = work / name
-        folder = work / name / path
-        if not folder.exists():
-            made = create_bert(size, [*names, *names], number)  # a token is twice in the texts
-            folder.mkdir(parents=True)
-            with quiet_transformers():
-                made.model.save_pretrained(folder)
-            save_tokenizer(made.tokenizer, folder)
-    return replace(toy, inputs=found)

@@ -10,8 +10,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from biograft.errors import ConfigError
@@ -25,13 +25,14 @@ from biograft.replication.results import (
 from biograft.replication.runner import (
     ExperimentJob,
     check_names,
-    no_smoke,
     parse_settings,
     parse_variants,
 )
 
 _TEXTS = ("sentences", "queries")
 """Parts of an answer that repeat what was read."""
+_TOY_LIMIT = "20"
+"""Sentences or queries of a smoke run."""
 _INPUT = re.compile(r"\{([\w-]+)\}")
 
 
@@ -58,9 +59,13 @@ class Probes:
             check_names(f"variants.{label}", names, [*experiment.inputs])
             experiment.check_one_base({name: name for name in encoder_inputs(experiment, names)})
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Toy data are still to be written."""
-        raise no_smoke(job)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        variants = {
+            label: {**given, "arguments": _limited(given["arguments"])}
+            for label, given in experiment.variants.items()
+        }
+        return replace(experiment.smaller({}, {}), variants=variants)
 
     def run(self, job: ExperimentJob) -> None:
         """Run every probe that has no answer yet."""
@@ -84,6 +89,15 @@ def encoder_inputs(experiment: Experiment, names: Iterable[str]) -> list[str]:
     """Return those of some inputs that are encoders: trained ones, and bases of others."""
     known = {name for pair in experiment.bases.items() for name in pair}
     return [name for name in names if name in known]
+
+
+def _limited(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with the limit of toy data, where they have one."""
+    before = ["", *arguments]
+    return [
+        _TOY_LIMIT if last == "--limit" else each
+        for last, each in zip(before, arguments, strict=False)
+    ]
 
 
 def _call(arguments: list[str]) -> dict[str, Any]:

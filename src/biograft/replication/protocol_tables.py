@@ -112,6 +112,12 @@ def one_protocol(protocol: str, result: Mapping[str, Any]) -> str:
     return markdown(head, lines)
 
 
+def published_tests(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """Return the test values by the protocol of most papers, by set and system."""
+    systems = _systems(rows, "published")
+    return {key: str(of["test"].value) for key, of in systems.items() if "test" in of}
+
+
 def causes(result: Mapping[str, Any]) -> str:
     """Return the errors on dev by cause."""
     counts: dict[tuple[str, str, str], dict[str, list[int]]] = {}

@@ -26,7 +26,7 @@ from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.transe import Tables
 from biograft.graph.pepr_exact import solve
 from biograft.graph.triples import SPLITS, Triples, read_triples
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.probing.similarity.lexical import lexical_similarity
 from biograft.probing.similarity.report import QueryNames, Scores
 from biograft.replication.experiment import Experiment
@@ -35,7 +35,6 @@ from biograft.replication.pretrained_arms import (
     check_same_start,
     find_arm,
     has_seeds,
-    with_toy_encoders,
 )
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
@@ -44,7 +43,7 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.sources import SourceConfig
+from biograft.replication.toy_files import RELATIONS
 
 Ints = npt.NDArray[np.int64]
 _TRIES = 8
@@ -122,14 +121,12 @@ class RemovedNeighbours:
         check_names("settings", [settings.kb], [*experiment.inputs])
         check_arms(experiment, _encoders(experiment).values())
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Ask for the neighbours of a toy graph, with a new encoder for every arm that has one."""
-        kb = write_toy_graph(job.work / "smoke")
-        changes = ["training.epochs=2", "model.dim=8"]
-        wording = {"joins": "{head} joins {tail}."}
-        settings = {"n_queries": 20, "n_candidates": 4, "changes": changes, "wording": wording}
-        names = [f"{group}{number} joins ." for group in "xy" for number in range(20)]
-        return with_toy_encoders(job, _encoders(job.experiment), names, settings, {"kb": kb})
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        wording = dict.fromkeys(RELATIONS, "{head}，{tail}。")
+        sizes = {"n_queries": 20, "n_candidates": 4, "wording": wording}
+        changes = {"changes": ("training.epochs=2", "model.dim=8", "model.relation_dim=8")}
+        return experiment.smaller(sizes, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Ask all queries of every variant, with every seed of training."""
@@ -357,16 +354,3 @@ def _clip(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Scale vectors that are longer than 1 to 1, as TransR does."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1))
-
-
-def write_toy_graph(folder: Path) -> Path:
-    """Write a store of two groups of entities whose members are joined, and return its folder."""
-    kb, file = folder / "kb", folder / "graph.tsv"
-    if not kb.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        rng = np.random.default_rng(0)
-        pairs = {tuple(sorted(rng.integers(0, 20, 2).tolist())) for _ in range(150)}
-        lines = [f"{g}{a}\tjoins\t{g}{b}\n" for g in ("x", "y") for a, b in sorted(pairs) if a < b]
-        file.write_text("".join(lines), encoding="utf-8")
-        build_store(BuildConfig(sources=(SourceConfig(path=file, format="triples"),)), kb)
-    return kb

@@ -22,6 +22,7 @@ from biograft.replication.experiment import (
     Experiment,
     shipped_experiments,
 )
+from biograft.replication.leaderboard import leaderboard
 from biograft.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -96,6 +97,8 @@ def tables() -> dict[str, Table]:
         **protocols,
         "linking-protocols": side_by_side,
         "linking-protocols/best": best_on_dev,
+        "linking-protocols/leaderboard": leaderboard,
+        "linking-protocols/leaderboard-zh": partial(leaderboard, language="zh"),
         "linking-protocols/causes": causes,
         "linking-accuracy": linking_accuracy,
         "linking-cross-lingual": linking_cross_lingual,
@@ -128,7 +131,8 @@ def tables() -> dict[str, Table]:
 
 def documents() -> list[Path]:
     """Return the documents of the repository that may hold tables."""
-    found = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    pages = (REPOSITORY / "README.md", REPOSITORY / "README.zh.md")
+    found = [*pages, *sorted((REPOSITORY / "docs").rglob("*.md"))]
     return [path for path in found if path.exists()]
 
 

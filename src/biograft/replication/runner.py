@@ -77,8 +77,8 @@ class Kind(Protocol):
     def run(self, job: ExperimentJob) -> None:
         """Measure every row that has no result yet."""
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Return a job of the same kind on toy data, made in the job's work folder."""
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return an experiment at the size of toy data, with all its variants."""
 
 
 KINDS: Registry[Callable[[], Kind]] = Registry(
@@ -139,15 +139,41 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
 )
 
 
-def run_experiment(job: ExperimentJob, *, smoke: bool = False) -> Path:
-    """Run an experiment and return the result file; with ``smoke`` on toy data."""
+TOY_PRETRAINING = (
+    "training.epochs=1",
+    "training.steps=2",
+    "training.batch_size=4",
+    "training.warmup_steps=0",
+    "training.save_every=2",
+    "training.eval_every=2",
+    "training.precision=fp32",
+)
+TOY_LINKER = (
+    "config.training.steps=2",
+    "config.training.batch_size=4",
+    "config.training.precision=fp32",
+)
+TOY_TASK = (
+    "config.training.batch_size=4",
+    "config.training.precision=fp32",
+    "encoder.pooling=mean",
+)
+"""Changes of recipes for smoke runs, by the kind of the recipe."""
+
+
+def load_kind(job: ExperimentJob) -> Kind:
+    """Return the kind of a job's experiment, which fits it."""
     for name in job.inputs:
         if name not in job.experiment.inputs:
             raise ConfigError(f"--input {name}: {nearest(name, job.experiment.inputs)}")
     kind = KINDS.load(job.experiment.kind)()
     kind.check(job.experiment)
-    if smoke:
-        job = kind.smoke(job)
+    return kind
+
+
+def run_experiment(job: ExperimentJob) -> Path:
+    """Run an experiment and return the result file."""
+    kind = load_kind(job)
     job.work.mkdir(parents=True, exist_ok=True)
     kind.run(job)
     return job.out
@@ -161,13 +187,6 @@ def data_folder() -> Path:
 def missing_data(path: Path) -> InputError:
     """Return the error of a file of the real data that is not there."""
     return InputError("not found", path=path, remedy="set BIOGRAFT_DATA or give --data")
-
-
-def no_smoke(job: ExperimentJob) -> ConfigError:
-    """Return the error of a kind that has no toy data yet."""
-    return ConfigError(
-        f"--smoke: there are no toy data for experiments of kind {job.experiment.kind!r} yet"
-    )
 
 
 def parse_variants(experiment: Experiment, variant: type[T]) -> dict[str, T]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.config import Above, AtLeast, Choice, check_fields
-from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
+from biograft.corpus.segmentation import Segmentation
 from biograft.errors import ConfigError, InputError
 from biograft.kb import KnowledgeBase
 from biograft.replication.experiment import Experiment
@@ -29,7 +29,6 @@ from biograft.replication.pretrained_arms import (
     check_same_start,
     each_arm,
     find_arm,
-    with_toy_encoders,
 )
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
@@ -38,7 +37,6 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.replication.synonym_choice import write_toy_mentions
 from biograft.text import HAN
 
 SETS = ("names",)
@@ -107,18 +105,9 @@ class SegmentEnds:
         check_names("settings", [settings.kb, settings.segmentation], [*experiment.inputs])
         check_arms(experiment, filter(None, _encoders(experiment).values()))
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Probe the names of a toy store, with a new encoder for every arm."""
-        kb, texts = write_toy_mentions(job.work / "smoke")
-        segmentation = job.work / "smoke" / "segmentation"
-        if not segmentation.exists():
-            build_segmentation(
-                KnowledgeBase.open(kb), [texts], segmentation, SegmentationConfig(language="zh")
-            )
-        lines = texts.read_text("utf-8").splitlines()
-        inputs = {"kb": kb, "segmentation": segmentation}
-        encoders = {k: v for k, v in _encoders(job.experiment).items() if v}
-        return with_toy_encoders(job, encoders, lines, {"n_names": 20}, inputs)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_names": 20}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Train and test the probe of every arm."""

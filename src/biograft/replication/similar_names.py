@@ -52,7 +52,6 @@ from biograft.replication.pretrained_arms import (
     check_same_start,
     each_arm,
     find_arm,
-    with_toy_encoders,
 )
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
@@ -61,7 +60,6 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.replication.synonym_choice import write_toy_mentions
 from biograft.text import normalise
 
 SETS = ("D1",)
@@ -113,15 +111,9 @@ class SimilarNames:
         check_names("settings", [settings.kb, settings.texts], [*experiment.inputs])
         check_arms(experiment, filter(None, _encoders(experiment).values()))
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Ask for the names of a toy store, with a new encoder for every arm that has one."""
-        kb, texts = write_toy_mentions(job.work / "smoke")
-        encoders = {
-            label: encoder for label, encoder in _encoders(job.experiment).items() if encoder
-        }
-        lines = texts.read_text("utf-8").splitlines()
-        settings = {"n_negatives": 2, "dim": 4}
-        return with_toy_encoders(job, encoders, lines, settings, {"kb": kb, "texts": texts})
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_pairs": 20, "n_negatives": 2, "dim": 4}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Answer all queries by every arm."""

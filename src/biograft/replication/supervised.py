@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking
@@ -26,16 +26,13 @@ from biograft.replication.linking import (
     copy_index,
     missing_split,
     read_resolved,
-    write_biosyn,
-    write_toy_encoder,
 )
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
-from biograft.replication.runner import ExperimentJob, check_names, parse_settings
+from biograft.replication.runner import TOY_LINKER, ExperimentJob, check_names, parse_settings
 
 CONFIGURATIONS = ("dense", "lexical+dense", "ranked")
-_TOY_CHANGES = ("config.training.steps=2", "config.training.precision=fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +54,13 @@ class SupervisedLinking:
         for name in experiment.sets:
             parse_settings(experiment, SupervisedSettings, name)
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Train on a handful of toy mentions, from an encoder made on the spot."""
-        work = job.work / "smoke"
-        write_biosyn(work / "data" / "entity_linking" / "ncbi_disease" / "biosyn")
-        experiment = replace(
-            job.experiment,
-            sets=("ncbi-disease",),
-            seeds=(0,),
-            settings={"changes": list(_TOY_CHANGES), "ranker_changes": ["config.epochs=2"]},
-            set_settings={},
-        )
-        return replace(
-            job,
-            experiment=experiment,
-            work=work,
-            data=work / "data",
-            out=work / job.out.name,
-            inputs={"encoder": write_toy_encoder(work / "encoder")},
-        )
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        changes = {
+            "changes": (*TOY_LINKER, "config.reach=2"),
+            "ranker_changes": ("config.epochs=2",),
+        }
+        return experiment.smaller({}, changes)
 
     def run(self, job: ExperimentJob) -> None:
         """Train and link every set with every seed."""

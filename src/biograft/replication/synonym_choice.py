@@ -31,14 +31,13 @@ import numpy.typing as npt
 from biograft.config import AtLeast, check_fields
 from biograft.corpus import NamesIndex
 from biograft.errors import InputError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.replication.experiment import Experiment
 from biograft.replication.pretrained_arms import (
     check_arms,
     check_same_start,
     each_arm,
     find_arm,
-    with_toy_encoders,
 )
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
@@ -47,7 +46,6 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.sources import SourceConfig
 from biograft.sources.files import read_lines
 from biograft.text import HAN
 
@@ -108,12 +106,9 @@ class SynonymChoice:
         check_names("settings", [settings.kb, settings.texts], [*experiment.inputs])
         check_arms(experiment, _encoders(experiment).values())
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Choose among the names of a toy store, with a new encoder for every arm."""
-        kb, texts = write_toy_mentions(job.work / "smoke")
-        lines = texts.read_text("utf-8").splitlines()
-        inputs = {"kb": kb, "texts": texts}
-        return with_toy_encoders(job, _encoders(job.experiment), lines, {"n_places": 20}, inputs)
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_places": 20}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Let every arm choose at every place."""
@@ -320,24 +315,3 @@ def _by_probe(states: Sequence[npt.NDArray[np.float32]], places: Sequence[Place]
         probe = LinearProbe.fit(features, labels)
         margins[test] = probe.scores(states[1][test]) - probe.scores(states[2][test])
     return margins
-
-
-# ---- toy data
-
-_TOY_WORDS = "胃肺肝肾心脑骨眼耳鼻"
-
-
-def write_toy_mentions(folder: Path) -> tuple[Path, Path]:
-    """Write a store of entities with two names each and texts that mention them."""
-    kb, texts, triples = folder / "kb", folder / "texts.txt", folder / "names.tsv"
-    if not kb.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = ["head\trelation\ttail\thead_type\ttail_type\n"]
-        lines += [f"{word}炎症\talias\t{word}部发炎\tDisease\tDisease\n" for word in _TOY_WORDS]
-        triples.write_text("".join(lines), encoding="utf-8")
-        source = SourceConfig(path=triples, format="triples", language="zh", same_as=("alias",))
-        build_store(BuildConfig(sources=(source,)), kb)
-        said = [f"患者昨天因为{word}炎症来医院看医生并且吃药。" for word in _TOY_WORDS]
-        said += [f"请问医生得了{word}部发炎以后应该如何治疗？" for word in _TOY_WORDS]
-        texts.write_text("\n".join(said) + "\n", encoding="utf-8")
-    return kb, texts

@@ -13,12 +13,11 @@ nothing is trained. An item is a replaced mention; the sets of an experiment are
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -32,7 +31,6 @@ from biograft.replication.pretrained_arms import (
     check_arms,
     each_arm,
     find_arm,
-    with_toy_encoders,
 )
 from biograft.replication.results import Row, pack_flags, pack_sizes
 from biograft.replication.runner import (
@@ -41,8 +39,7 @@ from biograft.replication.runner import (
     parse_settings,
     parse_variants,
 )
-from biograft.replication.synonym_choice import write_toy_mentions
-from biograft.tasks import TASKS, TaskRecipe
+from biograft.tasks import TaskRecipe
 
 SETS = ("original", "replaced", "kept")
 
@@ -91,18 +88,9 @@ class SynonymMentions:
         check_names("settings", [settings.kb], [*experiment.inputs])
         check_arms(experiment, _models(experiment).values())
 
-    def smoke(self, job: ExperimentJob) -> ExperimentJob:
-        """Replace the mentions of a toy set, with new models that were not trained."""
-        kb, texts = write_toy_mentions(job.work / "smoke")
-        lines = texts.read_text("utf-8").splitlines()
-        models = _models(job.experiment)
-        toy = with_toy_encoders(job, models, lines, {}, {"kb": kb})
-        data = toy.work / "data"
-        _write_toy_set(data, KnowledgeBase.open(kb), lines)
-        toy = replace(toy, data=data)
-        for label, seed in each_arm(toy, models):
-            _write_toy_model(find_arm(toy, models[label], seed or 0), data)
-        return toy
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        return experiment.smaller({"n_synonyms": 1}, {}, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Predict the entities of all texts with every model."""
@@ -215,43 +203,3 @@ def _row(items: Sequence[ReplacedMention], right: Sequence[bool]) -> Row:
         "right": pack_flags(right),
         "documents": pack_sizes(sizes.tolist()),
     }
-
-
-# ---- toy data
-
-
-def _write_toy_set(data: Path, base: KnowledgeBase, texts: Sequence[str]) -> None:
-    """Write texts with the mentions of a store as the set of questions."""
-    chosen = TASK_SETS["cmedqaner"]
-    for split, given in (("train", texts[1:3]), ("dev", texts[1:3]), ("test", texts[4:])):
-        path = data / chosen.folder / str(getattr(chosen, split))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines = (json.dumps(row, ensure_ascii=False) for row in _toy_rows(base, given))
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def _toy_rows(base: KnowledgeBase, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    names = base.table("names").column("text").to_pylist()
-    for text in texts:
-        mentions = [
-            {"mention": name, "guid": "None", "type": "disease", "offset": str(text.index(name))}
-            for name in names
-            if name in text
-        ]
-        yield {"mention_data": mentions, "text": text}
-
-
-def _write_toy_model(folder: Path, data: Path) -> None:
-    """Turn the encoder in a folder into a task model that was not trained."""
-    from biograft.nn.encoder import TextEncoder
-    from biograft.tasks.folder import TASK_MODEL, write_model
-
-    if TASK_MODEL.is_at(folder):
-        return
-    chosen = TASK_SETS["cmedqaner"]
-    recipe = TaskRecipe.load(chosen.recipe, [*chosen.changes])
-    encoder = TextEncoder.from_pretrained(folder, pooling="mean")
-    examples = _read("cmedqaner", data)["train"]
-    model = TASKS.load(recipe.task).create(encoder, recipe.config, examples)
-    model.kind = recipe.task
-    write_model(folder, model, {})

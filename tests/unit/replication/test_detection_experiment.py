@@ -8,7 +8,7 @@ import pytest
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
-from biograft.replication.linking import write_biosyn
+from biograft.replication.toy_files import write_biosyn
 
 TEXTS = {
     "train": ("A breast cancer, and aspirin.", "No common cold here."),

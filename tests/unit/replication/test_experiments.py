@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 
@@ -245,29 +244,3 @@ def test_the_package_imports_nothing_of_benchmarks():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             roots = {name.partition(".")[0] for name in names}
             assert not roots & {"benchmarks", *benchmarks}, path
-
-
-WITH_TOY_ENCODERS = (
-    "synonym_choice",
-    "synonym_mentions",
-    "similar_names",
-    "segment_ends",
-    "removed_neighbours",
-)
-SMOKED = [
-    name
-    for name in shipped_experiments()
-    if Experiment.load(name).kind in ("aliases", "supervised_linking", *WITH_TOY_ENCODERS)
-]
-
-
-@pytest.mark.parametrize("name", SMOKED)
-def test_experiments_run_on_toy_data(name, tmp_path):
-    """Those of kind ``linking`` run in ``test_replicate_linking.py``."""
-    experiment = Experiment.load(name)
-    out = run_experiment(job(experiment, tmp_path), smoke=True)
-    found = json.loads(out.read_text("utf-8"))["rows"]
-    toy = experiment.kind in WITH_TOY_ENCODERS
-    run = {k for k, v in experiment.variants.items() if toy or not v.get("encoder")}
-    assert {row["config"] for row in found} == (run or {"dense", "lexical+dense", "ranked"})
-    assert run_experiment(job(experiment, tmp_path), smoke=True) == out  # nothing is run again

@@ -12,13 +12,7 @@ from tiny_models import tiny_encoder_folder
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import (
-    TOY_MENTIONS,
-    TOY_NAMES,
-    CachedEncoder,
-    read_resolved,
-    write_biosyn,
-)
+from biograft.replication.linking import CachedEncoder, read_resolved
 from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
@@ -29,6 +23,7 @@ from biograft.replication.linking_dictionaries import (
 )
 from biograft.replication.linking_sets import SETS, names_added
 from biograft.replication.protocols import LinkingTask
+from biograft.replication.toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 from biograft.sources import SourceConfig
 
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
