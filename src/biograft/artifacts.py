@@ -68,7 +68,7 @@ class ArtifactKind:
             return {key: value for key, value in earlier.items() if key != CHECKSUM}
         written = {**manifest, CHECKSUM: _checksum(plain)}
         with new_file(path / self.file, overwrite=overwrite) as file:
-            file.write((json.dumps(written, ensure_ascii=False, indent=1) + "\n").encode())
+            file.write(_rendered(written))
             file.flush()
             os.fsync(file.fileno())  # whoever finds a manifest relies on it
         return manifest
@@ -159,6 +159,10 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of a manifest as it is read, whatever the order of its keys."""
     content = {key: value for key, value in manifest.items() if key != CHECKSUM}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _rendered(manifest: Mapping[str, Any]) -> bytes:
+    return (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def _is_unchanged(manifest: Mapping[str, Any]) -> bool:
@@ -411,8 +415,8 @@ def _is_same_file(a: Path, b: Path) -> bool:
     if a.stat().st_size == b.stat().st_size and filecmp.cmp(a, b, shallow=False):
         return True
     one, other = (peek(path) if path.suffix == ".json" else {} for path in (a, b))
-    if "made_at" not in one or not _is_unchanged(other):
-        return False
+    if "made_at" not in one or not _is_unchanged(other) or b.read_bytes() != _rendered(other):
+        return False  # or damaged
     # the hashes of files follow the dates of their manifests; they are compared themselves
     return _without_date({**one, "files": ()}) == _without_date({**other, "files": ()})
 
