@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
 from biograft.graph.triples import Triples
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.differences import Arms, find_difference
 from biograft.replication.removed_neighbours import (
     RemovedNeighbourSettings,
@@ -74,13 +71,9 @@ def test_ties_are_wrong_and_documents_are_heads(asked):
     assert row["mrr"] == pytest.approx(100 * (1 + (n - 1) / 5) / n)
 
 
-def test_encoders_answer_once_a_seed_of_pretraining(tmp_path):
+def test_encoders_answer_once_a_seed_of_pretraining(smoke_rows):
     """An encoder that is the same for all seeds would look like several equal ones."""
-    experiment = Experiment.load("removed-neighbours-encoders")
-    job = ExperimentJob(
-        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
-    )
-    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+    rows = smoke_rows("removed-neighbours-encoders")
     seeds = {}
     for row in rows:
         seeds.setdefault(row["config"], []).append(row.get("seed"))

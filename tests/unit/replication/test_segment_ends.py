@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
 import numpy as np
 import pytest
 from tiny_models import tiny_encoder_folder
+from toy_mentions import write_toy_mentions
 
 from biograft.corpus.segmentation import Segmentation, build_segmentation
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.segment_ends import (
     SegmentEndVariant,
     measure,
@@ -20,7 +19,6 @@ from biograft.replication.segment_ends import (
     read_segmented,
     states_of,
 )
-from biograft.replication.synonym_choice import write_toy_mentions
 
 
 @pytest.fixture
@@ -75,12 +73,8 @@ def test_a_rule_that_the_features_hold_is_found_and_documents_are_names(toy):
     assert len(sizes) == len({*names.name_of[~names.is_train].tolist()})
 
 
-def test_every_arm_is_probed_once_a_seed(tmp_path):
-    experiment = Experiment.load("embert-segments")
-    job = ExperimentJob(
-        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
-    )
-    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+def test_every_arm_is_probed_once_a_seed(smoke_rows):
+    rows = smoke_rows("embert-segments")
     seeds = defaultdict(list)
     for row in rows:
         seeds[row["config"]].append(row.get("seed"))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
 import pytest
 
 from biograft.errors import ConfigError
 from biograft.probing.similarity import SimilarityQuery
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.differences import Arms, find_difference
 from biograft.replication.similar_names import (
     SimilarNameVariant,
@@ -31,12 +29,8 @@ def test_queries_of_the_same_entities_are_together():
     assert ordered == [("a", "b"), ("b", "a"), ("c", "c")]
 
 
-def test_arms_answer_the_same_queries_and_parts(tmp_path):
-    experiment = Experiment.load("similar-names-seeds")
-    job = ExperimentJob(
-        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
-    )
-    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+def test_arms_answer_the_same_queries_and_parts(smoke_rows):
+    rows = smoke_rows("similar-names-seeds")
     seeds = defaultdict(list)
     for row in rows:
         seeds[row["config"]].append(row.get("seed"))
@@ -45,7 +39,7 @@ def test_arms_answer_the_same_queries_and_parts(tmp_path):
         assert set(row["of_parts"]) == set(row["parts"]) <= set(rows[0]["parts"])
     assert seeds["lexical"] == seeds["sgns-words"] == [None]
     assert seeds["SMedBERT"] == [1, 2]
-    (part,) = (name for name in rows[0]["parts"] if name.startswith("frequency"))
+    part = next(name for name in rows[0]["parts"] if name.startswith("frequency"))
     arms = Arms(set="D1", of="SMedBERT", against="sgns", part=part)
     assert find_difference(arms, {"rows": rows}, {"rows": rows}).n_seeds == 2
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 from tiny_models import tiny_encoder_folder
+from toy_mentions import write_toy_mentions
 
 from biograft.kb import KnowledgeBase
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.synonym_choice import (
     SynonymChoiceSettings,
     find_places,
     measure,
-    write_toy_mentions,
 )
 
 
@@ -51,12 +49,8 @@ def test_texts_that_name_the_entity_again_and_repeated_texts_are_left_out(toy):
     assert set(Counter(place.entity for place in one).values()) == {1}
 
 
-def test_every_arm_answers_at_every_place_with_every_seed(tmp_path):
-    experiment = Experiment.load("embert-consistency")
-    job = ExperimentJob(
-        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
-    )
-    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+def test_every_arm_answers_at_every_place_with_every_seed(smoke_rows):
+    rows = smoke_rows("embert-consistency")
     seeds = Counter((row["set"], row["config"]) for row in rows)
     assert seeds["probe", "start"] == 1
     assert seeds["probe", "EMBERT"] == 2

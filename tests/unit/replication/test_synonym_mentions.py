@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
 import pytest
+from toy_mentions import write_toy_mentions
 
 from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
-from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.synonym_choice import write_toy_mentions
+from biograft.replication import Experiment
 from biograft.replication.synonym_mentions import replace_mentions
 
 
@@ -47,17 +46,13 @@ def test_names_that_training_has_and_mentions_that_overlap_are_left_out(base):
     assert not replace_mentions(base, {"train": train, "dev": [], "test": [test]}, 3)
 
 
-def test_every_model_answers_for_every_replaced_mention(tmp_path):
-    experiment = Experiment.load("smedbert-synonyms")
-    job = ExperimentJob(
-        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "found.json"
-    )
-    rows = json.loads(run_experiment(job, smoke=True).read_text("utf-8"))["rows"]
+def test_every_model_answers_for_every_replaced_mention(smoke_rows):
+    rows = smoke_rows("smedbert-synonyms")
     answers = defaultdict(dict)
     for row in rows:
         assert len(row["right"]) == row["n"] == sum(map(int, row["documents"].split()))
         answers[row["config"], row["seed"]][row["set"]] = row["right"]
-    assert len(answers) == 2 * len(experiment.variants)
+    assert len(answers) == 2 * len(Experiment.load("smedbert-synonyms").variants)
     for found in answers.values():
         for before, after, kept in zip(
             found["original"], found["replaced"], found["kept"], strict=True
