@@ -1,4 +1,4 @@
-"""Manifests whose content or files a test changed, recorded anew."""
+"""The files of an artefact; manifests whose content or files a test changed, recorded anew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import json
 from pathlib import Path
 
 from biograft.artifacts import CHECKSUM, hash_file
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every file in a folder, and in the folders inside."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def changed(before: dict[str, bytes], folder: Path) -> list[str]:
+    """Return the files of a folder that are not as before."""
+    now = contents(folder)
+    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
 def reseal(manifest: Path) -> None:

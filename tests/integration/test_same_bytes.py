@@ -66,4 +66,5 @@ def test_artefacts_do_not_depend_on_hashes_time_zone_locale_threads_or_place(tmp
     )
     assert first.keys() == second.keys()
     assert len(first) > 20
+    assert any(name.endswith("substitutions.json") for name in first)
     assert [name for name in first if first[name] != second[name]] == []

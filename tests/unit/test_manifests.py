@@ -7,9 +7,10 @@ import re
 from datetime import datetime
 
 import pytest
+from manifests import changed, contents
 
 import biograft
-from biograft.artifacts import ArtifactKind, describe_files, peek
+from biograft.artifacts import ArtifactKind, describe_files, new_folder, peek
 from biograft.errors import OutputError, StoreError
 
 BOX = ArtifactKind(
@@ -153,3 +154,54 @@ def test_damage_is_said_in_one_line_whatever_a_library_says(tmp_path):
     """What arrow says of a flipped bit in a Parquet file ends with a line break."""
     error = BOX.damaged(tmp_path, ValueError("no thrift:\n\tunknown type\n"))
     assert "damaged (no thrift: unknown type); " in str(error)
+
+
+def write_box(folder, nails=b"nails"):
+    """Write a box in which another one lies."""
+    with new_folder(folder, overwrite=True) as work:
+        (work / "nails").write_bytes(nails)
+        BOX.write(work / "inner", {"lid": None})
+        BOX.write(work, {"lid": None, "files": describe_files(work)})
+
+
+def at(year, monkeypatch):
+    """Let it be another time."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(year, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("biograft.artifacts.datetime", Then)
+
+
+def test_what_is_the_same_keeps_its_date(tmp_path, monkeypatch):
+    """A finished run that was resumed had other bytes."""
+    at(2001, monkeypatch)
+    write_box(tmp_path / "box")
+    LETTER.write(tmp_path / "letter", {"text": "x", "files": {}})
+    before = contents(tmp_path)
+    at(2002, monkeypatch)
+    write_box(tmp_path / "box")
+    LETTER.write(tmp_path / "letter", {"text": "x", "files": {}}, overwrite=True)
+    assert changed(before, tmp_path) == []
+    LETTER.write(tmp_path / "letter", {"text": "x", "files": {"a": 1}}, overwrite=True)
+    assert peek(tmp_path / "letter")["files"] == {"a": 1}
+
+
+@pytest.mark.parametrize("name", ["nails", "manifest.json", "inner/manifest.json", "other"])
+def test_what_is_damaged_or_more_is_replaced(tmp_path, name):
+    write_box(tmp_path / "box")
+    before = contents(tmp_path / "box")
+    (tmp_path / "box" / name).write_bytes(before.get(name, b"x")[:-1] + b" ")
+    write_box(tmp_path / "box")
+    assert set(contents(tmp_path / "box")) == set(before)
+    assert contents(tmp_path / "box")["nails"] == b"nails"
+    BOX.read(tmp_path / "box" / "inner")
+    BOX.check_files(tmp_path / "box", BOX.read(tmp_path / "box"), hashes=True)
+
+
+def test_other_content_of_the_same_size_is_written(tmp_path):
+    write_box(tmp_path / "box")
+    write_box(tmp_path / "box", b"slian")
+    assert (tmp_path / "box" / "nails").read_bytes() == b"slian"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -321,7 +322,7 @@ def show(
             "--limit",
             metavar="N",
             min=0,
-            help="Maximum names per language and relations per kind; 0: all.",
+            help="Maximum names per language and relations per kind, of 100 kinds; 0: all.",
         ),
     ] = 10,
     as_json: Json = False,
@@ -364,6 +365,10 @@ def _concepts_by_id(
     return base.by_xref(identifier) or [base[identifier]]
 
 
+_MAX_KINDS = 100
+"""Kinds of relations that are printed of a concept."""
+
+
 def print_concept(
     concept: Concept,
     relations: Iterable[ConceptRelation],
@@ -387,8 +392,11 @@ def print_concept(
         if ids:
             typer.echo(visible(f"  {label}  {', '.join(ids)}"))
     n = {_key(count.relation, count.direction): count.n for count in counts}
-    for key, others in _by_kind(concept, relations).items():
+    kinds = _by_kind(concept, relations)
+    for key, others in islice(kinds.items(), _MAX_KINDS if limit else None):
         typer.echo(visible(f"  {key} {_some(others, n[key])}"))
+    if limit and len(kinds) > _MAX_KINDS:
+        typer.echo(f"  and {len(kinds) - _MAX_KINDS:,} more kinds of relations (--limit 0: all)")
 
 
 def _key(relation: str, direction: str) -> str:

@@ -37,10 +37,14 @@ def agree(
         for lookup, candidates in zip(lookups, answers, strict=True)
         if _is_certain(lookup, candidates)
     }
-    return [
-        _decide(lookup, candidates, certain, agrees)
-        for lookup, candidates in zip(lookups, answers, strict=True)
-    ]
+    decided: dict[tuple[str, str, int], tuple[Candidates, str]] = {}  # a long text repeats itself
+    found = []
+    for lookup, candidates in zip(lookups, answers, strict=True):
+        key = (lookup.form, lookup.how, id(candidates))
+        if key not in decided:
+            decided[key] = _decide(lookup, candidates, certain, agrees)
+        found.append(decided[key])
+    return found
 
 
 def _is_certain(lookup: Lookup, candidates: Candidates) -> bool:

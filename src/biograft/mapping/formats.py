@@ -11,7 +11,7 @@ from typing import Any
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.linking.outputs.code_systems import code_of, system_of
-from biograft.linking.outputs.delimited import delimited_rows
+from biograft.linking.outputs.delimited import cut, delimited_rows
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import Decision, MappingSet, write_decisions
@@ -125,7 +125,7 @@ def _omop_row(mapping: TermMapping, run: MappingRun) -> tuple[Any, ...]:
         )
     concept = _applicable(mapping)
     target, vocabulary = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
-    description = term.text[:_MAX_DESCRIPTION]
+    description = cut(term.text, _MAX_DESCRIPTION)
     return (code, 0, run.source, description, target, vocabulary, *_VALID, None)
 
 

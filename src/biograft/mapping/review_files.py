@@ -14,7 +14,7 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
-from biograft.linking.outputs.delimited import delimited_rows
+from biograft.linking.outputs.delimited import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import (
     Decision,
@@ -53,7 +53,6 @@ _COLUMNS = (
 """The columns of a worksheet; ``decision``, ``concept``, ``relation`` and ``reason`` are edited."""
 _VERDICTS = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 _ACTIONS = {verdict: action for action, verdict in _VERDICTS.items()}
-_FORMULA = ("'=", "'+", "'-", "'@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +118,7 @@ def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
             continue
         padded = [*cells, *[""] * (len(header) - len(cells))]
         if any(cell.strip() for cell in padded):
-            plain = (c[1:] if c.startswith(_FORMULA) else c for c in padded)
-            yield line, dict(zip(header, plain, strict=False))
+            yield line, dict(zip(header, map(plain, padded), strict=False))
 
 
 # ---- mapped tables

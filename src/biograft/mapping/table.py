@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import ConfigError, EncodingError, FormatError
-from biograft.linking.outputs.delimited import delimited_rows
+from biograft.linking.outputs.delimited import delimited_rows, plain
 from biograft.linking.outputs.findings import DECIMALS
 from biograft.mapping.decisions import NIL, Decision, read_decisions
 from biograft.mapping.mapped import MappingRun
@@ -89,7 +89,7 @@ def _read_table(path: Path) -> list[Decision]:
     for line, cells in rows:
         if len(cells) != len(header):
             raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
-        row = {name: _plain(cell) for name, cell in zip(header, cells, strict=True)}
+        row = {name: plain(cell.strip()).strip() for name, cell in zip(header, cells, strict=True)}
         if row.get("verdict"):
             try:
                 decisions.append(_decision(row))
@@ -117,9 +117,3 @@ def _decision(row: Mapping[str, str]) -> Decision:
         probability=float(row["probability"]) if row.get("probability") else None,
         frequency=int(row.get("frequency") or 1),
     )
-
-
-def _plain(cell: str) -> str:
-    """Return a cell without the quote that keeps a spreadsheet from running it."""
-    text = cell.strip()
-    return text[1:] if text[:1] == "'" and text[1:2] in tuple("=+-@") else text

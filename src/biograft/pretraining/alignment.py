@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 
-from biograft.artifacts import hash_file
+from biograft.artifacts import hash_file, new_folder
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
 from biograft.nn import TextEncoder
@@ -147,7 +147,6 @@ def pretrain_alignment(
     trained = train(task, config, run, resume=resume, progress=progress)
     counts = pairs.counts
     if processes.is_main_process:
-        encoder.save_pretrained(run / "encoder", overwrite=True)
         card = ModelCard(
             base_model=str(recipe.encoder.name),
             method=f"Synonym alignment (recipe {recipe.name})",
@@ -155,7 +154,9 @@ def pretrain_alignment(
             metrics=trained.metrics(),
             sources=tuple(kb.manifest["sources"]) if kb is not None else (),
         )
-        write_card(run / "encoder", card, encoder.settings)
+        with new_folder(run / "encoder", overwrite=True) as work:
+            encoder.save_pretrained(work)
+            write_card(work, card, encoder.settings)
     training_data = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
     return PretrainResult(run, run / "encoder", training_data, {"pairs": counts.to_json()}, trained)
 

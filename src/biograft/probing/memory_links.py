@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+import biograft.nn.knowledge  # noqa: F401 - so that transformers knows models with its layers
 from biograft.errors import ConfigError
 from biograft.nn.pretrained import load_masked_lm, max_input_tokens
 

@@ -100,4 +100,7 @@ def too_large(subject: str, path: Path, line: int | None = None) -> FormatError:
 
 def raise_limit(name: str) -> str:
     """Return the remedy that names the variable of a limit."""
-    return f"if the file is valid, raise {name} (now {_limit(name) // _MIB} MiB)"
+    return (
+        f"if the file is valid, set the environment variable {name} to more than "
+        f"{_limit(name) // _MIB} (MiB)"
+    )

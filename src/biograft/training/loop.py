@@ -333,7 +333,7 @@ class TrainingResult:
     n_steps: int
     batch: BatchPlan
     loss: float | None
-    """The loss of the last update; None without an update."""
+    """The loss of the last update, also if an earlier session made it; None without one."""
     seconds: float
     checkpoint: Path
     evaluation: dict[str, Any] | None
@@ -423,8 +423,10 @@ def _train(
     if stop_signal.interrupted:
         raise KeyboardInterrupt(f"step {cursor.step} is saved in {run}")
     seconds = time.perf_counter() - began
-    saved = find_checkpoints(run)[-1]
-    return TrainingResult(cursor.step, n_steps, plan, loss, seconds, saved, evaluations.newest)
+    saved, logged = find_checkpoints(run)[-1], log.at(cursor.step)  # also of an earlier session
+    loss = logged.get("loss") if loss is None else loss
+    evaluation = evaluations.newest or logged.get("evaluation")
+    return TrainingResult(cursor.step, n_steps, plan, loss, seconds, saved, evaluation)
 
 
 def _shard(task: Task[Batch], accelerator: Accelerator) -> None:

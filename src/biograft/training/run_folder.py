@@ -100,6 +100,11 @@ class MetricsLog:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(entry)}\n")
 
+    def at(self, step: int) -> dict[str, Any]:
+        """Return what was logged of a step, such as its loss and its evaluation."""
+        lines = [line for line in self._lines() if line["step"] == step]
+        return {key: value for line in lines for key, value in line.items()}
+
     def _lines(self) -> list[dict[str, Any]]:
         """Read the lines; one that was cut by a kill is skipped."""
         if not self.path.exists():

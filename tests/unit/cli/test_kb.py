@@ -257,6 +257,18 @@ def test_show_counts_what_it_leaves_out(run_main, store):
     assert "  en   Influenza; flu; grippe" in run_main("kb", "show", store, "D1", "-k", "0").out
 
 
+def test_show_ends_where_there_are_kinds_of_relations_without_end(run_main, write, tmp_path):
+    """All 60,000 kinds of a concept were printed."""
+    relations = {f"kind-{k}": ["B"] for k in range(150)}
+    concepts = [{"id": "A", "name": "a", "relations": relations}, {"id": "B", "name": "b"}]
+    source = write("a.jsonl", "\n".join(map(json.dumps, concepts)))
+    assert run_main("kb", "build", source, "-o", tmp_path / "K").code == 0
+    *shown, last = run_main("kb", "show", tmp_path / "K", "A").out.splitlines()
+    assert sum("kind-" in line for line in shown) == 100
+    assert last == "  and 50 more kinds of relations (--limit 0: all)"
+    assert run_main("kb", "show", tmp_path / "K", "A", "-k", "0").out.count("kind-") == 150
+
+
 def test_show_prints_one_json_object(run_main, store):
     (concept,) = run_main("kb", "show", store, "D1", "--json").json
     assert set(concept) == {

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from manifests import changed, contents
 from one_writer import held_elsewhere
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
@@ -75,6 +76,15 @@ def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
     assert one == two
     with pytest.raises(ConfigError, match=r"started with training.steps = 6, found 7"):
         pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
+
+
+def test_resume_of_a_finished_run_changes_no_file(bench, tmp_path):
+    """The encoder was written again: another date, and a card without the loss."""
+    finished = pretrain(bench.recipe(steps=6, eval_every=3), bench.kb, tmp_path / "run")
+    before = contents(finished.run)
+    again = pretrain(bench.recipe(steps=6, eval_every=3), bench.kb, tmp_path / "run", resume=True)
+    assert changed(before, finished.run) == []
+    assert again.training.metrics() == finished.training.metrics()
 
 
 def test_pairs_of_a_file_need_no_knowledge_base(bench, tmp_path, write):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+from manifests import changed, contents
 from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import SMALL
 from two_processes import loads_after_joining, losses, pretrain_on_two
@@ -97,6 +98,13 @@ def test_a_resumed_run_gives_the_same_model(kb, recipe, tmp_path):
     assert rest.training.finished
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     assert fingerprint(rest) == fingerprint(whole)
+
+
+def test_resume_of_a_finished_run_changes_no_file(kb, recipe, tmp_path):
+    finished = pretrain(recipe(steps=2), kb, tmp_path / "run")
+    before = contents(finished.run)
+    pretrain(recipe(steps=2), kb, tmp_path / "run", resume=True)
+    assert changed(before, finished.run) == []
 
 
 def test_five_steps_and_five_are_ten(kb, recipe, tmp_path):

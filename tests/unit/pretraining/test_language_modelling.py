@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from manifests import changed, contents
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 from two_processes import as_values, loads_after_joining, losses, pretrain_on_two, run_on_two
@@ -288,6 +289,14 @@ def test_a_resumed_run_ends_with_the_same_weights(recipe, tmp_path):
     parts = weights(tmp_path / "parts/encoder")
     for name, tensor in weights(whole.encoder).items():
         assert torch.equal(tensor, parts[name]), name
+
+
+def test_resume_of_a_finished_run_changes_no_file(recipe, tmp_path):
+    """It changed tokenizer.json."""
+    finished = pretrain(recipe(), None, tmp_path / "run")
+    before = contents(finished.run)
+    pretrain(recipe(), None, tmp_path / "run", resume=True)
+    assert changed(before, finished.run) == []
 
 
 def test_accumulated_batches_are_as_one(recipe, tmp_path):

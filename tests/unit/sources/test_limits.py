@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from biograft.sources.limits import (
     ExpansionLimit,
     max_expansion,
     max_value,
+    raise_limit,
 )
 
 MIB, LONG = 1 << 20, "x" * 1000
@@ -200,3 +202,12 @@ def test_cleared_buffers_do_not_count(tmp_path, monkeypatch):
     held.add("x" * 3 * MIB)
     with pytest.raises(InputError, match="a thing takes more than 4 MiB"):
         held.add("x" * MIB)
+
+
+@pytest.mark.parametrize("name", [EXPANSION, VALUE])
+def test_an_error_and_the_page_say_how_a_limit_is_raised(monkeypatch, name):
+    """The error said "raise" and a name, not that it is an environment variable."""
+    monkeypatch.setenv(name, "7")
+    assert f"set the environment variable {name} to more than 7 (MiB)" in raise_limit(name)
+    page = Path(__file__).parents[3] / "docs" / "knowledge-base.md"
+    assert f"| `{name}` |" in page.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from manifests import reseal
+from manifests import changed, contents, reseal
 from one_writer import held_elsewhere
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
@@ -109,6 +109,14 @@ def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recip
         assert results(resumed.run)[split] == results(whole.run)[split]
     ours, theirs = tensors(open_task(resumed.run)), tensors(open_task(whole.run))
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs if "pooler" not in key)
+
+
+def test_resume_of_a_finished_run_changes_no_file(recipe, data):
+    """Its results were dated anew."""
+    finished = finetune_task(recipe(seeds=[1, 2]), data())
+    before = contents(finished.run)
+    finetune_task(recipe(seeds=[1, 2]), data(resume=True))
+    assert changed(before, finished.run) == []
 
 
 def test_resume_with_other_data_is_refused(recipe, data, documents):

@@ -19,10 +19,28 @@ SEPARATOR = "|"
 def neutral(text: str) -> str:
     """Return a cell that no spreadsheet runs as a formula: one that begins like it is quoted.
 
-    >>> neutral("=1+1"), neutral("fever")
-    ("'=1+1", 'fever')
+    A text that looks like such a cell is quoted, too, so that ``plain`` gives back every text.
+
+    >>> neutral("=1+1"), neutral("'=1+1"), neutral("fever")
+    ("'=1+1", "''=1+1", 'fever')
     """
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def plain(cell: str) -> str:
+    """Return the text of a cell that ``neutral`` made.
+
+    >>> plain("'=1+1"), plain("=1+1"), plain("'fever'")
+    ('=1+1', '=1+1', "'fever'")
+    """
+    quoted = cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA)
+    return cell[1:] if quoted else cell
+
+
+def cut(text: str, length: int) -> str:
+    """Return the start of a text that has no more characters than a column, its quote included."""
+    start = text[:length]
+    return start if neutral(start) == start else start[: length - 1]
 
 
 def cell(value: Any) -> str:

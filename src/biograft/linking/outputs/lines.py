@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
@@ -100,8 +101,13 @@ def _tables(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 
 def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
+    """Give the line of each document; one mention at a time is there as plain values."""
     for linked in reported(documents, run):
-        yield json.dumps(linked.to_json(), ensure_ascii=False) + "\n"
+        mentions = ", ".join(
+            json.dumps(mention.to_json(), ensure_ascii=False) for mention in linked.mentions
+        )
+        about = json.dumps(replace(linked, mentions=()).to_json(), ensure_ascii=False)
+        yield f"{about.removesuffix(']}')}{mentions}]}}\n"
 
 
 TABLE = Output(chunks=_tables)

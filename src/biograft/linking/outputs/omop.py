@@ -7,7 +7,7 @@ from typing import Any
 
 import biograft
 from biograft.linking.candidates import LinkedMention
-from biograft.linking.outputs.delimited import delimited_rows, neutral
+from biograft.linking.outputs.delimited import cut, delimited_rows
 from biograft.linking.outputs.findings import reported
 from biograft.linking.outputs.output import Documents, Output, OutputRun
 from biograft.linking.outputs.report import ConceptIds
@@ -68,7 +68,7 @@ def _row(
         0,
         snippet,
         str(mention.start),
-        neutral(visible(mention.text))[:_MAX_TEXT],
+        cut(visible(mention.text), _MAX_TEXT),
         concept,
         concept,
         f"biograft {biograft.__version__}",
@@ -97,7 +97,7 @@ def _snippet(mention: LinkedMention, text: str) -> str:
     """Return the text around a mention, as long as the column allows."""
     around = max(_MAX_TEXT - (mention.end - mention.start), 0) // 2
     window = text[max(mention.start - around, 0) : mention.end + around]
-    return neutral(visible(window))[:_MAX_TEXT]
+    return cut(visible(window), _MAX_TEXT)
 
 
 def _exists(mention: LinkedMention) -> str | None:

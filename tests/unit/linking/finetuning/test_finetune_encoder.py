@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from generative_store import query_in
+from manifests import changed, contents
 from safetensors.numpy import load_file
 from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModel
@@ -225,6 +226,13 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(run, loss, passes):
     assert whole.lexical_weight == again.lexical_weight == part.lexical_weight
     for path in sorted((whole.run / "candidates").glob("*")):
         assert path.read_bytes() == (part.run / "candidates" / path.name).read_bytes()
+
+
+def test_resume_of_a_finished_run_changes_no_file(run):
+    finished = run("run", steps=2)
+    before = contents(finished.run)
+    run("run", steps=2, resume=True)
+    assert changed(before, finished.run) == []
 
 
 def test_an_interrupted_run_needs_its_candidates(run):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from generative_store import Query, query_in
+from manifests import changed, contents
 from safetensors.torch import load_file
 from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import SMALL
@@ -88,6 +89,9 @@ def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(named, tmp_path):
     weights = [load_file(r.model / "model" / "model.safetensors") for r in (whole, part)]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
     assert whole.to_json()["step"] == 3
+    before = contents(part.run)
+    train_generative(named, mentions, stopped, tmp_path / "parts", resume=True)
+    assert changed(before, part.run) == []
 
 
 def test_names_beside_mentions_are_the_same_in_a_run_taken_up_again(named, tmp_path):

@@ -98,7 +98,9 @@ def test_names_that_were_left_out_teach_nothing():
 
 @given(st.lists(st.lists(st.text("ab c", max_size=7), max_size=4), max_size=5))
 def test_what_is_learned_is_ordered_and_within_bounds(concepts):
-    for word, others in learn_substitutions(*learned(concepts)).items():
+    substitutions = learn_substitutions(*learned(concepts))
+    assert [*substitutions] == sorted(substitutions)  # not by the hashes of the process
+    for word, others in substitutions.items():
         assert others == sorted(others, key=lambda e: (-e[0], e[1]))
         assert all(MIN_RATIO <= ratio <= 1 for ratio, _ in others)
         assert word not in [other for _, other in others]

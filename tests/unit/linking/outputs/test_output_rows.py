@@ -14,7 +14,7 @@ from biograft.documents import Document, Mention
 from biograft.linking import Linker, write_linked
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import COLUMNS, link_chunks
-from biograft.linking.outputs.delimited import cell, delimited_rows, neutral
+from biograft.linking.outputs.delimited import cell, cut, delimited_rows, neutral, plain
 
 TEXT = 'PMH: ovarian cancer.\nNo "heart attack", but cold; mother had breast cancer. zzz'
 
@@ -90,8 +90,21 @@ def test_a_cell_is_never_a_formula(kb, start):
     assert cell(-0.5) == "-0.5"
 
 
-@given(st.lists(st.lists(st.text(), min_size=2, max_size=2), max_size=4))
-def test_quoted_cells_read_back(rows):
-    lines = delimited_rows(rows)
+_CELL = st.builds("{}{}".format, st.text("'=+-@\t\r", max_size=3), st.text(max_size=6))
+"""Texts, many of which begin like a formula, or like a cell that was quoted against one."""
+
+
+@given(_CELL, _CELL)
+def test_cells_read_back(one, other):
+    """The quote against formulas stayed, or one of the text was taken away for it."""
+    row = (one, other)
+    lines = delimited_rows([row, row[::-1]])
     read = list(csv.reader(io.StringIO(lines, newline="")))
-    assert read == [[neutral(value) for value in row] for row in rows]
+    assert [tuple(map(plain, cells)) for cells in read] == [row, row[::-1]]
+    assert not any(value.startswith(tuple("=+-@\t\r")) for value in read[0])
+
+
+@given(_CELL, st.integers(2, 6))
+def test_the_quote_counts_where_a_column_is_limited(text, length):
+    assert len(neutral(cut(text, length))) <= length
+    assert text.startswith(cut(text, length))

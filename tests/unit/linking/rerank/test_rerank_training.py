@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from manifests import changed, contents
 from safetensors.torch import load_file
 from two_processes import losses, run_on_two, without_dropout
 
@@ -47,6 +48,9 @@ def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(bench, data, tmp_p
         assert all(torch.equal(tensors[0][key], tensors[1][key]) for key in tensors[0])
     assert part.report == whole.report
     assert whole.to_json()["step"] == 6
+    before = contents(part.run)
+    train_reranker(data, stopped, tmp_path / "parts", resume=True)
+    assert changed(before, part.run) == []
 
 
 def test_an_interim_evaluation_is_logged(bench, data, tmp_path):

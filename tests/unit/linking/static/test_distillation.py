@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from manifests import changed, contents
 
 torch = pytest.importorskip("torch")
 
@@ -136,6 +137,9 @@ def test_an_interrupted_run_continues_exactly(sites, teacher, tmp_path):
         StaticEncoder.from_pretrained(o.made["encoder"]).fingerprint() for o in (whole, resumed)
     ]
     assert prints[0] == prints[1]
+    before = contents(tmp_path / "B")
+    distil(sites, teacher, tmp_path / "B", *short, resume=True)
+    assert changed(before, tmp_path / "B") == []
 
 
 def test_the_vectors_of_an_index_are_those_of_the_teacher(sites, teacher, tmp_path):
