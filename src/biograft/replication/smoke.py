@@ -169,8 +169,7 @@ class ToyInputs:
 
         out = self.folder / "encoder"
         if not out.exists():
-            size = {"width": 16, "heads": 2, "feed_forward": 32, "n_tokens": 600}
-            config = NewBert(**size, layers=_N_LAYERS)
+            config = NewBert(width=16, heads=2, feed_forward=32, n_tokens=600, layers=_N_LAYERS)
             made = config.create(self.texts().read_text("utf-8").splitlines(), 0)
             made.model.save_pretrained(out)
             made.tokenizer.save_pretrained(out)
