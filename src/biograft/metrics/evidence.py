@@ -131,8 +131,8 @@ def crossed_ratio_bootstrap(
 def _p_of(observed: float, means: npt.NDArray[np.float64]) -> float:
     """Return the two-sided p of resampled means.
 
-    Where none has the other sign, n resamples cannot tell p values below 2 / (n + 1); it is then that
-    of a normal distribution with their deviation, so that a correction for many tests is possible.
+    Where none has the other sign, n resamples cannot tell p values below 2 / (n + 1); it is then
+    that of a normal distribution with their deviation, so that many tests can be corrected.
     """
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (side + 1) / (len(means) + 1))
