@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
+from math import erfc, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from biograft.metrics.significance import LEVEL, N_RESAMPLES, group_sums, quanti
 ALPHA = 1 - LEVEL
 SAME_SIGN_P = 0.2
 """Below this p value a difference that is not significant is still reported by its sign."""
+_SMALLEST_P = 1e-12
 _Z_HALF_WIDTH, _Z_POWER = 1.959964, 0.841621
 """Of the 95 % interval, and of a power of 80 %."""
 
@@ -123,9 +124,22 @@ def crossed_ratio_bootstrap(
     rng = np.random.default_rng(seed)
     means = np.array([_resample(a, b, more, rng) for _ in range(n_resamples)])
     interval = quantile_interval(means, LEVEL)
+    observed = float(cells.mean())
+    return EffectSize(observed, interval.low, interval.high, _p_of(observed, means))
+
+
+def _p_of(observed: float, means: npt.NDArray[np.float64]) -> float:
+    """Return the two-sided p of resampled means.
+
+    Where none has the other sign, n resamples cannot tell p values below 2 / (n + 1); it is then
+    that of a normal distribution with their deviation, so that many tests can be corrected.
+    """
     side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
-    return EffectSize(float(cells.mean()), interval.low, interval.high, p)
+    p = min(1.0, 2 * (side + 1) / (len(means) + 1))
+    deviation = float(means.std())
+    if side or not deviation:
+        return p
+    return min(p, max(erfc(abs(observed) / deviation / sqrt(2)), _SMALLEST_P))
 
 
 def seed_enlargement(cells: Cube) -> Cube:
