@@ -12,6 +12,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,9 @@ def _read_cpuinfo() -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+@cache
 def describe_commit() -> str:
-    """Return the commit of the code; empty outside a clone."""
+    """Return the commit of the code that this process runs; empty outside a clone."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
