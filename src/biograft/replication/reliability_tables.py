@@ -105,7 +105,11 @@ _BENCHMARKS: dict[str, tuple[str, str, Callable[[Result], Iterator[Cells]]]] = {
         _faults,
     ),
     "damage": ("damaged files", "python benchmarks/damage.py --json", _damages),
-    "mutants": ("mutants of the code", "python benchmarks/mutants.py", _mutants),
+    "mutants": (
+        "mutants of the code",
+        "python benchmarks/mutation_testing.py --sample 40",
+        _mutants,
+    ),
     "soak": ("hours of work", "python benchmarks/soak.py --vectors --json", _soak),
 }
 

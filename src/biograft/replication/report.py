@@ -89,7 +89,7 @@ def tables() -> dict[str, Table]:
     encoders = {
         name: partial(encoder_tasks, name)
         for name in shipped_experiments()
-        if Experiment.load(name).kind == "encoder_tasks"
+        if Experiment.load(name).kind == "encoder_tasks" and result_path(name).exists()
     }
     protocols = {f"linking-protocols/{name}": partial(one_protocol, name) for name in PROTOCOLS}
     return {
