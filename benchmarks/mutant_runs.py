@@ -72,6 +72,8 @@ class Reach:
             for context in of_lines.get(line, ())
         }
         found = {test for context in contexts for test in self._tests_of(context)}
+        if lines is None and not found:  # a file of definitions
+            found = set(self.seconds)
         kept, seconds = [], 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
             seconds += self.seconds[test]
