@@ -72,8 +72,9 @@ class Reach:
             for context in of_lines.get(line, ())
         }
         found = {test for context in contexts for test in self._tests_of(context)}
-        kept: list[str] = []
-        seconds = 0.0
+        if lines is None and not found:  # a file of definitions
+            found = set(self.seconds)
+        kept, seconds = [], 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
             seconds += self.seconds[test]
             if kept and seconds > _MAX_SECONDS:
@@ -176,7 +177,7 @@ class Trials:
         ``tests`` are names of tests, or what these begin with; they take ``seconds`` on the
         unchanged source.
         """
-        items: dict[str, list[Any]] = {name: [] for name in tests}
+        items = {name: [] for name in tests}
         for item in self._session.items:
             for name in {item.nodeid, item.nodeid.partition("[")[0]} & items.keys():
                 items[name].append(item)

@@ -53,6 +53,13 @@ MODULES = {
 }
 """Files or folders below biograft; their tests are found by the layout of tests/unit."""
 _OTHER_TESTS = {
+    "linking/fusion.py": (
+        "linking/test_fusion.py",
+        "linking/test_candidate_builder.py",
+        "linking/test_concept_choice.py",
+        "linking/test_shared_names.py",
+        "linking/generative/test_generative_folder.py",
+    ),
     "linking/calibration.py": ("linking/test_linking_calibration.py",),
     "kb": ("kb", "test_frames.py"),
 }
@@ -152,18 +159,23 @@ class Testing:
             if not reached.exists():
                 trials.reach(module.files, reached)
             reach = Reach.load(reached)
-            for mutant in sorted(new, key=lambda each: each.is_definition):  # the fast ones first
-                if chosen := reach.tests(mutant.file, mutant.lines):
-                    seconds = sum(reach.seconds[test] for test in chosen)
-                    ways = self._laboratory if mutant.is_definition else trials
-                    outcome = ways.outcome(mutant.file, mutant.text, chosen, seconds)
-                else:
-                    outcome = SURVIVED
-                self._add(mutant, tests, outcome, len(chosen))
+            for mutant in new:
+                if not mutant.is_definition:
+                    self._try(mutant, reach, trials, tests)
 
         if new:
             self._laboratory.collect(module.tests, module.files, work)
+        for mutant in new:
+            if mutant.is_definition:  # where nothing of the tests is imported yet
+                self._try(mutant, Reach.load(reached), self._laboratory, tests)
         return {"possible": n_all, **self._summary(sample, [tests] * len(sample))}
+
+    def _try(self, mutant: Mutant, reach: Reach, ways: Laboratory | Trials, tests: str) -> None:
+        chosen, outcome = reach.tests(mutant.file, mutant.lines), SURVIVED
+        if chosen:
+            seconds = sum(reach.seconds[test] for test in chosen)
+            outcome = ways.outcome(mutant.file, mutant.text, chosen, seconds)
+        self._add(mutant, tests, outcome, len(chosen))
 
     def _run_named(self) -> dict[str, Any]:
         known = self._known["named"]

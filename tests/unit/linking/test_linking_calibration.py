@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,8 @@ def test_what_is_saved_is_loaded(method, tmp_path):
     calibration = fit_calibration(*sample(100, 3), method, search="lexical*1")
     calibration.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == calibration
+    replace(calibration, threshold=0.25).save(tmp_path / "threshold.json")
+    assert Calibration.load(tmp_path / "threshold.json").threshold == 0.25
     with pytest.raises(OutputError, match="exists already"):
         calibration.save(tmp_path / "c.json")
 

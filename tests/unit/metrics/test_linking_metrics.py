@@ -162,6 +162,16 @@ def test_strict_is_the_mean_over_all_tie_orders(parts, needed):
         assert (right[k - 1], recall[k - 1]) == pytest.approx(expected)
 
 
+def test_two_parts_that_may_answer_either_concept():
+    """Both may answer the same one, of two as often as of different ones."""
+    either = answers(("A", 1.0), ("B", 1.0))
+    right, recall = strict([either, either], [frozenset("A"), frozenset("B")], 1)
+    assert (right.tolist(), recall.tolist()) == ([0.5], [0.75])
+    third = answers(("A", 1.0), ("B", 1.0), ("C", 1.0))
+    right, _ = strict([third, third], [frozenset("A"), frozenset("B")], 1)
+    assert right.tolist() == pytest.approx([2 / 9])
+
+
 @given(RANKED, st.randoms())
 def test_strict_does_not_depend_on_the_order_of_ties(ranked, random):
     shuffled = list(ranked)

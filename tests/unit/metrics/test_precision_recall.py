@@ -79,6 +79,9 @@ def test_entities_are_right_by_span_and_type():
     assert report.classes == {"X": Counts(1, 2, 1), "Y": Counts(0, 0, 1)}
     assert report.micro == Counts(1, 2, 2)
     assert report.macro_f1 == pytest.approx((0.4 + 0) / 2)
+    none = {"precision": 0, "recall": 0, "f1": 0, "right": 0, "wrong": 0, "missed": 1}
+    content = report.to_json()
+    assert (content["macro_f1"], content["classes"]["Y"]) == (report.macro_f1, none)
 
 
 def test_entities_of_tags_equal_a_plain_loop():

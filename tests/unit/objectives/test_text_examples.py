@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from biograft.objectives.examples import (
     collate,
     masked_mentions,
     set_visible_entities,
+    sort_by_order,
 )
 
 
@@ -46,6 +48,11 @@ def test_sequences_are_padded_and_mentions_listed():
     assert batch.entities.tolist() == [7, -1, 5]
     assert batch.token_labels["token"][0].tolist() == [100, 101, IGNORED, IGNORED]
     assert batch.mention_labels["mention"].tolist() == [0, 0, 1]
+
+
+def test_steps_run_by_their_order_and_equal_ones_as_given():
+    steps = [SimpleNamespace(order=order) for order in (2, 0, 2, 1)]
+    assert sort_by_order(steps) == (steps[1], steps[3], steps[0], steps[2])
 
 
 def test_labels_of_sequences_stay_in_order():

@@ -11,6 +11,7 @@ import pytest
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.sources import ReadLog, json_files as json_stream
 from biograft.sources.json_files import JsonRow, JsonStream, peek_object, read_objects
+from biograft.sources.limits import VALUE
 
 
 @pytest.fixture(params=[1, 2, 3, 7, 64])
@@ -63,6 +64,15 @@ def test_lines_and_skipped_values(write):
                 lines = [(line, stream.value()) for line in stream.elements()]
         stream.finish()
         assert (lines, stream.line, stream.fraction) == ([(4, 1), (6, 2)], 7, 1.0)
+
+
+def test_a_skipped_list_may_be_longer_than_a_value(write, monkeypatch):
+    monkeypatch.setenv(VALUE, "1")
+    path = write("x.json", json.dumps({"skip": ["x" * 1000] * 1200, "x": 1}))
+    with JsonStream(path) as stream:
+        for key in stream.members():
+            stream.skip() if key == "skip" else stream.value()
+        stream.finish()
 
 
 @pytest.mark.usefixtures("small_chunks")
