@@ -56,7 +56,8 @@ def test_mutated_input(name, folder):
 
 
 def test_the_same_seed_gives_the_same_inputs():
-    samples = [[Mutator([b"a,b", b"c"], Random(5)).sample() for _ in range(50)] for _ in range(2)]
+    mutators = [Mutator([b"a,b", b"c"], Random(5)) for _ in range(2)]
+    samples = [[mutator.sample() for _ in range(50)] for mutator in mutators]
     assert samples[0] == samples[1]
     assert len(set(samples[0])) > 30
 

@@ -83,6 +83,25 @@ class TestWhole:
         assert content(tmp_path / "x") == "new"
         assert names_in(tmp_path) == ["x"]
 
+    def test_an_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
+        self, tmp_path, monkeypatch
+    ):
+        """The old folder would have kept its working name, which the next run removes."""
+        make_folder(tmp_path / "x", "old")
+        rename = Path.rename
+
+        def refuse(path, target):
+            if path.name.endswith(".building"):
+                raise OSError(errno.EIO, "refused")
+            return rename(path, target)
+
+        monkeypatch.delattr(ctypes, "CDLL")
+        monkeypatch.setattr(Path, "rename", refuse)
+        with pytest.raises(OSError, match="refused"):
+            make_folder(tmp_path / "x", overwrite=True)
+        assert content(tmp_path / "x") == "old"
+        assert names_in(tmp_path) == ["x"]
+
     def test_a_file_is_not_replaced_by_a_folder(self, tmp_path):
         make_file(tmp_path / "x", "old")
         with pytest.raises(OutputError, match="is a file"):

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -335,12 +334,12 @@ def _ddi(document: str, sentence: ToySentence, number: int) -> str:
     name = f"{document}.s0"
     entities = "".join(
         f'<entity id="{name}.e{k}" charOffset="{start}-{end - 1}" type="drug" '
-        f"text={quoteattr(sentence.mentioned(k))}/>"
+        f'text="{sentence.mentioned(k)}"/>'
         for k, (start, end, _) in enumerate(sentence.mentions)
     )
     kind = 'ddi="true" type="effect"' if number % 2 else 'ddi="false"'
     pair = f'<pair id="{name}.p0" e1="{name}.e0" e2="{name}.e1" {kind}/>'
-    text = f'<sentence id="{name}" text={quoteattr(sentence.text)}>{entities}{pair}</sentence>'
+    text = f'<sentence id="{name}" text="{sentence.text}">{entities}{pair}</sentence>'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<document id="{document}">{text}</document>\n'
 
 

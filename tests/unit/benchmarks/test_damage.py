@@ -25,4 +25,4 @@ def test_damage_is_never_silent_after_check(tmp_path):
         "annotated text": [],
     }
     assert all(outcome["counts"]["refused"] for outcome in outcomes.values())
-    assert all(outcome["damages"] > 10 for outcome in outcomes.values())
+    assert all(outcome["damages"] >= 8 for outcome in outcomes.values())

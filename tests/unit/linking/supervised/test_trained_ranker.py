@@ -182,9 +182,9 @@ def test_what_is_saved_is_loaded(network, tmp_path):
         ("scale", np.ones(N_FEATURES + 1, np.float32), "wrong shapes"),
         ("mean", np.zeros(1, np.float32), "wrong shapes"),
         ("outer", np.zeros((NETWORKS, HIDDEN + 1), np.float32), "wrong shapes"),
-        ("outer", np.zeros(HIDDEN, np.float32), "wrong shapes"),
-        ("inner_bias", np.zeros(HIDDEN, np.float32), "wrong shapes"),
-        ("outer", np.array([["a"] * HIDDEN] * NETWORKS), "wrong type"),
+        ("outer", np.zeros(HIDDEN, np.float32), "expected 2 axes"),
+        ("inner_bias", np.zeros(HIDDEN, np.float32), "expected 2 axes"),
+        ("outer", np.array([["a"] * HIDDEN] * NETWORKS), "of float32, found"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(network, tmp_path, name, value, problem):

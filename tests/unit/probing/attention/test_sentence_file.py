@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from biograft.artifacts import describe_files
 from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.errors import BiograftError, ConfigError, FormatError, InputError
 from biograft.probing.attention import find_entity, read_sentences
@@ -80,7 +81,8 @@ def test_shards(tmp_path):
         AnnotatedDocument("b", "nothing"),
     ]
     write_shard(shard_path(tmp_path, 0), documents, {})
-    SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": {}})
+    files = describe_files(tmp_path)
+    SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": files})
     [sentences] = read_sentences(tmp_path)
     assert (sentences.text, sentences.entity, sentences.concepts) == ("患者发热。", "发热", ("D1",))
     assert (sentences.id, sentences.language) == ("a", "zh")
