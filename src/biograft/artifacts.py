@@ -191,7 +191,10 @@ def find_changed_files(
             yield name, "a file outside of the folder"
             continue
         expected = entry if isinstance(entry, Mapping) else {}
-        size = path.stat().st_size if path.is_file() else None
+        try:
+            size = path.stat().st_size if path.is_file() else None
+        except OSError:  # a name that no file can have
+            size = None
         if size is None or size != expected.get("bytes"):
             found = "no file" if size is None else f"{size} bytes"
             yield name, f"expected {expected.get('bytes')} bytes, found {found}"
