@@ -18,12 +18,14 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("round-trip")
 
 
-WORDS = (
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-    .map(str.strip)
-    .filter(bool)
-)
-WORDS_OF_IDS = WORDS.filter(lambda word: word.isprintable())
+def words(*excluded: str) -> st.SearchStrategy[str]:
+    """Texts without blanks at their ends, and without some categories of characters."""
+    characters = st.characters(exclude_categories=["Cs", *excluded])
+    return st.text(characters, min_size=1, max_size=12).map(str.strip).filter(bool)
+
+
+WORDS = words()
+WORDS_OF_IDS = words("Cc", "Zl", "Zp")
 """Ids with line breaks or other control characters are rejected."""
 LANGUAGES = st.sampled_from(["en", "zh", "de"])
 SOURCES = st.sampled_from(["", "MSH", "a|b"])
