@@ -33,7 +33,7 @@ from biograft.replication.results import describe_commit, describe_machine, writ
 
 try:
     import coverage as _coverage  # noqa: F401
-    from mutant_runs import SURVIVED, Laboratory, Reach, Trials
+    from mutant_runs import KILLED, SURVIVED, Laboratory, Reach, Trials
     from mutants import Mutant, changed_lines, sample_mutants
 except ImportError as _error:
     raise SystemExit(f"error: {_error}; run: pip install mutmut coverage") from _error
@@ -61,6 +61,7 @@ _OTHER_TESTS = {
         "linking/generative/test_generative_folder.py",
     ),
     "linking/calibration.py": ("linking/test_linking_calibration.py",),
+    "sources": ("sources", "evaluation/test_gold_archives.py"),
     "kb": ("kb", "test_frames.py"),
 }
 """Tests that are named otherwise than what they test."""
@@ -171,11 +172,18 @@ class Testing:
         return {"possible": n_all, **self._summary(sample, [tests] * len(sample))}
 
     def _try(self, mutant: Mutant, reach: Reach, ways: Laboratory | Trials, tests: str) -> None:
-        chosen, outcome = reach.tests(mutant.file, mutant.lines), SURVIVED
-        if chosen:
+        """Try a mutant with the tests of its line, then with all of its file.
+
+        The line may be compiled, or computed once and kept, and then no test is seen to reach it.
+        """
+        known: list[str] = []
+        for lines in (mutant.lines, None):
+            chosen = [test for test in reach.tests(mutant.file, lines) if test not in known]
+            known += chosen
             seconds = sum(reach.seconds[test] for test in chosen)
-            outcome = ways.outcome(mutant.file, mutant.text, chosen, seconds)
-        self._add(mutant, tests, outcome, len(chosen))
+            if chosen and ways.outcome(mutant.file, mutant.text, chosen, seconds) == KILLED:
+                return self._add(mutant, tests, KILLED, len(known))
+        return self._add(mutant, tests, SURVIVED, len(known))
 
     def _run_named(self) -> dict[str, Any]:
         known = self._known["named"]

@@ -19,10 +19,12 @@ from biograft.evaluation import (
 from biograft.evaluation.analysis import (
     ErrorCause,
     ErrorKind,
+    Population,
     count_causes,
     count_kinds,
     name_similarity,
 )
+from biograft.metrics.significance import Interval
 
 SMALL = EvaluationConfig(n_resamples=20)
 
@@ -77,6 +79,11 @@ def test_an_empty_population_stays_with_size_0(base, exact):
     (multi,) = [p for p in sub_populations(result, base) if p.name == "multi word"]
     assert (multi.n, multi.acc1) == (0, 0)
     assert multi.to_json()["interval"] == [0, 0]
+
+
+def test_a_population_is_told_in_percent():
+    told = Population("all", 4, 0.5, 0.75, Interval(0.25, 0.875)).to_json()
+    assert told == {"name": "all", "n": 4, "acc@1": 50, "acc@5": 75, "interval": [25, 87.5]}
 
 
 def test_top_concepts_are_the_most_frequent(base, exact, monkeypatch):

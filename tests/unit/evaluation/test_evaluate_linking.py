@@ -10,6 +10,7 @@ import pytest
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, nil_as_linked, paired
+from biograft.evaluation.comparison import ScoredQueries, compare, save_answers
 from biograft.linking import FusedSearch, Linker
 from biograft.linking.calibration import fit_calibration
 from biograft.linking.candidates import NameHits
@@ -60,6 +61,7 @@ def test_batches_change_nothing(base, ranker):
     assert results[0].metrics == results[1].metrics == results[2].metrics
     assert results[0].intervals == results[1].intervals == results[2].intervals
     assert len(set(results[1].judgements.documents)) == 7
+    assert all([row.query for row in result.rows] == queries for result in results)
 
 
 def test_the_queries_of_a_document_are_in_one_batch(base):
@@ -192,6 +194,18 @@ def test_two_runs_are_compared_query_by_query(base, ranker):
     assert result.bootstrap.difference == pytest.approx(2 / 3)
     assert max(result.bootstrap.p, result.randomisation_p, result.mcnemar_p) < 0.01
     assert paired(a, a).mcnemar_p == 1
+
+
+def test_saved_answers_are_compared_like_results(base, ranker, tmp_path):
+    queries = [query(str(k), "D1", document="d", start=k, end=k + 1) for k in range(9)]
+    queries.append(query("x", gold_names=("Cold", "Influenza")))
+    some = [ranker({str(k): [("D1", 1.0)] for k in range(n)}) for n in (9, 5)]
+    a, b = (evaluate_linking(r, base, queries, "lenient", SMALL) for r in some)
+    save_answers(a, tmp_path / "a.json")
+    saved = ScoredQueries.load(tmp_path / "a.json")
+    assert saved.queries == ScoredQueries.of(a).queries
+    assert compare(saved, b) == compare(a, saved.of(b)) == compare(a, b)
+    assert paired(saved, b).bootstrap.difference == pytest.approx(0.4)
 
 
 def test_comparing_needs_the_same_queries_and_whole_values(base, exact):

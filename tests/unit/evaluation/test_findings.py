@@ -27,13 +27,13 @@ def linker(kb):
     return Linker.open(kb, k=1)
 
 
-def gold_file(path, text, *mentions):
+def gold_file(path, text, *mentions, name="n1"):
     rows = []
     for word, concept, status, *typo in mentions:
         start = text.index(word)
         row = {"start": start, "end": start + len(word), "text": word, "concept": concept}
         rows.append(row | {"status": status} | ({"typo": True} if typo else {}))
-    path.write_text(json.dumps({"id": "n1", "text": text, "mentions": rows}), encoding="utf-8")
+    path.write_text(json.dumps({"id": name, "text": text, "mentions": rows}), encoding="utf-8")
     return path
 
 
@@ -66,6 +66,18 @@ def test_levels_statuses_and_typos_count_as_by_hand(tmp_path, kb, linker):
     assert result.to_json()["levels"]["spans"]["recall"] == pytest.approx(66.6667)
     everything = evaluate_findings(linker, read_assertions(gold))
     assert everything.levels["spans"].wrong == 2
+
+
+def test_notes_are_added_up_and_typos_without_a_concept_do_not_count(tmp_path, kb, linker):
+    ids = concept_ids()
+    one = gold_file(tmp_path / "1.jsonl", "Fever and stroke.", ("Fever", ids["Fever"], []))
+    other = ("Cough", ids["Cough"], []), ("hzqxe", None, [], "typo")
+    two = gold_file(tmp_path / "2.jsonl", "Cough, hzqxe.", *other, name="n2")
+    notes = [*read_assertions(one), *read_assertions(two)]
+    result = evaluate_findings(linker, notes)
+    spans = result.levels["spans"]
+    assert (spans.right, spans.wrong, spans.missed) == (2, 1, 0)
+    assert set(result.typos.values()) == {0}
 
 
 def test_types_and_assertions_are_checked(kb, linker):

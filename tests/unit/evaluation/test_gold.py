@@ -134,7 +134,7 @@ def test_pubtator_with_types_and_nil(tmp_path):
 
 
 def test_aap_is_windows_1252_where_not_utf8(write):
-    path = write("a.txt", b"123\tFever\tso hot\n9\tSj\xf6gren's\tdry\x92s eyes\nbad\n")
+    path = write("a.txt", b"bad\n123\tFever\tso hot\n9\tSj\xf6gren's\tdry\x92s eyes\n")
     gold = read_gold(path, "aap")
     assert shown(gold) == [("so hot", ["123"], ("so hot",)), ("dry’s eyes", ["9"], ("dry’s eyes",))]
     assert gold.log.rejected.counts.total() == 1

@@ -36,6 +36,12 @@ def test_archives_are_read_in_every_compression(tmp_path, mode):
     assert len(read_gold(path, "biosyn").queries) == 601
 
 
+def test_a_wrong_line_of_an_archive_is_found_again(tmp_path):
+    path = make_archive(tmp_path / "a", {"test/1.concept": LINE, "test/2.concept": LINE + "bad\n"})
+    [[example]] = read_gold(path, "biosyn").log.rejected.examples.values()
+    assert (example.path, example.line) == (f"{tmp_path / 'a'}::test/2.concept", 2)
+
+
 @pytest.mark.parametrize(
     "files",
     [

@@ -48,8 +48,10 @@ def report(base, ranker):
 
 
 def test_figures_are_drawn_where_there_is_data_and_equal_twice(report):
-    from biograft.evaluation.figures import draw_figures
+    from biograft.evaluation.figures import _png, draw_figures
 
+    empty = _png(lambda axes: None)
+    assert empty not in report.figures.values()
     assert set(report.figures) == {"recall", "similarity", "reliability"}
     assert all(image.startswith(PNG) for image in report.figures.values())
     assert draw_figures(report.result, report.buckets) == report.figures

@@ -333,6 +333,13 @@ class TestNames:
         assert built.report.dropped["names that several concepts share"] == 2
         assert [m.concept for m in built.base.find("cold")] == ["B"]
 
+    def test_shared_names_are_dropped_in_every_partition(self, build, monkeypatch):
+        monkeypatch.setattr(assembly, "PARTITION_ROWS", 2)
+        shared = [concept(f"C{k}", f"own {k}", "shared") for k in range(5)]
+        built = build([*shared, concept("D", "a", "b")], names=NameRules(resolve_shared=True))
+        names = [[name.text for name in each.names] for each in built.base]
+        assert names == [["own 0", "shared"], *([f"own {k}"] for k in range(1, 5)), ["a", "b"]]
+
 
 def tables(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.arrow")}
@@ -481,6 +488,21 @@ def test_random_hierarchies_agree_with_a_depth_first_search(seed):
         assert cycle[0] == cycle[-1]
         assert len(set(cycle)) == len(cycle) - 1
         assert all(step in pairs for step in itertools.pairwise(cycle))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cycles_of_very_deep_hierarchies_are_found(seed, monkeypatch):
+    """As if all were deeper than is peeled level by level."""
+    monkeypatch.setattr("biograft.kb.build.MAX_PEELS", 0)
+    rng = random.Random(seed)
+    pairs = [(rng.randrange(12), rng.randrange(12)) for _ in range(16)]
+    if seed % 2:
+        pairs = [(max(pair), min(pair)) for pair in pairs if pair[0] != pair[1]]
+    count, cycle = find(pairs, 12)
+    caught = caught_in_cycles(pairs)
+    assert count >= len(caught)
+    assert bool(cycle) == bool(count) == bool(caught)
+    assert all(step in pairs for step in itertools.pairwise(cycle))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,12 @@ from biograft.sources import Block, ReadLog
 
 
 class TestLabelEncoder:
+    def test_as_many_labels_as_16_bits_hold(self):
+        encoder, labels = LabelEncoder("sources"), pl.Series(map(str, range(1 << 16)))
+        assert encoder.encode(labels, pl.UInt16, Path("x"))[-1] == 65535
+        with pytest.raises(FormatError, match="over 65,536 different sources"):
+            encoder.encode(pl.Series(["one more"]), pl.UInt16, Path("x"))
+
     def test_labels_are_encoded_by_first_appearance(self):
         encoder = LabelEncoder("languages", ("en",))
         series = pl.Series("language", ["zh", "en", "de", "zh"])
