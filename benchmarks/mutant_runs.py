@@ -74,7 +74,8 @@ class Reach:
         found = {test for context in contexts for test in self._tests_of(context)}
         if lines is None and not found:  # a file of definitions
             found = set(self.seconds)
-        kept, seconds = [], 0.0
+        kept: list[str] = []
+        seconds = 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
             seconds += self.seconds[test]
             if kept and seconds > _MAX_SECONDS:
@@ -177,7 +178,7 @@ class Trials:
         ``tests`` are names of tests, or what these begin with; they take ``seconds`` on the
         unchanged source.
         """
-        items = {name: [] for name in tests}
+        items: dict[str, list[Any]] = {name: [] for name in tests}
         for item in self._session.items:
             for name in {item.nodeid, item.nodeid.partition("[")[0]} & items.keys():
                 items[name].append(item)
