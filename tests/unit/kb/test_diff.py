@@ -46,6 +46,16 @@ def test_each_kind_of_change(build):
     ]
 
 
+def test_changes_come_in_the_order_of_the_store(build):
+    kept = [{"id": f"A{k}", "name": f"a {k}"} for k in range(40)]
+    gone = [{"id": f"B{k}", "name": f"b {k}"} for k in range(40)]
+    taking = [concept | {"ids": [f"B{k}"]} for k, concept in enumerate(kept)]
+    diff = diff_stores(build(kept + gone).base, build(taking).base)
+    assert [(c.id, *c.new) for c in diff.changes(["merged"])] == [
+        (f"B{k}", f"A{k}") for k in range(40)
+    ]
+
+
 def test_equal_stores_have_no_differences(build):
     diff = diff_stores(build(OLD).base, build(OLD[::-1]).base)
     assert not diff

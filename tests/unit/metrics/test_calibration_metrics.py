@@ -55,6 +55,11 @@ def test_bins_of_equal_size_hold_everything_and_ignore_order(rows, n_bins, rando
     assert again == pytest.approx(calibration_error(*columns(rows), n_bins, by_mass=True))
 
 
+def test_bins_are_of_equal_width_unless_they_should_hold_as_many():
+    bins = reliability(np.array([0.55, 0.58, 0.97]), np.ones(3))
+    assert [(b.low, b.high, b.n) for b in bins] == [(0.5, 0.6, 2), (0.9, 1.0, 1)]
+
+
 def test_bins_of_equal_size_are_of_equal_size():
     bins = reliability(np.linspace(0.5, 0.6, 40), np.ones(40), 4, by_mass=True)
     assert [b.n for b in bins] == [10, 10, 10, 10]

@@ -243,6 +243,7 @@ def test_names_are_added_to_the_candidate_pool():
 def test_an_empty_pool_can_be_widened():
     wider = extend_pool(empty_pool(2), np.array([[3, -1], [1, 0]]))
     assert wider.rows.tolist() == [[3, -1], [0, 1]]
+    assert empty_pool(2).scores.shape == wider.scores[:, :, :0].shape == (0, 2, 0)
     assert wider.scores.shape == wider.ranks.shape == (0, 2, 2)
     assert len(empty_pool(3)) == 3
 
