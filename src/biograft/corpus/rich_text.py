@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 import zipfile
 from collections.abc import Iterator
@@ -117,9 +118,14 @@ def is_html(text: str) -> bool:
 
 
 def html_charset(head: bytes) -> str:
-    """Return the encoding that a page states; empty if it states none."""
+    """Return the encoding that a page states; empty if it states none of texts, such as ``hex``."""
     found = _CHARSET.search(head)
-    return found[1].decode("ascii") if found else ""
+    name = found[1].decode("ascii") if found else ""
+    try:
+        "".encode(name or "utf-8")
+    except LookupError as error:
+        return "" if "not a text encoding" in str(error) else name
+    return name
 
 
 def html_text(page: str) -> str:
@@ -129,8 +135,9 @@ def html_text(page: str) -> str:
     'No fever,\nno cough.\nFlu'
     """
     reader = _HtmlText()
-    reader.feed(page)
-    reader.close()
+    with contextlib.suppress(AssertionError):  # of html.parser, at ``<![[``: the page ends there
+        reader.feed(page)
+        reader.close()
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return "\n".join(line for line in lines if line)
 
