@@ -100,7 +100,7 @@ class OffsetChecker:
             if len(spans) == 1
             else self._shift(spans, written)
         )
-        return corrected, "offsets were corrected"
+        return corrected if self._within(corrected) else (), "offsets were corrected"
 
     def _within(self, spans: Spans) -> bool:
         bounds = [bound for span in spans for bound in span]
