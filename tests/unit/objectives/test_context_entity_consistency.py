@@ -132,5 +132,5 @@ def topical(rng):
 
 def test_it_learns_which_entities_fit_their_context():
     config = ContextEntityConsistencyConfig()
-    found = learned_accuracy("context_entity_consistency", config, topical, steps=80)
+    found = learned_accuracy("context_entity_consistency", config, topical, steps=160)
     assert found["context_entity_consistency.accuracy"] > 0.9  # by chance 0.5
