@@ -78,6 +78,7 @@ def test_notes_are_added_up_and_typos_without_a_concept_do_not_count(tmp_path, k
     spans = result.levels["spans"]
     assert (spans.right, spans.wrong, spans.missed) == (2, 1, 0)
     assert set(result.typos.values()) == {0}
+    assert (result.n_documents, result.n_findings) == (2, 2)
 
 
 def test_types_and_assertions_are_checked(kb, linker):

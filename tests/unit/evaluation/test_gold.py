@@ -143,11 +143,13 @@ def test_aap_is_windows_1252_where_not_utf8(write):
 
 
 def test_xlbel_ids_are_equally_good(write):
-    path = write("x.txt", "C1|C2||眼睛||於 <tgt>眼睛</tgt> 位置||後\nC3||plain||no marks\nnone\n")
+    path = write(
+        "x.txt", "C1|C2||眼睛||於 <tgt>眼睛</tgt> 位置||後 <tgt>\nC3||plain||no marks\nnone\n"
+    )
     gold = read_gold(path, "xlbel")
     first, second = gold.queries
     assert first.needed == (frozenset({"C1", "C2"}),)
-    assert first.context == "於 眼睛 位置||後"
+    assert first.context == "於 眼睛 位置||後 <tgt>"  # of several marks the first
     assert first.context[first.start : first.end] == "眼睛"
     assert (second.start, second.context) == (None, "no marks")
     assert gold.log.rejected.counts.total() == 1
@@ -162,7 +164,7 @@ def test_translated_names_are_mentions_of_their_concepts(write):
 
 
 def test_procedures_give_names(write):
-    path = write("p.tsv", "原始词\t标准词\n脾切除。\t切除术##其他\nbad\n")
+    path = write("p.tsv", "原始词\t标准词\nbad\n\n脾切除。\t切除术##其他\n")
     (query,) = read_gold(path, "procedures").queries
     assert query == LinkQuery("脾切除。", gold_names=("切除术", "其他"))
     assert query.is_composite

@@ -43,10 +43,11 @@ def test_resolving_spells_gold_as_the_store_does(base):
         LinkQuery("b", frozenset({"D2", "gone"})),
         LinkQuery("c", frozenset({"D2", "gone"}), needed=(frozenset({"D2", "gone"}),)),
         LinkQuery("d"),
+        LinkQuery("e", frozenset({"a:b:D2"})),
     ]
     resolved = resolve_gold(queries, StoreIds(base))
     assert [query.gold for query in resolved.queries] == [
-        {"D1", "OMIM:77"}, {"D2", "gone"}, {"D2", "gone"}, frozenset()
+        {"D1", "OMIM:77"}, {"D2", "gone"}, {"D2", "gone"}, frozenset(), {"D2"}
     ]  # fmt: skip
     assert resolved.unknown == {"gone"}
     assert resolved.n_unreachable == 1

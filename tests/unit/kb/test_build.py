@@ -382,6 +382,23 @@ class TestSameness:
             assert partitioned.base.descendants(c.id) == single.base.descendants(c.id)
 
 
+def test_facts_of_several_sources_keep_their_order(build):
+    many = [
+        [
+            {
+                "id": f"C{k}",
+                "name": f"{k}",
+                "definitions": [{"text": f"{file} {n}"} for n in "abcd"],
+            }
+            for k in range(500)
+        ]
+        for file in "xy"
+    ]
+    expected = [f"{file} {n}" for file in "xy" for n in "abcd"]
+    for each in build(*many, merge="ids").base:
+        assert [definition.text for definition in each.definitions] == expected
+
+
 def test_partitions_without_a_known_concept_are_no_error(build, monkeypatch):
     monkeypatch.setattr(assembly, "PARTITION_ROWS", 1)
     monkeypatch.setattr(collector, "FLUSH_RECORDS", 1)

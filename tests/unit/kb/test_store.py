@@ -84,7 +84,7 @@ class TestConcepts:
         info = base.info()
         assert (info["n_concepts"], info["n_names"], info["types"]) == (5, 8, ["T047"])
         assert info["relations"] == ["is-a", "treated-by", "near"]
-        assert info["sources"][0]["n_read"] == 5
+        assert (info["store"], info["sources"][0]["n_read"]) == (str(base.folder), 5)
         assert json.loads(json.dumps(info)) == info
 
 

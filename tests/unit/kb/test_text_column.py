@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
+from biograft.kb import tables
 from biograft.kb.arrow_file import TextChunk
 from biograft.kb.tables import TextColumn
 
@@ -28,6 +29,11 @@ def test_a_column_in_parts_is_the_list_of_its_texts(parts):
     assert len(column) == len(texts)
     assert list(column) == texts
     assert [column[row] for row in range(len(texts))] == texts
+
+
+def test_no_text_is_read_twice_however_few_are_read_at_once(monkeypatch):
+    monkeypatch.setattr(tables, "_READ_ROWS", 2)
+    assert texts_of(chunk_of("abcde")) == list("abcde")
 
 
 @given(st.data())

@@ -12,6 +12,11 @@ from biograft.metrics import METRICS, Judgements, Metric
 TEXTS = [f"{name}@7" if METRICS.load(name).has_cutoff else name for name in METRICS]
 
 
+def test_the_names_of_metrics():
+    names = "acc recall mrr nil_precision nil_recall nil_f1 ece ece_mass brier"
+    assert list(METRICS) == names.split()
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_text_form_parses_back(text):
     assert str(Metric.parse(text)) == text

@@ -112,6 +112,7 @@ def test_no_p_of_resampling_is_0():
     a, b = np.ones(50), np.zeros(50)
     assert paired_bootstrap(a, b, n_resamples=99).p == pytest.approx(0.02)
     assert approximate_randomisation(a, b, n_resamples=99) == pytest.approx(0.01)
+    assert paired_bootstrap(a, b).p == pytest.approx(2 / 1001)
     right, wrong = [Counts(1, 0, 0)] * 50, [Counts(0, 1, 1)] * 50
     found, p = paired_counts(right, wrong, n_resamples=99)
     assert (found.p, p) == pytest.approx((0.02, 0.01))

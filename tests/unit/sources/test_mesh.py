@@ -259,8 +259,9 @@ def test_invalid_facts_are_rejected(write, reading, records, reason, text):
 
 
 def test_an_id_defined_twice_is_doubtful_and_read(write, reading):
-    result = reading(write("a", descriptors(descriptor("D1", "a"), descriptor("D1", "b"))))
-    assert [r.text for r in result.of(NameRecord)] == ["a", "b"]
+    records = [("D2", "c"), ("D1", "a"), ("D1", "b")]
+    result = reading(write("a", descriptors(*(descriptor(*each) for each in records))))
+    assert [r.text for r in result.of(NameRecord)] == ["c", "a", "b"]
     assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
     assert result.log.doubtful.examples["id defined twice"][0].text == "D1"
 

@@ -363,3 +363,15 @@ def test_what_takes_the_place_of_a_class_is_read(write, reading, deprecated):
         IdRecord("X:5", "X:1", "replaced"),
         IdRecord("X:4", "X:1", "consider"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "syntax"),
+    [
+        ("  # a comment\n\n  @prefix owl: <http://x/> .\n", owl.TURTLE),
+        ("  # a comment\n<http://x/a> <http://x/b> <http://x/c> . # end\n", owl.N_TRIPLES),
+        ("# a comment\nid,name\n", ""),
+    ],
+)
+def test_comments_before_the_first_statement_are_passed_over(text, syntax):
+    assert owl.rdf_syntax(text) == syntax
