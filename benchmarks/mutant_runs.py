@@ -72,8 +72,9 @@ class Reach:
             for context in of_lines.get(line, ())
         }
         found = {test for context in contexts for test in self._tests_of(context)}
-        if lines is None and not found:  # a file of definitions
-            found = set(self.seconds)
+        if lines is None:  # a definition may be tested without a call, beside tests that call
+            files = {_file_of(test) for test in found or self.seconds}
+            found = {test for test in self.seconds if _file_of(test) in files}
         kept: list[str] = []
         seconds = 0.0
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
@@ -104,6 +105,10 @@ class Reach:
             for file, of_file in lines.items()
         }
         return cls(seconds, numbered)
+
+
+def _file_of(test: str) -> str:
+    return test.partition("::")[0]
 
 
 class _Recorder:
@@ -267,7 +272,7 @@ class Laboratory:
 
     def outcome(self, file: str, text: str, tests: Sequence[str], seconds: float) -> str:
         """Return whether tests notice a changed file, in a process that imports it anew."""
-        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        files = list(dict.fromkeys(map(_file_of, tests)))
         with self.changed(file, text):
             code = self.fork(
                 lambda: _pytest([*files, "-x"], [_Chosen(tests)]), 60 + 10 * seconds, fresh=True
