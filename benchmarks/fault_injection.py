@@ -80,7 +80,8 @@ class Operation:
     makes: str
     before: tuple[str, ...] = ()
     again: str = ""
-    """The command after a failure, if it is not the same."""
+    """The command after a failure, if it is not the same; its folder opens by a manifest, the last
+    file that is written."""
     replaces: bool = False
     """Whether the result is there before, and stays as it was until the command ends well."""
     run: str = ""
@@ -314,6 +315,8 @@ def _try(
     if problem := _judge_end(ended, killed=fault[1] == 0, outcome=outcome):
         return problem
     made = read_result(trial / operation.makes)
+    if operation.again and "manifest.json" not in made:
+        made = {}
     allowed = (right,) if ended.code == 0 else (former, right)
     if made not in allowed:
         return f"{operation.makes} is neither as before nor complete ({ended.failed_call})"
@@ -347,7 +350,8 @@ def _judge_end(ended: _Ended, *, killed: bool, outcome: Outcome) -> str:
     if ended.code == 0:
         outcome.without_effect += 1
         return ""
-    lines = [line for line in ended.error.splitlines() if line.startswith("biograft:")]
+    said = [line for line in ended.error.splitlines() if line.startswith("biograft:")]
+    lines = [line for line in said if not line.startswith("biograft: warning:")]
     if ended.code not in (1, 2) or len(lines) != 1 or "Traceback" in ended.error:
         text = " / ".join(ended.error.strip().splitlines()[-3:])
         return f"{ended.failed_call}: exit status {ended.code}: {text[-300:]}"
@@ -359,7 +363,7 @@ def read_result(path: Path) -> dict[str, Any]:
     """Return the hashes of what a command made; empty if there is nothing.
 
     Of JSON and of a review the times are left out; damage that `biograft check` would find is in
-    the result.
+    the result. Working files, which the next command removes, are none of it.
     """
     from biograft.artifacts import hash_file
 
@@ -371,6 +375,8 @@ def read_result(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file in sorted(files):
         name = file.name if file == path else file.relative_to(path).as_posix()
+        if any(part.startswith(".") for part in name.split("/")):
+            continue
         found[name] = _read_json(file) if file.suffix == ".json" else hash_file(file)
     return {**found, "problems": find_damage(path)}
 

@@ -272,9 +272,13 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     (an interrupt too), the working folder is removed and an earlier target stays as it was.
     Working folders that a killed process of this host left behind are removed first. A second
     writer to the same path is refused as long as the block lasts. A target with the same files
-    stays as it is, with its date.
+    stays as it is, with its date. A target that is such a working folder itself, and empty, is
+    filled as it is.
     """
     target = Path(os.path.realpath(target))  # a link as target stays a link
+    if _WORK.fullmatch(target.name) and _is_empty_folder(target):
+        yield target
+        return
     _refuse_existing(target, overwrite)
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target}: is a file, and a folder is to be written there")
@@ -454,10 +458,17 @@ def _explained(target: Path, remedy: str = "nothing was kept; free space") -> It
             raise OutputError(
                 f"{_shown(target)}: cannot be written ({error.strerror}); choose another place"
             ) from error
+        if number is not None and (number == errno.EIO or not isinstance(error, OSError)):
+            where = getattr(error, "filename", None)
+            what = "a file" if where is None else _shown(where)
+            raise OutputError(
+                f"{_shown(target)}: was not finished, since {what} cannot be read or written "
+                f"({os.strerror(number)}); look at the disk and start again"
+            ) from error
         raise
 
 
-def _shown(target: Path) -> str:
+def _shown(target: str | Path) -> str:
     """Write a path in a working folder as what it becomes."""
     return _WORK.sub(r"\1", str(target))
 

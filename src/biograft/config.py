@@ -167,8 +167,12 @@ class Range:
             raise ConfigError(f"{field}: expected {self}, found {value!r}")
 
     def _has(self, value: Any) -> bool:
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # an integer beyond all floats
+            return False
         return (
-            math.isfinite(value)
+            finite
             and (self.min is None or value >= self.min)
             and (self.max is None or value <= self.max)
             and (self.above is None or value > self.above)

@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         return iter(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
 
     def help(self) -> dict[str, str]:
         """Return the line of help of every name."""

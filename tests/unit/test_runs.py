@@ -5,6 +5,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from one_writer import held_elsewhere
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from biograft.artifacts import hash_file, new_file, new_folder, remove_abandoned, sole_writer
@@ -64,6 +66,15 @@ class TestWhole:
             assert not (tmp_path / "x").exists()
         with new_file(tmp_path / "y"):
             assert not (tmp_path / "y").exists()
+
+    def test_a_working_folder_is_filled_as_it_is(self, tmp_path):
+        """What a killed process left of a folder within one was never found again."""
+        with new_folder(tmp_path / "x") as outer:
+            with new_folder(outer) as inner:
+                (inner / "a").write_text("new")
+                assert inner == outer
+                assert len(names_in(tmp_path)) == 1
+        assert content(tmp_path / "x") == "new"
 
     def test_what_exists_is_kept_unless_it_may_be_overwritten(self, tmp_path, make):
         make(tmp_path / "x", "old")
@@ -374,6 +385,21 @@ class TestStopped:
 
 NO_TMPFS = 77
 FULL = "the disk is full; nothing was kept; free space or choose another place"
+
+
+IO_ERRORS = {
+    "of a file": (OSError(errno.EIO, "Input/output error", "corpus.txt"), "corpus.txt"),
+    "of the system": (OSError(errno.EIO, "Input/output error"), "a file"),
+    "of safetensors": (SafetensorError("serializing: Input/output error (os error 5)"), "a file"),
+}
+
+
+@pytest.mark.parametrize(("error", "what"), IO_ERRORS.values(), ids=IO_ERRORS)
+def test_a_failing_disk_is_one_line_that_names_what_was_written(tmp_path, new, error, what):
+    said = re.escape(f"{tmp_path / 'x'}: was not finished, since {what} cannot be read or written")
+    with pytest.raises(OutputError, match=said), new(tmp_path / "x"):
+        raise error
+    assert names_in(tmp_path) == []
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from biograft.artifacts import (
     describe_files,
     hash_file,
     new_file,
+    remove_abandoned,
     sole_writer,
 )
 from biograft.corpus.inputs import InputConfig, Inputs
@@ -200,6 +201,7 @@ def _fingerprint_inputs(
 
 def _open_output(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:
     """Create the folder, or check that an existing one was begun with the same inputs."""
+    remove_abandoned(out / PLAN.file)  # of a run that was killed before it had begun
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         PLAN.write(out, {"made_of": made_of})
         return

@@ -244,8 +244,8 @@ def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
 def _document(value: dict[str, Any]) -> Document:
     mentions = tuple(
         Mention(
-            int(m["start"]),
-            int(m["end"]),
+            _offset(m["start"]),
+            _offset(m["end"]),
             str(m["text"]),
             tuple(map(str, m["concepts"])),
             str(m.get("type", "")),
@@ -253,6 +253,12 @@ def _document(value: dict[str, Any]) -> Document:
         for m in value["mentions"]
     )
     return Document(str(value["id"]), str(value["text"]), mentions, str(value.get("language", "")))
+
+
+def _offset(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"an offset is a whole number, found {value!r}")
+    return value
 
 
 TERM, EXAMPLE = "Term", "Example"

@@ -37,6 +37,11 @@ MAX_LINE_BYTES = 8 << 20
 _BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
 _OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
 _INCREMENTAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError),
+    *(UnicodeDecodeError, OverflowError),
+)
+"""What zipfile raises for damaged archives, names of members and versions included."""
 _ENCRYPTED = 1
 """The flag of an encrypted member of a zip."""
 _READ_BYTES = 1 << 20
@@ -146,13 +151,21 @@ def _open(path: Path) -> tuple[IO[bytes], bytes]:
 
 @contextlib.contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive; damage to it or to a member raises an ``InputError``."""
+    """Open a zip archive; damage to it raises an ``InputError``."""
+    with _zip_explained(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def _zip_explained(path: Path) -> Iterator[None]:
+    """Turn whatever zipfile says of damaged archives into one clear line."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield archive
-    except (zipfile.BadZipFile, zlib.error, OSError) as error:
+        yield
+    except _ZIP_ERRORS as error:
         raise InputError(
-            f"its zip data is damaged or cut short ({error})",
+            f"its zip data is damaged or cut short ({error or 'it ends too early'})",
             path=path,
             remedy="fetch the file again",
         ) from error
@@ -170,7 +183,7 @@ def read_members(
         if entry.compress_type not in _INCREMENTAL:
             # only these are decompressed incrementally
             raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
-        with archive.open(name) as member:
+        with _zip_explained(path), archive.open(name) as member:
             data = member.read(max_bytes)
         n_bytes += len(data)
         expansion.check(size, n_bytes)

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -214,6 +215,21 @@ class TestResume:
         build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "other")
         with pytest.raises(ConfigError, match="begun with another store"):
             run(tmp_path / "other", corpus, tmp_path / "out", resume=True)
+
+    def test_a_run_that_was_killed_before_it_began_is_started_again(
+        self, kb_folder, corpus, tmp_path
+    ):
+        """Only the working file of its plan was there, and ``--resume`` asked for the plan."""
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        run(kb_folder, corpus, tmp_path / "whole")
+        out = tmp_path / "out"
+        out.mkdir()
+        name = f".annotation.json.{socket.gethostname()}.{ended.pid}-0a1b2c3d.writing"
+        (out / name).write_bytes(b"{")
+        run(kb_folder, corpus, out, resume=True)
+        assert shard_bytes(out) == shard_bytes(tmp_path / "whole")
+        assert not list(out.glob(".*"))
 
     def test_a_folder_with_other_files_is_refused(self, kb_folder, corpus, tmp_path):
         (tmp_path / "out").mkdir()
