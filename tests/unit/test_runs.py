@@ -72,7 +72,7 @@ class TestWhole:
         with new_folder(tmp_path / "x") as outer, new_folder(outer) as inner:
             (inner / "a").write_text("new")
             assert inner == outer
-                assert sum("building" in name for name in names_in(tmp_path)) == 1
+            assert sum("building" in name for name in names_in(tmp_path)) == 1
         assert content(tmp_path / "x") == "new"
 
     def test_what_exists_is_kept_unless_it_may_be_overwritten(self, tmp_path, make):
