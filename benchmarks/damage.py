@@ -55,6 +55,8 @@ TEXTS = ["A heart attack, no stroke.", "Heart disease and hart atack", "fever, c
 OUTCOMES = ("refused", "found by check", "no effect", "silent", "crashed")
 _TIMEOUT = 300
 _QUICK = 3
+_BITS, _BITS_OF_SOLE_FILE = 2, 40
+"""Flipped, one at a time, in each file of an artefact, and in one that is its only file."""
 _STOPPED = f"{ALIGNMENT} --set training.max_minutes=1e-9"
 
 
@@ -262,9 +264,11 @@ def _answer(use: Callable[[Path], Any], folder: Path) -> tuple[str, str]:
         return "crashed", f"{type(error).__name__}: {error}"[:300]
 
 
-def damages(content: bytes, other: bytes | None, rng: random.Random) -> Iterator[tuple[str, bytes]]:
+def damages(
+    content: bytes, other: bytes | None, rng: random.Random, n_bits: int
+) -> Iterator[tuple[str, bytes]]:
     """Yield damaged contents of a file, by what was done."""
-    for _ in range(2):
+    for _ in range(n_bits):
         bit = rng.randrange(8 * len(content)) if content else 0
         flipped = bytearray(content)
         if content:
@@ -296,7 +300,8 @@ def examine(name: str, place: Path, *, quick: bool) -> Outcome:
         twin = other / file.relative_to(own)
         content = file.read_bytes()
         swapped = twin.read_bytes() if twin.is_file() and len(files) > 1 else None
-        for what, damaged in damages(content, swapped, rng):
+        n_bits = _BITS if len(files) > 1 else _BITS_OF_SOLE_FILE
+        for what, damaged in damages(content, swapped, rng, n_bits):
             if damaged == content:
                 continue
             file.write_bytes(damaged)
@@ -332,9 +337,9 @@ def _judge(artefact: Artefact, folder: Path, told: tuple[str, str], outcome: Out
 
 def find_damage(path: Path) -> list[str]:
     """Return what `biograft check` finds."""
-    from biograft.artifacts import check_artifacts
+    from biograft.cli.check import check_all
 
-    return [problem for each in check_artifacts(path) for problem in each.problems]
+    return [problem for each in check_all(path) for problem in each.problems]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

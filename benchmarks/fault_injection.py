@@ -419,9 +419,9 @@ def read_review(path: Path) -> dict[str, Any]:
 
 def find_damage(path: Path) -> list[str]:
     """Return what `biograft check` finds wrong in an artefact, or in a run."""
-    from biograft.artifacts import check_artifacts
+    from biograft.cli.check import check_all
 
-    return [problem for each in check_artifacts(path) for problem in each.problems]
+    return [problem for each in check_all(path) for problem in each.problems]
 
 
 def compile_library(folder: Path) -> Path:

@@ -69,6 +69,11 @@ class Examiner:
         self._count = Count(work / COUNTS / name)
         self._current = work / CURRENT
 
+    def warm(self) -> None:
+        """Read valid inputs, uncounted: what is imported on first use would be called slow."""
+        for seed in self.seeds:
+            self._targets.examine(self._reader, self._place, seed)
+
     def __call__(self, data: bytes) -> None:
         """Examine one input."""
         self._count.add()
@@ -129,6 +134,7 @@ def mutate(options: argparse.Namespace) -> None:
     for name in options.readers:
         (options.work / "reader").write_text(name)
         examiner = Examiner(name, options.work, targets, artefacts)
+        examiner.warm()
         sample = mutation.Mutator(examiner.seeds, Random(f"{name} {options.seed}")).sample
         end = time.process_time() + options.seconds
         while time.process_time() < end:
@@ -143,8 +149,7 @@ def guide(options: argparse.Namespace) -> None:
     with atheris.instrument_imports(include=["biograft"], exclude=compiled_modules()):
         targets, artefacts = load_targets()
         examiner = Examiner(name, options.work, targets, artefacts)
-        for seed in examiner.seeds:  # imports what is imported on first use
-            examiner(seed)
+        examiner.warm()
     mutator = importlib.import_module("mutation").Mutator(examiner.seeds, Random())
     targets.prepare(options.gib)
     corpus = options.corpus / name

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biograft.cli.options import Json, print_json
+from biograft.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from biograft.artifacts import CheckedArtifact
 
 
 def check(
@@ -15,19 +20,21 @@ def check(
         Path,
         typer.Argument(
             metavar="PATH",
-            help="A store, index, encoder, run or corpus, or a folder that holds some.",
+            help="A store, index, encoder, run, corpus or review, or a folder that holds some.",
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Compare every file of a store, index, encoder or run with its recorded hash."""
-    from biograft.artifacts import check_artifacts
+    """Compare every file of a store, index, encoder or run with its recorded hash.
+
+    Of a review (a file .db) every row is compared.
+    """
     from biograft.errors import InputError
     from biograft.terminal import visible
 
     if not path.exists():
         raise InputError("does not exist", path=path, remedy="check the path")
-    checked = list(check_artifacts(path))
+    checked = list(check_all(path))
     if not checked:
         raise InputError("holds nothing that biograft wrote", path=path, remedy="check the path")
     for artifact in checked:
@@ -49,3 +56,18 @@ def check(
             typer.echo(f"ok       {visible(str(artifact.path))}  {artifact.format}, {size}")
     if any(artifact.problems for artifact in checked):
         raise typer.Exit(1)
+
+
+def check_all(path: Path) -> Iterator[CheckedArtifact]:
+    """Check all that biograft wrote to a path."""
+    from biograft.artifacts import check_artifacts
+
+    yield from check_artifacts(path)
+    files = [path] if path.is_file() else path.rglob("*.db")
+    if all(file.suffix == ".json" for file in files):
+        return
+    try:
+        from biograft.mapping.review_hashes import check_review, find_reviews
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("review", "checking a review") from error
+    yield from map(check_review, find_reviews(path))

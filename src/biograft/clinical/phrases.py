@@ -9,6 +9,7 @@ of a named list, a ``?`` after either makes it optional, ``#`` is a number and `
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
@@ -40,6 +41,8 @@ _PLACEHOLDERS = re.compile(r"####|#")
 _AT_PLACEHOLDERS = re.compile(r"(####|#)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_FILLERS = 3
+MAX_CHARACTERS, MAX_WORDINGS = 200, 100_000
+"""Of each wording, and of wordings that a phrase may stand for."""
 _PLACES = frozenset({"#", "####"})
 _RULES = ""
 """Key of a node whose phrase is complete."""
@@ -56,7 +59,12 @@ def expand(phrase: str, lists: Mapping[str, Sequence[str]]) -> list[str]:
         parts.append(_options(item, lists))
     if position != len(phrase) or not phrase.strip():
         raise ValueError(f"not a phrase: {phrase!r}")
-    return [" ".join("".join(words).split()) for words in product(*parts)]
+    if math.prod(map(len, parts)) > MAX_WORDINGS:
+        raise ValueError(f"a phrase of more than {MAX_WORDINGS:,} wordings: {phrase!r}")
+    wordings = [" ".join("".join(words).split()) for words in product(*parts)]
+    if any(len(wording) > MAX_CHARACTERS for wording in wordings):
+        raise ValueError(f"a wording of more than {MAX_CHARACTERS} characters: {phrase!r}")
+    return wordings
 
 
 def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequence[str]:

@@ -215,13 +215,15 @@ class AssertionRules:
                 entry.name, EventKind[entry.kind.upper()], SCOPES.index(entry.scope), entry
             )
         for phrase in entry.phrases:
-            try:
-                wordings = expand(phrase.lower(), self._lists)
-            except ValueError as error:
-                raise ConfigError(f"{where}: {error}") from None
-            for wording in filter(None, wordings):
+            for wording in filter(None, self._wordings(phrase, where)):
                 same = self.trie.add(wording, rule)
                 self._refuse_two(entry, wording, same)
+
+    def _wordings(self, phrase: str, where: str) -> list[str]:
+        try:
+            return expand(phrase.lower(), self._lists)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from None
 
     def _refuse_two(
         self, entry: RuleEntry, wording: str, rules: Sequence[CompiledRule | None]
@@ -243,7 +245,7 @@ class AssertionRules:
         for section in sections:
             flags = tuple(FLAGS.index(flag) for flag in section.flags)
             for heading in section.headings:
-                for wording in expand(heading.lower(), self._lists):
+                for wording in self._wordings(heading, f"{self.where}: section {section.name!r}"):
                     self.sections[wording] = (section.name, flags)
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(

@@ -101,7 +101,7 @@ INDEX = ArtifactKind(
     called="index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
-    keys=("store", "parts"),
+    keys=("store", "parts", "encoder"),
 )
 
 

@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection, Engine
 
 import biograft
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
+from biograft.mapping.review_hashes import HASH, hash_column, index_of_unsealed, seal
 
 METADATA = sa.MetaData()
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
@@ -37,6 +38,8 @@ QUEUES = sa.Table(
     sa.Column("name", sa.String(200), nullable=False, unique=True),
     sa.Column("approvals", sa.Integer, nullable=False),  # reviewers that a decision needs
     sa.Column("made_at", sa.String(32), nullable=False),
+    hash_column(),
+    index_of_unsealed("review_queues"),
 )
 TERMS = sa.Table(
     "review_terms",
@@ -64,8 +67,10 @@ TERMS = sa.Table(
     sa.Column("reviewer", sa.Text),
     sa.Column("second_reviewer", sa.Text),
     sa.Column("rejected", sa.JSON, nullable=False),  # concepts that the term does not mean
+    hash_column(),
     sa.UniqueConstraint("queue", "term_key", "code", "context"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
+    index_of_unsealed("review_terms"),
 )
 EVENTS = sa.Table(
     "review_events",
@@ -81,14 +86,30 @@ EVENTS = sa.Table(
     sa.Column("after", sa.JSON),
     sa.Column("undoes", _ID),
     sa.Column("undone", sa.Boolean, nullable=False),
+    hash_column(),
+    index_of_unsealed("review_events"),
 )
+SEALED = (QUEUES, TERMS, EVENTS)
+"""Tables whose rows have hashes."""
 
 
 def _create(connection: Connection) -> None:
-    METADATA.create_all(connection, tables=[QUEUES, TERMS, EVENTS])
+    METADATA.create_all(connection, tables=SEALED)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
+def _add_hashes(connection: Connection) -> None:
+    """Add the column of the hashes; the transaction that this is part of computes them."""
+    inspector = sa.inspect(connection)
+    for table in SEALED:
+        if HASH in {column["name"] for column in inspector.get_columns(table.name)}:
+            continue  # made just now
+        kind = table.c[HASH].type.compile(connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {HASH} {kind}")
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_hashes)
 """What brings a database from version N to N + 1; a new version appends one."""
 VERSION = len(MIGRATIONS)
 _WRITES = "biograft_writes"
@@ -148,6 +169,7 @@ class ReviewDatabase:
         writer = self.engine.execution_options(**{_WRITES: True})
         with self._explained(), writer.begin() as connection:
             yield connection
+            seal(connection, SEALED)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -82,6 +82,8 @@ class Experiment(_Header):
             if name not in (known_sets := {*header.sets, *map(without_fold, header.sets)}):
                 raise ConfigError(f"set_settings.{name}: {nearest(name, known_sets)}")
         for name in (known for pair in tables["bases"].items() for known in pair):
+            if not isinstance(name, str):
+                raise ConfigError(f"bases: expected names of inputs, found {name!r}")
             if name not in tables["inputs"]:
                 raise ConfigError(f"bases.{name}: {nearest(name, tables['inputs'])}")
         given = {part.name: getattr(header, part.name) for part in dataclasses.fields(header)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 
 import pytest
 
@@ -62,6 +64,26 @@ def test_missing_truncated_and_exchanged_files_are_found(run_main, written, tmp_
     assert f"{names}: expected {len(content)} bytes, found no file" in run_main("check", store).out
     shutil.copy(store / "definitions.arrow", names)
     assert run_main("check", store).code == 1
+
+
+def test_damaged_reviews_are_found_in_folders(run_main, tmp_path):
+    pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+    from biograft.mapping import ReviewStore, ReviewTerm
+
+    place = tmp_path / "review.db"
+    with ReviewStore.open(place, create=True) as store:
+        store.add_terms([ReviewTerm("chill")], reviewer="ann")
+    (tmp_path / "Thumbs.db").write_bytes(b"no database")
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE t (x)")
+    done = run_main("check", tmp_path, "--json")
+    (found,) = done.json
+    assert (done.code, found["path"], found["format"]) == (0, str(place), "biograft-review")
+    with contextlib.closing(sqlite3.connect(place)) as database, database:
+        database.execute("UPDATE review_terms SET text = 'chills'")
+    for path in (place, tmp_path):
+        done = run_main("check", path)
+        assert (done.code, "review_terms, row 1" in done.out) == (1, True)
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])

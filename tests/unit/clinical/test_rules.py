@@ -34,6 +34,18 @@ def test_the_shipped_rules_load(language):
         ),
         ('language = "en"\n' + RULE + '[lists]\nkin = "mother"\n', "lists.kin: expected a list"),
         ('language = "en', "not valid TOML"),
+        (
+            'language = "en"\n' + RULE.replace('"no"]', f'"{"(a|b)" * 40}"]'),
+            "rule 'no': a phrase of more than 100,000 wordings",
+        ),
+        (
+            'language = "en"\n' + RULE.replace('"no"]', f'"{"a " * 400}"]'),
+            "rule 'no': a wording of more than 200 characters",
+        ),
+        (
+            'language = "en"\n' + RULE + '[[section]]\nname = "plan"\nheadings = ["a {b"]\n',
+            "section 'plan': not a phrase",
+        ),
     ],
 )
 def test_errors_name_file_and_rule(rule_file, text, message):

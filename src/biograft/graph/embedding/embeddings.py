@@ -155,7 +155,7 @@ class Embeddings:
                     if len(ids[key]) != self.manifest[f"n_{key}"]:
                         raise ValueError(f"{len(ids[key])} {key}")
                 self._ids = ids
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
                 raise EMBEDDINGS.damaged(self.folder / _IDS, error) from error
         return self._ids[name]
 

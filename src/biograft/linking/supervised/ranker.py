@@ -176,5 +176,5 @@ def load_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
 def _read_memory(path: Path, kb: KnowledgeBase) -> MentionMemory:
     try:
         return MentionMemory.from_json(json.loads(path.read_bytes()), kb)
-    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise RANKER.damaged(path, repr(error)) from error

@@ -1,0 +1,123 @@
+"""A row of a review that the disk has changed is found by ``biograft check``."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+import sqlalchemy as sa
+
+from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
+from biograft.mapping.review_hashes import changed_rows, check_review
+from biograft.mapping.review_tables import SEALED, VERSION, ReviewDatabase
+
+TABLES = ("review_queues", "review_terms", "review_events")
+TEXTS = ("heart attack", "chill", "zzq", "心肌梗死")
+
+
+def decide_something(store: ReviewStore) -> None:
+    """Write in every way there is: import, decide, comment, undo, undo the undo, renew."""
+    found = (SuggestedConcept("D1", "Myocardial Infarction", 0.76),)
+    terms = [ReviewTerm(text, frequency=3, candidates=found) for text in TEXTS]
+    store.add_terms(terms, reviewer="ann", queue="labs", approvals=2)
+    items = store.items("labs")
+    store.decide(items[0].id, "approve", reviewer="ann")
+    store.decide(items[0].id, "approve", reviewer="bob")
+    store.comment(items[1].id, "ask the ward", reviewer="bob")
+    store.decide(items[1].id, "nil", reviewer="bob")
+    undone = store.history("labs", limit=1)[0]
+    store.undo(undone.id, reviewer="ann")
+    store.undo(store.history("labs", limit=1)[0].id, reviewer="ann")
+    store.add_terms([ReviewTerm("zzq", frequency=9)], reviewer="ann", queue="labs")
+    store.set_approvals("labs", 1)
+
+
+@pytest.fixture
+def place(tmp_path):
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        decide_something(store)
+    return tmp_path / "review.db"
+
+
+def query(place, *commands):
+    with contextlib.closing(sqlite3.connect(place)) as database, database:
+        return [database.execute(command).fetchall() for command in commands][-1]
+
+
+def test_all_that_is_written_has_its_hash(place):
+    for table in TABLES:
+        assert query(place, f"SELECT count(*) FROM {table} WHERE hash IS NULL") == [(0,)]
+        assert query(place, f"SELECT count(*) FROM {table} WHERE length(hash) = 32")[0][0] > 0
+    assert check_review(place).problems == ()
+
+
+def columns():
+    return [
+        (table.name, column.name)
+        for table in SEALED
+        for column in table.columns
+        if column.name != "id" and not column.foreign_keys
+    ]
+
+
+@pytest.mark.parametrize(("table", "column"), columns())
+def test_a_change_of_any_column_is_found(place, table, column):
+    value = query(place, f"SELECT {column} FROM {table} ORDER BY id DESC LIMIT 1")[0][0]
+    other = {str: '"x"', int: 1 - (value == 1), float: 0.125}.get(type(value), 1)
+    change = f"UPDATE {table} SET {column} = '{other}' WHERE id = (SELECT max(id) FROM {table})"
+    query(place, change)
+    assert query(place, f"SELECT {column} FROM {table} ORDER BY id DESC LIMIT 1")[0][0] != value
+    (problem,) = check_review(place).problems
+    assert table in problem
+
+
+def test_flipped_bits_of_the_file_are_found_or_without_effect(place):
+    """What is stored of the texts of terms, wherever it is in the file."""
+    content = place.read_bytes()
+    starts = [n for n in range(len(content)) if content.startswith(b"Myocardial", n)]
+    assert len(starts) > 4
+    for start in starts:
+        place.write_bytes(content[:start] + b"L" + content[start + 1 :])
+        with ReviewStore.open(place) as store:
+            changed = [item for item in store.items("labs") if "Lyo" in repr(item)]
+            changed += [event for event in store.history("labs") if "Lyo" in repr(event)]
+        assert bool(check_review(place).problems) == bool(changed)
+
+
+def test_a_file_cut_short_or_overwritten_is_found(place):
+    content = place.read_bytes()
+    for damaged in (content[:-4096], b"x" * 100 + content[100:], content[:20]):
+        place.write_bytes(damaged)
+        assert check_review(place).problems
+
+
+def test_a_review_without_hashes_gets_them(place):
+    """A database of version 1 had none."""
+    for table in TABLES:
+        query(place, f"DROP INDEX {table}_without_hash", f"ALTER TABLE {table} DROP COLUMN hash")
+    query(place, f"DELETE FROM review_versions WHERE version = {VERSION}")
+    before = query(place, "SELECT * FROM review_terms")
+    ReviewStore.open(place).close()
+    assert [row[:-1] for row in query(place, "SELECT * FROM review_terms")] == before
+    assert query(place, "SELECT max(version) FROM review_versions") == [(VERSION,)]
+    assert check_review(place).problems == ()
+
+
+def test_rows_in_postgresql(request):
+    from review_places import postgresql
+
+    with postgresql() as url:
+        with ReviewStore.open(url, create=True) as store:
+            decide_something(store)
+            database = store.database
+            with database.reading() as connection:
+                assert list(changed_rows(connection, SEALED)) == []
+            with database.engine.begin() as connection:
+                connection.execute(sa.text("UPDATE review_terms SET name = 'x' WHERE id = 1"))
+            with database.reading() as connection:
+                (problem,) = changed_rows(connection, SEALED)
+        assert "review_terms, row 1" in problem
+        ReviewDatabase.open(url).close()
