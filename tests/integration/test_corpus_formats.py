@@ -18,8 +18,8 @@ BIOC = "entity_linking/bc5cdr/bioc/CDR_{}Set.BioC.xml.gz"
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt"
 CORRECTED, OTHER_CASE = "offsets were corrected", "the text is written otherwise"
 
-N_CONVERTED = 200
-"""Documents of a file that are written in another format."""
+N_WRITTEN, N_CONVERTED = 1000, 200
+"""Documents of a file that are written again, and that are written in another format."""
 
 # path, format, documents, mentions, relations, what the log finds doubtful
 FILES = [
@@ -101,8 +101,7 @@ def test_a_real_file_reads_back_after_writing(shared_data, tmp_path, row):
     for to in dict.fromkeys([form, "jsonl", "bioc-json"]):
         if DOCUMENT_FORMATS.load(to).write is None:
             continue
-        if to != form:
-            documents = documents[:N_CONVERTED]
+        documents = documents[: N_WRITTEN if to == form else N_CONVERTED]
         losses = write_documents(documents, tmp_path / to, to)
         back = list(read_documents(tmp_path / to, to))
         if form == "ddi" == to:

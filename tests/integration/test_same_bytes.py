@@ -1,11 +1,16 @@
-"""The same inputs give the same files, whatever the process: hashes, time zone, locale, threads."""
+"""The same inputs give the same files, whatever the process: hashes, time zone, locale, threads.
+
+What is trained is the same with the same number of threads; several sum in another order.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from biograft.annotation.runner import PLAN
@@ -19,6 +24,9 @@ COMMANDS = (
     ("graph", "embed", "KB", "-o", "VECTORS", "--set", "training.epochs=1"),
     ("graph", "neighbours", "KB", "-o", "NEIGHBOURS"),
     ("corpus", "annotate", "KB", "text.txt", "-o", "SHARDS", "--workers", "1"),
+    ("kb", "export", "KB", "-o", "names.tsv", "--format", "biosyn"),
+    ("link", "text.txt", "--kb", "KB", "--index", "INDEX", "-o", "linked.jsonl", "--to", "jsonl"),
+    ("map", "local.csv", "--column", "term", "--kb", "KB", "--index", "INDEX", "-o", "mapped.csv"),
 )
 
 
@@ -32,12 +40,12 @@ MANIFESTS = {MANIFEST, PLAN.file}
 """Files that say when and from what an artefact was made."""
 
 
-def run_all(folder: Path, **environment: str) -> dict[str, bytes]:
-    """Run the commands in a folder, in one process, and return what each file holds."""
-    folder.mkdir()
-    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+def run_all(
+    folder: Path, commands: Sequence[Sequence[str]], **environment: str
+) -> dict[str, bytes]:
+    """Run commands in a folder, in one process, and return what each file holds."""
     subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(COMMANDS)],
+        [sys.executable, "-c", RUN, json.dumps(commands)],
         cwd=folder,
         env={**os.environ, **environment},
         check=True,
@@ -49,14 +57,28 @@ def run_all(folder: Path, **environment: str) -> dict[str, bytes]:
     }
 
 
+def begin(folder: Path) -> Path:
+    """Make a folder with the files that the commands read."""
+    folder.mkdir()
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+    (folder / "local.csv").write_text("term\nhart attack\nstroke\nno such thing\n")
+    return folder
+
+
 def test_artefacts_do_not_depend_on_hashes_time_zone_locale_threads_or_place(tmp_path):
     home = tmp_path / "home"
     home.write_text("a file: nothing can be written below it")
     first = run_all(
-        tmp_path / "a", PYTHONHASHSEED="1", TZ="UTC", LC_ALL="C.UTF-8", NUMBA_NUM_THREADS="1"
+        begin(tmp_path / "a"),
+        COMMANDS,
+        PYTHONHASHSEED="1",
+        TZ="UTC",
+        LC_ALL="C.UTF-8",
+        NUMBA_NUM_THREADS="1",
     )
     second = run_all(
-        tmp_path / "b 名",
+        begin(tmp_path / "b 名"),
+        COMMANDS,
         PYTHONHASHSEED="77",
         TZ="Asia/Tokyo",
         LC_ALL="C",
@@ -68,3 +90,19 @@ def test_artefacts_do_not_depend_on_hashes_time_zone_locale_threads_or_place(tmp
     assert len(first) > 20
     assert any(name.endswith("substitutions.json") for name in first)
     assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_what_is_trained_does_not_depend_on_hashes_time_zone_locale_or_place(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    small = importlib.import_module("small_artifacts")
+    commands = [each.split() for each in (small.STORE, small.ALIGNMENT, small.RANKER)]
+    found = []
+    for place, environment in {
+        "a": {"PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+        "b 名": {"PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+    }.items():
+        small.write_inputs(tmp_path / place, encoder=True)
+        files = run_all(tmp_path / place, commands, OMP_NUM_THREADS="1", **environment)
+        found.append({name: files[name] for name in files if name.endswith(".safetensors")})
+    assert len(found[0]) > 3
+    assert found[0] == found[1]

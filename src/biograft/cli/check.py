@@ -67,7 +67,7 @@ def check_all(path: Path) -> Iterator[CheckedArtifact]:
     if all(file.suffix == ".json" for file in files):
         return
     try:
-        from biograft.mapping.review_hashes import check_review, find_reviews
+        from biograft.mapping.review_check import check_review, find_reviews
     except ModuleNotFoundError as error:
         raise MissingExtraError("review", "checking a review") from error
     yield from map(check_review, find_reviews(path))

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from biograft.errors import ConfigError
 from biograft.replication.experiment import Experiment
 from biograft.replication.results import (
     describe_commit,
@@ -75,12 +72,13 @@ class Probes:
             if label in answers:
                 continue
             given = [_INPUT.sub(lambda m: str(job.input(m[1])), a) for a in variant.arguments]
-            answer = _call(given)
+            answer = json.loads(job.probe([*given, "--json", "--quiet"]))
             about = {
                 "command": " ".join(["biograft probe", *variant.arguments]),
                 "commit": describe_commit(),
             }
-            answers = {**answers, label: {**answer, **about}}
+            kept = {key: of for key, of in answer.items() if key not in _TEXTS}
+            answers = {**answers, label: {**kept, **about}}
             write_result(job.out, {"machine": describe_machine(), "answers": answers})
             job.say({"set": label, **about})
 
@@ -98,11 +96,3 @@ def _limited(arguments: Sequence[str]) -> list[str]:
         _TOY_LIMIT if last == "--limit" else each
         for last, each in zip(before, arguments, strict=False)
     ]
-
-
-def _call(arguments: list[str]) -> dict[str, Any]:
-    command = [sys.executable, "-m", "biograft", "probe", *arguments, "--json", "--quiet"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise ConfigError(f"the probe failed with {done.returncode}: {' '.join(arguments)}")
-    return {key: of for key, of in json.loads(done.stdout).items() if key not in _TEXTS}

@@ -75,7 +75,20 @@ def write_result(path: Path, content: Mapping[str, Any]) -> None:
     """Write a result file, replacing an earlier one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, overwrite=True) as file:
-        file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+        file.write(f"{{{','.join(map(_part, content.items()))}\n}}\n".encode())
+
+
+def _part(item: tuple[str, Any]) -> str:
+    """Write a key; of a list, such as the rows, each item has a line, so that changes are seen."""
+    key, value = item
+    if isinstance(value, list) and value:
+        lines = ",\n".join(f"  {_compact(each)}" for each in value)
+        return f"\n {_compact(key)}: [\n{lines}\n ]"
+    return f"\n {_compact(key)}: {_compact(value)}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)  # without indentation it is compiled, not Python
 
 
 def pack_flags(flags: Iterable[bool]) -> str:

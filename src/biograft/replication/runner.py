@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +19,21 @@ from biograft.replication.results import ResultFile, Row, describe_commit
 T = TypeVar("T")
 
 
+def run_probe(arguments: Sequence[str]) -> str:
+    """Run ``biograft probe`` in a process of its own; return what it prints."""
+    command = [sys.executable, "-m", "biograft", "probe", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(f"the probe failed with {done.returncode}: {' '.join(arguments)}")
+    return done.stdout
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentJob:
     """An experiment to run: where its data, inputs and runs are, and where results go.
 
     ``inputs`` are folders by name, for those that are not at ``work/NAME``; ``say`` receives each
-    row as it is written, ``warn`` what is left out.
+    row as it is written, ``warn`` what is left out; ``probe`` runs a probe.
     """
 
     experiment: Experiment
@@ -32,6 +43,7 @@ class ExperimentJob:
     inputs: Mapping[str, Path] = field(default_factory=dict)
     say: Callable[[Mapping[str, Any]], None] = lambda row: None
     warn: Callable[[str], None] = lambda line: None
+    probe: Callable[[Sequence[str]], str] = run_probe
 
     def input(self, name: str) -> Path:
         """Return the folder of an input."""

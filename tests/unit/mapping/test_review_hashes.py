@@ -11,7 +11,8 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy as sa
 
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
-from biograft.mapping.review_hashes import changed_rows, check_review
+from biograft.mapping.review_check import check_review
+from biograft.mapping.review_hashes import changed_rows
 from biograft.mapping.review_tables import SEALED, VERSION, ReviewDatabase
 
 TABLES = ("review_queues", "review_terms", "review_events")

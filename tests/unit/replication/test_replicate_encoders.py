@@ -14,8 +14,8 @@ from biograft.replication import (
     ExperimentJob,
     encoders,
     english_graph,
-    probes,
     run_experiment,
+    runner,
 )
 from biograft.replication.encoders import TASK_SETS
 from biograft.training.run_folder import start_run
@@ -113,7 +113,7 @@ def test_answers_of_probes_stand_side_by_side_without_texts(job, tmp_path, monke
             commands.append(command)
         return answer
 
-    monkeypatch.setattr(probes.subprocess, "run", run)
+    monkeypatch.setattr(runner.subprocess, "run", run)
     made = job(PROBE)
     run_experiment(made)
     found = json.loads(made.out.read_text("utf-8"))["answers"]

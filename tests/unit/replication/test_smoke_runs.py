@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from biograft.cli.replicate import run_probe_here
 from biograft.errors import ConfigError
 from biograft.replication import Experiment, ExperimentJob, run_smoke, shipped_experiments
 from biograft.replication.results import without_fold
@@ -22,6 +23,7 @@ WITHOUT_VARIANTS = {
 
 def job(experiment, work, **changes):
     given = {"work": work, "data": work / "none", "out": work / f"{experiment.name}.json"}
+    given["probe"] = run_probe_here
     return ExperimentJob(experiment=experiment, **{**given, **changes})
 
 
