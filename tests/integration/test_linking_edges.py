@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from biograft.evaluation import GoldConfig, evaluate_linking, read_gold
 from biograft.evaluation.calibration import calibrate_linker
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.linking import Linker
+from biograft.linking.outputs import link_chunks
 
 SAMPLE = [
     json.loads(line)
@@ -56,14 +58,35 @@ def test_many_names_of_the_sample_are_found_in_its_text(linker):
     assert right > 0.9 * found
 
 
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def peak_memory():
+    """Return the most memory of this process, in bytes; 0 where the system does not tell."""
+    if not STATUS.exists():
+        return 0
+    return 1024 * int(STATUS.read_text().partition("VmHWM:")[2].split()[0])
+
+
+def begin_peak():
+    """Measure from now on; return the memory now."""
+    if CLEAR.exists():
+        CLEAR.write_text("5")
+    return peak_memory()
+
+
 @pytest.mark.slow
 def test_megabytes_in_one_document(linker):
     text = "\n".join(document["text"] for document in SAMPLE)
     text = (text + "\n") * (3_000_000 // len(text.encode()) + 1)
     assert len(text.encode()) >= 3_000_000
-    start = time.perf_counter()
+    linker(text[:300_000])  # loads what is loaded once
+    start, before = time.perf_counter(), begin_peak()
     linked = linker(text)
+    written = sum(map(len, link_chunks([linked], "jsonl", linker.kb)))
     assert time.perf_counter() - start < 100
+    assert peak_memory() - before < 110 * len(text)  # 50 MB took 4 GB
+    assert written > len(text)
     for mention in linked.mentions[:: len(linked.mentions) // 1000]:
         assert text[mention.start : mention.end] == mention.text
     assert linked.mentions[-1].start > 0.99 * len(text)

@@ -15,7 +15,7 @@ from biograft.terminal import align, cut, visible
 HEAD = ("position", "mention", "concept", "name", "score", "found by")
 _MAX_WIDTH = {"mention": 40, "name": 44, "found by": 60}
 _BLOCK = 500
-"""Documents of one mention each whose columns are aligned together."""
+"""Documents of one mention each whose columns are aligned together, and mentions of a part."""
 
 
 def table(linked: LinkedDocument) -> list[str]:
@@ -101,13 +101,17 @@ def _tables(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 
 def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
-    """Give the line of each document; one mention at a time is there as plain values."""
+    """Give the line of each document in parts; few mentions at a time are there as plain values."""
     for linked in reported(documents, run):
-        mentions = ", ".join(
-            json.dumps(mention.to_json(), ensure_ascii=False) for mention in linked.mentions
-        )
         about = json.dumps(replace(linked, mentions=()).to_json(), ensure_ascii=False)
-        yield f"{about.removesuffix(']}')}{mentions}]}}\n"
+        yield about.removesuffix("]}")
+        mentions, comma = iter(linked.mentions), ""
+        while block := list(islice(mentions, _BLOCK)):
+            yield comma + ", ".join(
+                json.dumps(mention.to_json(), ensure_ascii=False) for mention in block
+            )
+            comma = ", "
+        yield "]}\n"
 
 
 TABLE = Output(chunks=_tables)

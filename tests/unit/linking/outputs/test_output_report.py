@@ -46,7 +46,7 @@ def base(store_of):
 )
 def test_preferred_vocabularies(base, prefer, ids):
     linked = Linker.open(base)("diabetes type 2, cold, fever")
-    (line,) = link_chunks([linked], "jsonl", base, prefer=prefer)
+    line = "".join(link_chunks([linked], "jsonl", base, prefer=prefer))
     mentions = json.loads(line)["mentions"]
     assert [mention["concept"] for mention in mentions] == ids
     assert [mention["candidates"][0]["concept"] for mention in mentions] == ids
@@ -62,7 +62,7 @@ def test_concepts_without_a_preferred_id_are_counted(base):
 
 def test_all_ids_on_request(base):
     linked = Linker.open(base)("diabetes type 2")
-    (line,) = link_chunks([linked], "jsonl", base, all_ids=True, prefer=["MSH"])
+    line = "".join(link_chunks([linked], "jsonl", base, all_ids=True, prefer=["MSH"]))
     (candidate,) = json.loads(line)["mentions"][0]["candidates"]
     assert candidate["ids"][0] == "C0011860"
     assert set(candidate["ids"]) == {
@@ -72,7 +72,7 @@ def test_all_ids_on_request(base):
         "OMIM:125853",
         "D999999",
     }
-    (without,) = link_chunks([linked], "jsonl", base)
+    without = "".join(link_chunks([linked], "jsonl", base))
     assert "ids" not in json.loads(without)["mentions"][0]["candidates"][0]
 
 
@@ -82,7 +82,7 @@ def test_tied_concepts_have_preferred_ids(store_of):
         for n in (1, 2)
     ]
     base = store_of(concepts, "TIED")
-    (line,) = link_chunks([Linker.open(base)("cold")], "jsonl", base, prefer=["MSH"])
+    line = "".join(link_chunks([Linker.open(base)("cold")], "jsonl", base, prefer=["MSH"]))
     (mention,) = json.loads(line)["mentions"]
     assert mention["concept"] == "D000001"
     assert mention["candidates"][0]["tied"] == ["D000002"]
