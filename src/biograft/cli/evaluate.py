@@ -31,6 +31,7 @@ from biograft.cli.options import (
     Similarity,
     Threshold,
     Types,
+    note_without_index,
     print_json,
     split_languages,
     split_list,
@@ -101,6 +102,7 @@ def text(
 
     base = KnowledgeBase.open(kb)
     gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit, encoding=encoding)
+    note_without_index(base, index, quiet=quiet)
     linker = Linker.open(
         base, index, model, calibration, ner,
         k=1, threshold=threshold,

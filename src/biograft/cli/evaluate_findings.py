@@ -22,6 +22,7 @@ from biograft.cli.options import (
     Search,
     Similarity,
     Threshold,
+    note_without_index,
     print_json,
     split_languages,
     split_list,
@@ -79,6 +80,7 @@ def findings(
     from biograft.linking import Linker
 
     base = KnowledgeBase.open(kb)
+    note_without_index(base, index)
     linker = Linker.open(
         base, index, model, calibration, ner,
         k=1, threshold=threshold, detection=detection,

@@ -24,6 +24,7 @@ from biograft.cli.options import (
     Similarity,
     Texts,
     Types,
+    note_without_index,
     print_json,
     split_list,
     warn_left_out,
@@ -179,6 +180,7 @@ def link(
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
+    note_without_index(base, index, quiet=quiet)
     linker = Linker.open(
         base, index, model, calibration,
         search=search, lexical_weight=lexical_weight, similarity=similarity,

@@ -52,6 +52,7 @@ from biograft.cli.options import (
     SkipErrors,
     StopFile,
     Threshold,
+    note_without_index,
     split_languages,
     split_list,
     stop_words_of,
@@ -165,6 +166,7 @@ def link(
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
     review = open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
+    note_without_index(base, index, quiet=quiet)
     progress.start("open")
     linker = Linker.open(
         base, index, model, calibration, ner,

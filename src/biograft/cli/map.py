@@ -26,6 +26,7 @@ from biograft.cli.options import (
     Quiet,
     Sheet,
     Threshold,
+    note_without_index,
     print_json,
     report_inputs,
     split_languages,
@@ -151,6 +152,7 @@ def map_column(
             f"the column {column!r} has no term", path=table, remedy="name another column"
         )
     base = KnowledgeBase.open(kb)
+    note_without_index(base, index, quiet=quiet)
     linker = Linker.open(
         base, index, model=model, calibration=calibration, k=k, threshold=threshold,
         types=split_list(types), sources=split_list(sources), languages=split_languages(lang),

@@ -15,6 +15,7 @@ from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.corpus.inputs import Inputs
+    from biograft.kb import KnowledgeBase
 
 REJECTED = 1
 """Exit status when records or files were left out and all others were read."""
@@ -294,6 +295,18 @@ def print_json(value: Any) -> None:
 
 
 _MAX_IDS = 3
+_MANY_NAMES = 500_000
+"""Indexing so many takes some seconds."""
+
+
+def note_without_index(kb: KnowledgeBase, index: Path | None, *, quiet: bool = False) -> None:
+    """Say that a large knowledge base without an index is indexed anew in each process."""
+    if index is None and kb.n_names >= _MANY_NAMES and not quiet:
+        typer.echo(
+            f"note: {kb.n_names:,} names are being indexed in memory, which takes long; "
+            f"`biograft index` does it once, for --index",
+            err=True,
+        )
 
 
 def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:

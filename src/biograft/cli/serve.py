@@ -17,6 +17,7 @@ from biograft.cli.options import (
     Quiet,
     StopFile,
     Threshold,
+    note_without_index,
     print_json,
     split_languages,
     stop_words_of,
@@ -83,6 +84,7 @@ def serve(
     POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
     kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
     """
+    from biograft.kb import KnowledgeBase
     from biograft.serve import ServiceConfig, run_service
     from biograft.serve.fhir import parse_systems
 
@@ -94,6 +96,7 @@ def serve(
         if not quiet:
             typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
 
+    note_without_index(KnowledgeBase.open(kb), index, quiet=quiet)
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,

@@ -79,3 +79,24 @@ def test_unknown_ids_are_warned_about_with_examples(capsys):
     assert "4 gold ids (such as D1, D2, D3); they count as missed\n" in line
     warn_unknown(set(), "; they count as missed")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("arguments", [("link", "cold"), ("corpus", "annotate")])
+def test_a_large_store_without_an_index_is_noted(run_main, write, tmp_path, monkeypatch, arguments):
+    """A store of 4 million names was indexed for a minute without a word."""
+    names, text = write("names.csv", "id,name\n1,cold\n"), write("a.txt", "cold\n")
+    kb = tmp_path / "KB"
+    run_main("kb", "build", names, "-o", kb)
+    index = tmp_path / "I"
+    run_main("index", kb, "-o", index, "--encoder", "none")
+    cases = [(2, ()), (1, ()), (1, ("-q",)), (1, ("--index", index))]
+    if arguments[0] == "link":
+        arguments = (*arguments, "--kb", kb)
+    else:
+        arguments = (*arguments, kb, text, "--workers", "1")
+    for number, (limit, more) in enumerate(cases):
+        monkeypatch.setattr("biograft.cli.options._MANY_NAMES", limit)
+        done = run_main(*arguments, *more, "-o", tmp_path / f"out{number}")
+        assert done.code == 0
+        noted = "1 names are being indexed in memory" in done.err
+        assert noted == (limit == 1 and not more)
