@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_file, sole_writer
-from biograft.errors import ConfigError, OutputError
+from biograft.errors import BiograftError, ConfigError, OutputError
 from biograft.training.config import MAY_CHANGE
 
 RUN = ArtifactKind(
@@ -29,9 +29,23 @@ _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 
 @contextlib.contextmanager
 def sole_run(folder: Path) -> Iterator[None]:
-    """Lock a folder for one run; of processes that train together the first takes the lock."""
-    with sole_writer(folder) if is_first_process() else contextlib.nullcontext():
+    """Lock a folder for one run; of processes that train together the first takes the lock.
+
+    A new folder in which nothing but its configuration was written is removed by an error, so that
+    the run can be started again with other settings.
+    """
+    if not is_first_process():
         yield
+        return
+    with sole_writer(folder):
+        is_new = not folder.exists()
+        try:
+            yield
+        except BiograftError:
+            if is_new and [each.name for each in folder.glob("*")] == [RUN.file]:
+                (folder / RUN.file).unlink()
+                folder.rmdir()
+            raise
 
 
 def is_first_process() -> bool:
