@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ from biograft.linking.finetuning.training_data import (
     MentionExampleCounts,
     make_examples,
 )
-from biograft.linking.index import write_weights
+from biograft.linking.index import WEIGHTS, write_weights
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
@@ -53,6 +54,7 @@ from biograft.pretraining.synonym_pairs import PairBatch
 from biograft.progress import Progress
 from biograft.text import normalise
 from biograft.training import Task, TrainingResult, train
+from biograft.training.checkpoint import MODEL
 from biograft.training.processes import join_processes
 
 
@@ -343,3 +345,11 @@ def _save(
         if weight is not None:
             config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
             write_weights(work, weight, config, similarity=described["marginal"]["similarity"])
+        elif (fitted := folder / WEIGHTS.file).exists() and _is_equal(work, folder):
+            shutil.copy2(fitted, work)  # the run is resumed after its end: they are of this encoder
+
+
+def _is_equal(a: Path, b: Path) -> bool:
+    """Whether two encoders have the same weights."""
+    files = a / MODEL, b / MODEL
+    return files[1].exists() and filecmp.cmp(*files, shallow=False)

@@ -22,7 +22,7 @@ from biograft.linking.finetuning import finetune_encoder
 from biograft.linking.finetuning.candidates import EpochOrder, Shard, path_of
 from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
 from biograft.linking.finetuning.training_data import make_examples
-from biograft.linking.index import WEIGHTS, read_weights
+from biograft.linking.index import WEIGHTS, read_weights, write_weights
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import LabelledMention
 from biograft.linking.recipes import LINKERS, LinkerRecipe, LinkerTrainingData
@@ -233,6 +233,19 @@ def test_resume_of_a_finished_run_changes_no_file(run):
     before = contents(finished.run)
     run("run", steps=2, resume=True)
     assert changed(before, finished.run) == []
+
+
+def test_search_weights_fitted_after_a_run_stay_when_it_is_resumed_after_its_end(run):
+    """They were removed, and fitted again under another date."""
+    options = {"loss": "contrastive", "max_minutes": 1e-9}
+    begun = run("run", steps=2, **options)
+    write_weights(begun.encoder, 0.25, {})
+    run("run", steps=2, resume=True, **options)  # trains on: they are of another encoder
+    assert not (begun.encoder / WEIGHTS.file).exists()
+    write_weights(begun.encoder, 0.5, {})
+    before = contents(begun.run)
+    run("run", steps=2, resume=True, **options)
+    assert changed(before, begun.run) == []
 
 
 def test_an_interrupted_run_needs_its_candidates(run):
