@@ -71,8 +71,9 @@ def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[TabRo
 
     while (first := following(0)) is not None:
         number, text = first
-        n = 1
-        while n < MAX_CELL_LINES and _is_open(text, delimiter) and (more := following(n)):
+        n, is_open = 1, _is_open(text, delimiter)
+        while n < MAX_CELL_LINES and is_open and (more := following(n)):
+            is_open = _is_open(more[1], delimiter, is_open=True)  # each line is looked at once
             text += "\n" + more[1]
             n += 1
         cells = parse_csv(text, delimiter)
@@ -100,17 +101,20 @@ def parse_csv(text: str, delimiter: str) -> list[str] | None:
     return rows[0] if len(rows) == 1 else None
 
 
-def _is_open(text: str, delimiter: str) -> bool:
-    """Whether a text ends inside a quoted cell; a quote opens a cell only at its start."""
+def _is_open(text: str, delimiter: str, *, is_open: bool = False) -> bool:
+    """Whether a text, which may begin inside a quoted cell, ends inside one.
+
+    A quote opens a cell only at its start.
+    """
     start = 0
     while start >= 0:
-        if text.startswith(QUOTE, start):
-            end = text.find(QUOTE, start + 1)
+        if is_open or text.startswith(QUOTE, start):
+            end = text.find(QUOTE, start + (not is_open))
             while end >= 0 and text.startswith(QUOTE, end + 1):
                 end = text.find(QUOTE, end + 2)
             if end < 0:
                 return True
-            start = end
+            start, is_open = end, False
         start = text.find(delimiter, start) + 1 or -1
     return False
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from biograft.corpus.tasks import (
@@ -58,6 +60,14 @@ def test_an_unclosed_quote_rejects_one_line_even_if_another_follows_far_below(wr
         300,
         {"quotes that are not those of CSV": [2, 303]},
     )
+
+
+def test_thousands_of_quotes_that_open_a_cell_are_read_in_time(write):
+    """Lines were looked at again with each that followed: a megabyte would have taken hours."""
+    path = write("a.csv", "q1,q2\n" + 'b","c\n' * 5000)
+    start = time.process_time()
+    read(path, first="q1", second="q2")
+    assert time.process_time() - start < 10
 
 
 def test_tabs_and_numbered_columns(write):
