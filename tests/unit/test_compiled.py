@@ -59,8 +59,10 @@ print(cache_folder())
 
 def run(code, **variables):
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | variables
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    command = [sys.executable, "-X", "utf8", "-c", code]
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=True, env=environment
+    )
 
 
 def write_script(tmp_path):
@@ -78,20 +80,20 @@ def test_compiled_loops_are_kept_in_the_first_folder_that_can_be_written(tmp_pat
     nowhere = {"HOME": str(file), "XDG_CACHE_HOME": str(file), "TMPDIR": str(temporary)}
 
     done = run(script, XDG_CACHE_HOME=str(caches))
-    assert done.stdout.split()[1].startswith(str(caches / "biograft"))
+    assert done.stdout.splitlines()[1].startswith(str(caches / "biograft"))
     assert list(caches.rglob("*.nbi"))
 
     chosen = tmp_path / "chosen"
-    assert run(script, NUMBA_CACHE_DIR=str(chosen)).stdout.split() == ["10", str(chosen)]
+    assert run(script, NUMBA_CACHE_DIR=str(chosen)).stdout.splitlines() == ["10", str(chosen)]
     assert list(chosen.rglob("*.nbi"))
 
     done = run(script, **nowhere, NUMBA_CACHE_DIR=str(file))
-    assert done.stdout.split()[1].startswith(str(temporary / "biograft-"))
+    assert done.stdout.splitlines()[1].startswith(str(temporary / "biograft-"))
     assert list(temporary.rglob("*.nbi"))
 
     (temporary / f"biograft-{os.getuid()}").chmod(0o777)  # somebody else may have written to it
     done = run(script, **nowhere)
-    assert done.stdout.split() == ["10", "None"]
+    assert done.stdout.splitlines() == ["10", "None"]
     assert "Traceback" not in done.stderr
 
 
@@ -166,6 +168,6 @@ start = time.process_time()
 import biograft
 print(time.process_time() - start, len(set(sys.modules) - before))
 """
-    runs = [run(code).stdout.split() for _ in range(3)]
+    runs = [run(code).stdout.splitlines() for _ in range(3)]
     assert min(float(seconds) for seconds, _ in runs) < 0.05
     assert int(runs[0][1]) < 60
