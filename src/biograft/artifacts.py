@@ -127,7 +127,7 @@ class ArtifactKind:
     def _load(self, path: Path) -> Any:
         file = path / self.file
         try:
-            return json.loads(file.read_bytes())
+            return json.loads(_content(file))
         except (FileNotFoundError, NotADirectoryError) as error:
             if self.file and path.is_dir():
                 message = f"{path}: holds no {self.file}, so it is no {self.called}; {self._none}"
@@ -141,10 +141,17 @@ class ArtifactKind:
             raise self.damaged(file, error) from error
 
 
+def _content(file: Path) -> bytes:
+    """Read a file; a pipe, which would let wait for ever, and a device are errors."""
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        raise OSError(errno.EINVAL, "it is a pipe or a device")
+    return file.read_bytes()
+
+
 def peek(path: Path) -> dict[str, Any]:
     """Read a manifest of any format and version; nothing if there is none or it is damaged."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(_content(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -314,6 +321,8 @@ def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
 @contextlib.contextmanager
 def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only when the block ends well."""
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))  # a link as target stays a link
     _refuse_existing(target, overwrite)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -334,6 +343,9 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
 def _refuse_existing(target: Path, overwrite: bool) -> None:
     with _explained(target):
         exists = target.exists() and not _is_empty_folder(target)
+        is_special = exists and not (target.is_file() or target.is_dir())
+    if is_special:
+        raise OutputError(f"{target}: is a pipe or a device, which is not replaced; name a file")
     if exists and not overwrite:
         raise _exists(target)
 

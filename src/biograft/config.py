@@ -116,7 +116,10 @@ def _coerce_scalar(value: object, hint: type[object], where: str) -> object:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if hint is float and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(f"{where}: is beyond all numbers that can be computed with") from None
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
     return value

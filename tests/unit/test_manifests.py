@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import datetime
 
@@ -205,3 +206,12 @@ def test_other_content_of_the_same_size_is_written(tmp_path):
     write_box(tmp_path / "box")
     write_box(tmp_path / "box", b"slian")
     assert (tmp_path / "box" / "nails").read_bytes() == b"slian"
+
+
+def test_a_pipe_is_no_manifest(tmp_path):
+    """It was waited for without a word."""
+    os.mkfifo(tmp_path / "x.json")
+    assert peek(tmp_path / "x.json") == {}
+    kind = ArtifactKind(format="x", version=1, called="x", remedy="make it again", file="")
+    with pytest.raises(StoreError, match="it is a pipe or a device"):
+        kind.read(tmp_path / "x.json")

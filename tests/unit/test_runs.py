@@ -75,6 +75,19 @@ class TestWhole:
             assert sum("building" in name for name in names_in(tmp_path)) == 1
         assert content(tmp_path / "x") == "new"
 
+    def test_a_pipe_or_a_device_is_not_replaced(self, tmp_path, new):
+        """``/dev/full`` became a file, for all processes."""
+        os.mkfifo(tmp_path / "x")
+        with pytest.raises(OutputError, match="is a pipe or a device"):
+            new(tmp_path / "x", overwrite=True).__enter__()
+        assert (tmp_path / "x").is_fifo()
+
+    def test_a_link_to_a_file_stays_a_link(self, tmp_path):
+        (tmp_path / "own").write_text("old")
+        (tmp_path / "link").symlink_to(tmp_path / "own")
+        make_file(tmp_path / "link", overwrite=True)
+        assert ((tmp_path / "own").read_text(), (tmp_path / "link").is_symlink()) == ("new", True)
+
     def test_what_exists_is_kept_unless_it_may_be_overwritten(self, tmp_path, make):
         make(tmp_path / "x", "old")
         with pytest.raises(OutputError, match="exists already"):

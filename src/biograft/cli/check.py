@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.options import Json, print_json
-from biograft.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from biograft.artifacts import CheckedArtifact
@@ -34,10 +33,10 @@ def check(
 
     if not path.exists():
         raise InputError("does not exist", path=path, remedy="check the path")
-    checked = list(check_all(path))
-    if not checked:
-        raise InputError("holds nothing that biograft wrote", path=path, remedy="check the path")
-    for artifact in checked:
+    n_checked = n_damaged = 0
+    for artifact in check_all(path):
+        n_checked += 1
+        n_damaged += bool(artifact.problems)
         if as_json:
             print_json(
                 {
@@ -54,20 +53,16 @@ def check(
         if not artifact.problems:
             size = f"{artifact.n_files:,} files, {artifact.n_bytes / 1e6:,.1f} MB"
             typer.echo(f"ok       {visible(str(artifact.path))}  {artifact.format}, {size}")
-    if any(artifact.problems for artifact in checked):
+    if not n_checked:
+        raise InputError("holds nothing that biograft wrote", path=path, remedy="check the path")
+    if n_damaged:
         raise typer.Exit(1)
 
 
 def check_all(path: Path) -> Iterator[CheckedArtifact]:
     """Check all that biograft wrote to a path."""
     from biograft.artifacts import check_artifacts
+    from biograft.mapping.review_check import check_review, find_reviews
 
     yield from check_artifacts(path)
-    files = [path] if path.is_file() else path.rglob("*.db")
-    if all(file.suffix == ".json" for file in files):
-        return
-    try:
-        from biograft.mapping.review_check import check_review, find_reviews
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("review", "checking a review") from error
     yield from map(check_review, find_reviews(path))

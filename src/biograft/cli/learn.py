@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biograft.cli.options import Json, Kb, Overwrite, print_json
+from biograft.cli.options import (
+    Json,
+    Kb,
+    Overwrite,
+    print_json,
+    refuse_input_as_output,
+)
 from biograft.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,6 +67,7 @@ def learn_decisions(
         if as_json:
             print_json({"index": str(index), "forgotten": True})
         return
+    refuse_input_as_output(out, decisions)
     started = time.perf_counter()
     made = _read(decisions, queue)
     report = learn(KnowledgeBase.open(kb), index, made)

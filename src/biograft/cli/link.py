@@ -53,6 +53,7 @@ from biograft.cli.options import (
     StopFile,
     Threshold,
     note_without_index,
+    refuse_input_as_output,
     split_languages,
     split_list,
     stop_words_of,
@@ -163,6 +164,7 @@ def link(
     }  # fmt: skip
     texts = LinkInputs(inputs, reading, terms)
     to = choose_output(to, out, as_json=as_json)
+    refuse_input_as_output(out, *texts.files())
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
     review = open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)

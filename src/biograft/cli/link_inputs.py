@@ -38,6 +38,10 @@ class LinkInputs:
         if self.config.get("column") and self.given and not any(map(_is_file, self.given)):
             raise ConfigError("--column: is for tables, and a text was given; name a file instead")
 
+    def files(self) -> list[str]:
+        """Return those of the inputs that are files or folders."""
+        return [given for given in self.given if given != _STDIN and _is_file(given)]
+
     def documents(self) -> Iterator[Document]:
         """Read the documents in order; only files are recognised, a text is taken as it is."""
         for number, given in enumerate(self.given, 1):

@@ -28,6 +28,7 @@ from biograft.cli.options import (
     Threshold,
     note_without_index,
     print_json,
+    refuse_input_as_output,
     report_inputs,
     split_languages,
     split_list,
@@ -140,6 +141,7 @@ def map_column(
     from biograft.mapping.mapped import justification_of
 
     form = format_of(out, to)
+    refuse_input_as_output(out, table, apply)
     started, progress = time.perf_counter(), Progress(enabled=not quiet)
     codes, contexts = tuple(code_column or ()), tuple(context_column or ())
     config = InputConfig(format=TABLE, column=column, sheet=sheet, encoding=encoding)

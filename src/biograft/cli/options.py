@@ -299,6 +299,15 @@ _MANY_NAMES = 500_000
 """Indexing so many takes some seconds."""
 
 
+def refuse_input_as_output(out: Path | None, *inputs: str | Path | None) -> None:
+    """Refuse to write to a file that is read: what was in it would be gone."""
+    for given in inputs:
+        if out is None or given is None or not (out.is_file() and Path(given).is_file()):
+            continue
+        if out.samefile(given):
+            raise ConfigError(f"{out}: is an input, too; choose another file for the output")
+
+
 def note_without_index(kb: KnowledgeBase, index: Path | None, *, quiet: bool = False) -> None:
     """Say that a large knowledge base without an index is indexed anew in each process."""
     if index is None and kb.n_names >= _MANY_NAMES and not quiet:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import REJECTED, Encoding, Json, Overwrite, print_json
+from biograft.cli.options import (
+    REJECTED,
+    Encoding,
+    Json,
+    Overwrite,
+    print_json,
+    refuse_input_as_output,
+)
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.terminal import visible
 
@@ -154,19 +161,20 @@ def _decide_terms(  # the body of three commands that differ in a word
     where: ReviewFilter,
     comment: str,
     yes: bool,
-    **details: object,
+    **details: Any,
 ) -> tuple[list[ReviewItem], BulkResult | None]:
     from dataclasses import replace
 
-    from biograft.mapping import ReviewFilter
+    from biograft.mapping import ReviewFilter, TermDecision
 
     if ids:
         if where != ReviewFilter():
             raise ConfigError("give ids of terms or filters, not both")
-        return [
-            store.decide(each, action, reviewer=reviewer, comment=comment, **details)
-            for each in ids
-        ], None
+        decisions = [
+            TermDecision(each, action, reviewer, comment=comment, **details)
+            for each in dict.fromkeys(ids)
+        ]
+        return store.decide_all(decisions), None
     if where == ReviewFilter():
         raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
     if any(details.values()):
@@ -382,6 +390,7 @@ def export_file(
     """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet."""
     from biograft.mapping import export_review
 
+    refuse_input_as_output(out, review)
     with open_review(review) as store:
         n = export_review(store, out, queue=queue, proposals=proposals, overwrite=overwrite)
     if as_json:

@@ -78,10 +78,9 @@ def standard_input() -> VirtualFile:
 def zip_members(path: Path) -> Iterator[VirtualFile]:
     """Read the files of a zip archive, sorted by name, each into memory."""
     with open_zip(path) as archive:
+        entries = [entry.filename for entry in archive.infolist()]
         names = sorted(
-            entry.filename
-            for entry in archive.infolist()
-            if not entry.is_dir() and not _is_hidden(entry.filename)
+            name for name in entries if name and not name.endswith("/") and not _is_hidden(name)
         )
         if not names:
             raise InputError("holds no file", path=path, remedy="check the archive")

@@ -283,7 +283,7 @@ def _prefixes(rows: Iterable[Mapping[str, str]]) -> set[str]:
 def read_metadata(path: str | Path) -> MappingSet:
     """Read what an SSSOM file says of all its mappings."""
     path = Path(path)
-    values = _metadata(path)
+    values = _metadata(path, "utf-8")
     return MappingSet(
         id=_slot(values, "mapping_set_id"),
         license=_slot(values, "license") or UNSPECIFIED_LICENSE,
@@ -306,11 +306,11 @@ def _expanded(values: Mapping[str, Any], slot: str) -> str:
     return iri.removeprefix(PLACEHOLDER)
 
 
-def _metadata(path: Path) -> dict[str, Any]:
+def _metadata(path: Path, encoding: str) -> dict[str, Any]:
     """Read the metadata block, or the file beside an SSSOM file without one."""
     import yaml
 
-    comments = takewhile(lambda line: line[1].startswith("#"), read_lines(path))
+    comments = takewhile(lambda line: line[1].startswith("#"), read_lines(path, encoding))
     text = "\n".join(line[1:] for _, line in comments)
     beside = path.with_suffix(".yml")
     if not text and beside.is_file():
@@ -325,23 +325,23 @@ def _metadata(path: Path) -> dict[str, Any]:
     return values
 
 
-def read_decisions(path: str | Path) -> list[Decision]:
+def read_decisions(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
     """Read the decisions, and proposals, of an SSSOM file.
 
     Mappings that people made or reviewed are decisions; any other is ``proposed``.
     """
     path = Path(path)
-    values, rows = _metadata(path), list(_cells(path))
+    values, rows = _metadata(path, encoding), list(_cells(path, encoding))
     for slot in ("mapping_date", "object_source_version"):  # of all rows, or of each
         if slot in values and not any(cells.get(slot) for _, cells in rows):
             rows = [(line, cells | {slot: _slot(values, slot)}) for line, cells in rows]
     return [_decision(path, line, cells) for line, cells in rows]
 
 
-def _cells(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _cells(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the cells of each row by column."""
     header: list[str] = []
-    for line, cells in read_cells(SourceConfig(path=path), quoted_tsv=True):
+    for line, cells in read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True):
         if not header:
             header = [cell.strip() for cell in cells]
             missing = [column for column in _MANDATORY if column not in header]

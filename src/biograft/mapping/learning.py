@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from biograft.artifacts import new_file, new_folder
+from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, Linker, fit_calibration
@@ -81,7 +81,7 @@ def learn(kb: KnowledgeBase, index: str | Path, decisions: Iterable[Decision]) -
     if not known.texts:
         raise ConfigError("decisions: there is none on a concept of this knowledge base")
     open_index(kb, folder, with_reviewed=False)  # refuse what is no index of this store
-    with new_folder(folder / REVIEWED_NAMES, overwrite=True) as work:
+    with sole_writer(folder), new_folder(folder / REVIEWED_NAMES, overwrite=True) as work:
         reviewed = ReviewedNames.build(kb, work, known.decisions, known.names)
         report = _fit(kb, folder, reviewed, known)
         reviewed.save(work)
@@ -90,7 +90,8 @@ def learn(kb: KnowledgeBase, index: str | Path, decisions: Iterable[Decision]) -
 
 def forget(index: str | Path) -> None:
     """Take from an index what it was taught."""
-    shutil.rmtree(Path(index) / REVIEWED_NAMES, ignore_errors=True)
+    with sole_writer(Path(index)):
+        shutil.rmtree(Path(index) / REVIEWED_NAMES, ignore_errors=True)
 
 
 def _known(kb: KnowledgeBase, decisions: Iterable[Decision]) -> _Known:

@@ -267,12 +267,17 @@ class ReviewStore:
         ``details`` are the fields of :class:`TermDecision`: version, concept, name, relation and
         comment. Raises :class:`ConflictError` if the term has another version by now.
         """
+        return self.decide_all([TermDecision(term_id, action, reviewer, **details)])[0]
+
+    def decide_all(self, decisions: Sequence[TermDecision]) -> list[ReviewItem]:
+        """Decide about several terms at once; if one decision is refused, all are."""
         with self.database.writing() as connection:
-            decision = TermDecision(term_id, action, reviewer, **details)
-            refused = self._decide(connection, [decision], _new_batch())
+            refused = self._decide(connection, decisions, _new_batch())
             if refused:
                 raise refused[0][1]
-            return read_items(connection, [term_id])[term_id]
+            ids = [decision.term_id for decision in decisions]
+            items = read_items(connection, ids)
+            return [items[term_id] for term_id in ids]
 
     def decide_each(
         self, decisions: Sequence[TermDecision]

@@ -1,65 +1,114 @@
-"""Checking review databases for damage: the file's structure, and the hashes of all rows."""
+"""Checking review databases for damage: the file's structure, and the hashes of all rows.
+
+Only a copy is opened, so that nothing is written, and a review is checked that cannot be written.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import sqlite3
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-
-import sqlalchemy as sa
+from typing import Any
 
 from biograft.artifacts import CheckedArtifact
-from biograft.errors import StoreError
-from biograft.mapping.review_hashes import changed_rows
-from biograft.mapping.review_tables import SEALED, ReviewDatabase
 
 FORMAT = "biograft-review"
-_MAGIC = b"SQLite format 3\0"
+HASH, HASH_BYTES = "hash", 16
+TABLES = ("review_queues", "review_terms", "review_events")
+"""Tables whose rows have hashes."""
+_MARK, _LOOKED_AT = b"CREATE TABLE review_", 1 << 18
+"""What the schema of a review begins with, and where in the file it stands."""
+_TRIES = 3
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowError)
+
+
+def row_hash(values: Mapping[str, Any]) -> str:
+    """Compute the hash of a row: of what all its columns but that of the hash hold."""
+    content = {name: value for name, value in values.items() if name != HASH}
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).hexdigest()
 
 
 def find_reviews(path: Path) -> Iterator[Path]:
     """Yield the review databases of a folder, or the file that was named, if it is one."""
-    if path.is_file():
-        if path.suffix == ".db" or _is_sqlite(path):
-            yield path
-        return
-    yield from (file for file in sorted(path.rglob("*.db")) if _is_sqlite(file) and _is_own(file))
+    files = [path] if path.is_file() else sorted(path.rglob("*.db"))
+    yield from (file for file in files if file.is_file() and _is_review(file))
 
 
-def _is_sqlite(path: Path) -> bool:
+def _is_review(path: Path) -> bool:
+    """Whether a file has the schema of a review, wherever else it is damaged."""
     try:
         with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+            return _MARK in file.read(_LOOKED_AT)
     except OSError:
         return False
 
 
-def _is_own(path: Path) -> bool:
-    """Whether a database has a review, or is damaged so that this cannot be seen."""
-    query = "SELECT 1 FROM sqlite_master WHERE name = 'review_versions'"
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            return bool(database.execute(query).fetchall())
-    except sqlite3.Error:
-        return True
-
-
 def check_review(path: Path) -> CheckedArtifact:
     """Compare all rows of a review with their hashes, and the file's structure with itself."""
-    problems: list[str] = []
     try:
-        database = ReviewDatabase.open(path)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = _copy(path, Path(folder))
+            with closing(sqlite3.connect(copy)) as database:
+                problems = tuple(f"{path}: {each}" for each in _problems(database))
+    except (*_UNREADABLE, OSError) as error:
+        problems = (f"{path}: cannot be read ({' '.join(str(error).split())})",)
+    return CheckedArtifact(path, FORMAT, 1, path.stat().st_size, problems)
+
+
+def _copy(path: Path, folder: Path) -> Path:
+    """Copy a database with what was written last; again, if somebody writes meanwhile."""
+    files = [path, path.with_name(f"{path.name}-wal")]
+    for _ in range(_TRIES):
+        before = _states(files)
+        for file in files:
+            if file.exists():
+                shutil.copyfile(file, folder / file.name)
+        if _states(files) == before:
+            break
+    return folder / path.name
+
+
+def _states(files: list[Path]) -> list[tuple[int, int]]:
+    stats = [file.stat() if file.exists() else None for file in files]
+    return [(each.st_size, each.st_mtime_ns) if each else (0, 0) for each in stats]
+
+
+def _problems(database: sqlite3.Connection) -> Iterator[str]:
+    found = [row[0] for row in database.execute("PRAGMA integrity_check")]
+    yield from (f"{each}" for each in found if each != "ok")
+    for table in TABLES:
+        columns = database.execute(f"PRAGMA table_info({table})").fetchall()
+        kinds = {name: kind for _, name, kind, *_ in columns}
+        if not kinds:
+            yield f"the table {table} is missing"
+        elif HASH in kinds:  # a review of version 1, which was not opened since, has none
+            yield from _changed_rows(database, table, kinds)
+
+
+def _changed_rows(
+    database: sqlite3.Connection, table: str, kinds: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the rows that are not as they were written."""
+    for row in database.execute(f"SELECT {', '.join(kinds)} FROM {table}"):
+        values = dict(zip(kinds, row, strict=True))
         try:
-            with database.reading() as connection:
-                found = connection.exec_driver_sql("PRAGMA integrity_check").scalars()
-                problems += [f"{path}: {each}" for each in found if each != "ok"]
-                problems += [f"{path}: {each}" for each in changed_rows(connection, SEALED)]
-        finally:
-            database.close()
-    except StoreError as error:
-        problems.append(str(error))
-    except (sa.exc.DatabaseError, ValueError, LookupError, TypeError) as error:
-        said = getattr(error, "orig", None) or error
-        problems.append(f"{path}: cannot be read ({' '.join(str(said).split())})")
-    return CheckedArtifact(path, FORMAT, 1, path.stat().st_size, tuple(problems))
+            read = {name: _read(value, kinds[name]) for name, value in values.items()}
+            is_right = row_hash(read) == values[HASH]
+        except _UNREADABLE:
+            is_right = False
+        if not is_right:
+            yield f"{table}, row {values['id']}: its content is not what was written"
+
+
+def _read(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "JSON":
+        return json.loads(value)
+    return bool(value) if kind == "BOOLEAN" else value

@@ -25,6 +25,7 @@ from biograft.mapping.decisions import (
 from biograft.mapping.review import DEFAULT_QUEUE, ReviewStore
 from biograft.mapping.review_changes import by_whom
 from biograft.mapping.review_records import (
+    ACTIONS,
     APPROVE,
     NO_CONCEPT,
     OPEN,
@@ -40,10 +41,12 @@ from biograft.mapping.table import read_earlier
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
-from biograft.text import term_key
+from biograft.text import term_key, whole_number
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
+_MAX_MISSING = 2
+"""A table that lacks no more of these columns was a worksheet."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _COLUMNS = (
     *("review_id", "version", "source_term", "source_code", "context", "frequency", "flag"),
@@ -84,8 +87,15 @@ def import_review(
     rows = list(_rows(path, encoding))
     header = set(rows[0][1]) if rows else _header(path, encoding)
     if {"predicate_id", "object_id"} <= header:
-        return _import_decisions(store, read_decisions(path), reviewer, queue, approvals)
-    if set(_WORKSHEET) <= header:
+        return _import_decisions(store, read_decisions(path, encoding), reviewer, queue, approvals)
+    missing = sorted(set(_WORKSHEET) - header)
+    if missing and len(missing) <= _MAX_MISSING:
+        raise FormatError(
+            f"is a worksheet without the column {missing[0]!r}",
+            path=path,
+            remedy="keep the columns of the worksheet (`biograft review export` writes it again)",
+        )
+    if not missing:
         return _import_worksheet(store, rows, reviewer, queue)
     if "source_term" not in header:
         raise FormatError(
@@ -94,9 +104,11 @@ def import_review(
             remedy=f"map the terms first (`biograft map`); {nearest('source_term', header)}",
         )
     terms = [_mapped(path, line, cells) for line, cells in rows]
+    is_decided = any(cells.get("verdict", "").strip() for _, cells in rows)
+    decisions = read_earlier(path, encoding) if is_decided else []  # errors come before any change
     done = store.add_terms(terms, reviewer=reviewer, queue=queue, approvals=approvals)
-    if any(cells.get("verdict", "").strip() for _, cells in rows):
-        said = _import_decisions(store, read_earlier(path), reviewer, queue, approvals)
+    if is_decided:
+        said = _import_decisions(store, decisions, reviewer, queue, approvals)
         return replace(said, n_rows=len(terms), n_added=done.n_changed)
     return ReviewImport(
         len(terms), n_added=done.n_changed, n_unchanged=len(terms) - done.n_changed,
@@ -130,33 +142,44 @@ def _mapped(path: Path, line: int, cells: Mapping[str, str]) -> ReviewTerm:
             text=cells["source_term"].strip(),
             code=cells.get("source_code", "").strip(),
             context=cells.get("context", "").strip(),
-            frequency=max(int(cells.get("frequency") or 1), 1),
+            frequency=max(_whole("frequency", cells.get("frequency") or "1"), 1),
             flag=cells.get("flag", "").strip(),
             candidates=tuple(_candidates(cells)),
         )
     except ValueError as error:
-        raise FormatError(f"has a cell that is no number ({error})", path=path, line=line) from None
+        raise FormatError(str(error), path=path, line=line) from None
+
+
+def _whole(column: str, cell: str) -> int:
+    value = whole_number(cell.strip())
+    if value is None:
+        raise ValueError(f"{column}: expected a whole number, found {cell!r}")
+    return value
 
 
 def _candidates(cells: Mapping[str, str]) -> Iterator[SuggestedConcept]:
     """Yield the concepts of a row; a term without one has its best candidate as the second."""
-    score, probability = _number(cells.get("score")), _number(cells.get("probability"))
+    score, probability = _number(cells, "score"), _number(cells, "probability")
     if concept := cells.get("concept", "").strip():
         yield SuggestedConcept(concept, cells.get("name", ""), score, probability)
     number = 2
     while f"candidate_{number}" in cells:
         if concept := cells[f"candidate_{number}"].strip():
-            own = _number(cells.get(f"score_{number}"))
+            own = _number(cells, f"score_{number}")
             yield SuggestedConcept(concept, cells.get(f"name_{number}", ""), own)
         number += 1
 
 
-def _number(cell: str | None) -> float | None:
-    if cell is None or not cell.strip():
+def _number(cells: Mapping[str, str], column: str) -> float | None:
+    cell = cells.get(column, "").strip()
+    if not cell:
         return None
-    value = float(cell)
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
-        raise ValueError(cell)
+        raise ValueError(f"{column}: expected a number, found {cell!r}")
     return value
 
 
@@ -175,18 +198,25 @@ def write_worksheet(
     path = Path(path)
     delimiter = _DELIMITERS[path.suffix.removeprefix(".").lower()]
     items, comments = store.items(queue, where), store.comments(queue)
-    others = range(2, max((len(item.term.candidates) for item in items), default=1) + 1)
-    header = [f"{what}_{n}" for n in others for what in ("candidate", "name", "score")]
+    others = [_others(item) for item in items]
+    n_others = max(map(len, others), default=0)
+    numbers = range(2, n_others + 2)
+    header = [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
     with new_file(path, overwrite=overwrite) as file:
         file.write(encoded(delimited_rows([[*_COLUMNS, *header]], delimiter)))
-        for item in items:
+        for item, more in zip(items, others, strict=True):
             row = _worksheet_row(item, comments.get(item.id, ""))
             cells: list[Any] = [row[column] for column in _COLUMNS]
-            for n in others:
-                more = item.term.candidates[n - 1 : n]
-                cells += [more[0].concept, more[0].name, more[0].score] if more else [None] * 3
+            for each in more:
+                cells += [each.concept, each.name, each.score]
+            cells += [None] * 3 * (n_others - len(more))
             file.write(encoded(delimited_rows([cells], delimiter)))
     return len(items)
+
+
+def _others(item: ReviewItem) -> list[SuggestedConcept]:
+    """Return the candidates beside the suggestion; all of a term for which nothing is suggested."""
+    return [each for each in item.term.candidates if each != item.suggestion]
 
 
 def _worksheet_row(item: ReviewItem, comment: str) -> dict[str, Any]:
@@ -258,12 +288,14 @@ def _edited(
     cells: Mapping[str, str], items: Mapping[int, ReviewItem], reviewer: str
 ) -> TermDecision | None:
     """Return the decision of a row of a worksheet; None if nothing was edited."""
-    item = items.get(int(cells["review_id"]))
+    item = items.get(_whole("review_id", cells["review_id"]))
     if item is None:
         raise ValueError(f"review_id: no term of this queue has {cells['review_id']}")
     if term_key(cells.get("source_term", item.term.text)) != term_key(item.term.text):
         raise ValueError("source_term: was edited; a row stays with its term")
     action, concept = cells["decision"].strip().lower(), cells.get("concept", "").strip()
+    if action and action not in ACTIONS:
+        raise ValueError(f"decision: expected one of {', '.join(ACTIONS)}, found {action!r}")
     relation = cells.get("relation", "").strip().lower() if action == APPROVE else ""
     said = " ".join(filter(None, (action, relation, concept)))
     if said == cells["was"].strip():
@@ -275,7 +307,7 @@ def _edited(
     if said == _was(item):
         return None  # somebody else decided the same
     return TermDecision(
-        item.id, action, reviewer, int(cells["version"]), concept or None,
+        item.id, action, reviewer, _whole("version", cells["version"]), concept or None,
         relation=relation or "exact", comment=cells.get("reason", "").strip(),
     )  # fmt: skip
 

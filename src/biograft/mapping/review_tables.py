@@ -19,7 +19,8 @@ from sqlalchemy.engine import Connection, Engine
 
 import biograft
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
-from biograft.mapping.review_hashes import HASH, hash_column, index_of_unsealed, seal
+from biograft.mapping.review_check import HASH, TABLES
+from biograft.mapping.review_hashes import hash_column, index_of_unsealed, seal
 
 METADATA = sa.MetaData()
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
@@ -89,7 +90,7 @@ EVENTS = sa.Table(
     hash_column(),
     index_of_unsealed("review_events"),
 )
-SEALED = (QUEUES, TERMS, EVENTS)
+SEALED = tuple(METADATA.tables[name] for name in TABLES)
 """Tables whose rows have hashes."""
 
 
@@ -113,7 +114,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_hashes)
 """What brings a database from version N to N + 1; a new version appends one."""
 VERSION = len(MIGRATIONS)
 _WRITES = "biograft_writes"
-_BUSY_SECONDS = 30
+_BUSY_SECONDS = 120
 _POSTGRES = "postgresql+psycopg"
 _DISK_FULL = "53100"
 """The code of a full disk in PostgreSQL."""
@@ -147,10 +148,13 @@ class ReviewDatabase:
         database = cls(engine, where)
         try:
             database._update(create=create)
-        except sa.exc.OperationalError as error:
-            raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
-        except sa.exc.DatabaseError as error:
-            raise StoreError(f"{where}: is no review database ({error.orig})") from error
+        except BaseException as error:
+            engine.dispose()
+            if isinstance(error, sa.exc.OperationalError):
+                raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
+            if isinstance(error, sa.exc.DatabaseError):
+                raise StoreError(f"{where}: is no review database ({error.orig})") from error
+            raise
         return database
 
     def close(self) -> None:
@@ -218,15 +222,21 @@ def _url_of(place: str | Path, *, create: bool) -> tuple[sa.URL, str]:
     text = str(place)
     if "://" not in text:
         path = Path(place)
-        if path.is_dir():
-            raise ConfigError(f"{path}: is a folder; a review is a file, or a postgresql:// URL")
+        if path.exists() and not path.is_file():
+            what = "folder" if path.is_dir() else "pipe or a device"
+            raise ConfigError(f"{path}: is a {what}; a review is a file, or a postgresql:// URL")
         if not path.exists():
             if not create:
                 raise NotFoundError(
                     f"{path}: no such review; begin one with `biograft review import`"
                 )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # terms may be about patients
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)  # terms may be about patients
+            except OSError as error:
+                raise OutputError(
+                    f"{path}: cannot be made ({error.strerror}); choose another place"
+                ) from error
         return sa.URL.create("sqlite", database=os.fspath(path)), str(path)
     try:
         url = sa.make_url(text)

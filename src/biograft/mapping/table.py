@@ -64,13 +64,14 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DECIMALS)
 
 
-def read_earlier(path: str | Path) -> list[Decision]:
+def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
     """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
     path = Path(path)
     try:
-        _, header = next(read_cells(SourceConfig(path=path), quoted_tsv=True))
+        source = SourceConfig(path=path, encoding=encoding)
+        _, header = next(read_cells(source, quoted_tsv=True))
         is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
-        return _read_table(path) if is_table else read_decisions(path)
+        return _read_table(path, encoding) if is_table else read_decisions(path, encoding)
     except EncodingError as error:
         raise EncodingError(
             error.problem,
@@ -80,9 +81,9 @@ def read_earlier(path: str | Path) -> list[Decision]:
         ) from error
 
 
-def _read_table(path: Path) -> list[Decision]:
+def _read_table(path: Path, encoding: str) -> list[Decision]:
     """Read the decisions of a table: its rows with a verdict."""
-    rows = read_cells(SourceConfig(path=path), quoted_tsv=True)
+    rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
     _, first = next(rows)
     header = [cell.strip() for cell in first]
     decisions = []

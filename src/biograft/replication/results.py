@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import new_file
+from biograft.artifacts import new_file, sole_writer
 from biograft.errors import InputError
 
 Row = dict[str, Any]
@@ -50,11 +50,12 @@ class ResultFile:
         The file is read again first, because another run may have added to it.
         """
         row = {**key, **result}
-        self.rows = [other for other in self._read() if not _matches(other, key)]
-        self.rows.append(row)
-        write_result(
-            self.path, {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
-        )
+        with sole_writer(self.path, wait=True):
+            self.rows = [other for other in self._read() if not _matches(other, key)]
+            self.rows.append(row)
+            write_result(
+                self.path, {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
+            )
         return row
 
 

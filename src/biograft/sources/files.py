@@ -163,6 +163,8 @@ def _zip_explained(path: Path) -> Iterator[None]:
     """Turn whatever zipfile says of damaged archives into one clear line."""
     try:
         yield
+    except (PermissionError, FileNotFoundError):
+        raise
     except _ZIP_ERRORS as error:
         raise InputError(
             f"its zip data is damaged or cut short ({error or 'it ends too early'})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,20 +32,20 @@ _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 def sole_run(folder: Path) -> Iterator[None]:
     """Lock a folder for one run; of processes that train together the first takes the lock.
 
-    A new folder in which nothing but its configuration was written is removed by an error, so that
-    the run can be started again with other settings.
+    Of a new or empty folder in which nothing but its configuration was written nothing is left by
+    an error, so that the run can be started again with other settings.
     """
     if not is_first_process():
         yield
         return
     with sole_writer(folder):
-        is_new = not folder.exists()
+        is_new = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
         try:
             yield
         except BiograftError:
-            if is_new and [each.name for each in folder.glob("*")] == [RUN.file]:
-                (folder / RUN.file).unlink()
-                folder.rmdir()
+            files = [path for path in folder.rglob("*") if not path.is_dir()]
+            if is_new and files == [folder / RUN.file]:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
 
 

@@ -81,6 +81,26 @@ def test_unknown_ids_are_warned_about_with_examples(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_an_input_is_not_overwritten(run_main, write, tmp_path):
+    """A review with all its history became three lines of text."""
+    names, terms = write("names.csv", "id,name\n1,cold\n"), write("t.csv", "term\ncold\n")
+    kb, index, review = tmp_path / "KB", tmp_path / "I", tmp_path / "r.db"
+    run_main("kb", "build", names, "-o", kb)
+    run_main("index", kb, "-o", index, "--encoder", "none")
+    run_main("map", terms, "--column", "term", "--kb", kb, "-o", tmp_path / "m.csv")
+    run_main("review", "import", tmp_path / "m.csv", "--review", review)
+    for arguments in (
+        ("map", terms, "--column", "term", "--kb", kb, "-o", terms),
+        ("link", terms, "--column", "term", "--kb", kb, "--to", "csv", "-o", terms),
+        ("learn", review, "--kb", kb, "--index", index, "-o", review),
+        ("review", "export", "--review", review, "-o", review),
+    ):
+        before = Path(arguments[-1]).read_bytes()
+        done = run_main(*arguments, "--overwrite")
+        assert (done.code, "is an input, too" in done.err) == (2, True), arguments
+        assert Path(arguments[-1]).read_bytes() == before
+
+
 @pytest.mark.parametrize("arguments", [("link", "cold"), ("corpus", "annotate")])
 def test_a_large_store_without_an_index_is_noted(run_main, write, tmp_path, monkeypatch, arguments):
     """A store of 4 million names was indexed for a minute without a word."""

@@ -6,9 +6,10 @@ import json
 import shutil
 
 import pytest
+from one_writer import held_elsewhere
 
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index, update_index
 from biograft.mapping import Decision, learn, map_terms, write_pairs
@@ -130,6 +131,15 @@ def test_types_still_limit_the_answers(kb, index):
     learn(kb, index, [approved("cold thing", "D4")])
     assert Linker.open(kb, index, types=("T047",)).link_mentions(["cold thing"])[0] == []
     assert Linker.open(kb, index).link_mentions(["cold thing"])[0][0].concept == "D4"
+
+
+def test_an_index_has_one_writer(kb, index):
+    """It was replaced while it learned: a traceback, or what was learned was gone."""
+    with held_elsewhere(index):
+        with pytest.raises(OutputError):
+            learn(kb, index, [approved("widow maker", "D1")])
+        with pytest.raises(OutputError):
+            forget(index)
 
 
 def test_learning_again_replaces_and_forgetting_removes(kb, index):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import os
 import signal
 import sqlite3
 import subprocess
@@ -23,12 +24,20 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy
 from review_places import postgresql
 
-from biograft.errors import ConfigError, ConflictError, NotFoundError, OutputError, StoreError
+from biograft.errors import (
+    ConfigError,
+    ConflictError,
+    FormatError,
+    NotFoundError,
+    OutputError,
+    StoreError,
+)
 from biograft.mapping import (
     ReviewFilter,
     ReviewStore,
     ReviewTerm,
     SuggestedConcept,
+    TermDecision,
     export_decisions,
     export_review,
     import_review,
@@ -243,7 +252,7 @@ def test_an_edited_worksheet_comes_back_and_conflicts_are_told_by_row(store, que
     ("column", "value", "why"),
     [
         ("review_id", "999999", "no term"),
-        ("decision", "maybe", "action"),
+        ("decision", "maybe", "decision"),
         ("source_term", "flu", "source_term"),
         ("relation", "wrong", "relation"),
     ],
@@ -262,6 +271,92 @@ def test_a_row_of_a_worksheet_that_cannot_be_is_told(tmp_path, column, value, wh
         done = import_review(store, sheet, reviewer="ann")
         assert [line for line, _ in done.problems] == [2]
         assert why in done.problems[0][1]
+
+
+@pytest.mark.parametrize("column", ["was", "version", "review_id", "decision"])
+def test_a_worksheet_without_a_column_is_no_mapped_table(tmp_path, column):
+    """It was read as one: second candidates became suggestions, and decisions were lost."""
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        fill(store, "review")
+        before = store.items()
+        sheet = tmp_path / "sheet.csv"
+        export_review(store, sheet)
+        rows = list(csv.DictReader(sheet.read_text().splitlines()))
+        with sheet.open("w", newline="") as file:
+            kept = [name for name in rows[0] if name != column]
+            writer = csv.DictWriter(file, kept, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+        with pytest.raises(FormatError, match=f"a worksheet without the column '{column}'"):
+            import_review(store, sheet, reviewer="ann")
+        assert store.items() == before
+
+
+def test_a_worksheet_has_all_candidates(tmp_path):
+    """The best one of a term for which nothing was suggested was left out."""
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        fill(store, "review")
+        sheet = tmp_path / "sheet.csv"
+        export_review(store, sheet)
+        rows = {r["source_term"]: r for r in csv.DictReader(sheet.read_text().splitlines())}
+    nil, several = rows["zzq"], rows["hart atack"]
+    assert (nil["suggestion"], nil["candidate_2"], nil["score_2"]) == ("", "D2", "0.2")
+    assert (several["suggestion"], several["candidate_2"]) == ("D1", "D2")
+
+
+def test_an_import_with_a_wrong_verdict_changes_nothing(tmp_path):
+    table = tmp_path / "mapped.csv"
+    table.write_text("source_term,concept,name,verdict\nchill,D3,Cold,approved\nflu,D4,Flu,yes\n")
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        with pytest.raises(FormatError, match=r":3:.*verdict"):
+            import_review(store, table, reviewer="ann")
+        assert store.queues() == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [("chill,D3,Cold,0.5,x", "frequency: expected a whole"), ("chill,D3,Cold,0·5,1", "score: exp")],
+)
+def test_a_cell_that_is_no_number_is_named(tmp_path, row, why):
+    table = tmp_path / "mapped.csv"
+    table.write_text(f"source_term,concept,name,score,frequency\n{row}\n", encoding="utf-8")
+    with (
+        ReviewStore.open(tmp_path / "review.db", create=True) as store,
+        pytest.raises(FormatError, match=why),
+    ):
+        import_review(store, table, reviewer="ann")
+
+
+def test_decisions_are_read_in_the_encoding_that_was_named(tmp_path):
+    table = tmp_path / "mapped.csv"
+    table.write_text(
+        "source_term,concept,name,verdict\n感冒,D3,Cold,approved\n", encoding="gb18030"
+    )
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        done = import_review(store, table, reviewer="ann", encoding="gb18030")
+        assert (done.n_decided, store.items()[0].term.text) == (1, "感冒")
+
+
+def test_several_terms_are_decided_at_once_or_none(store, queue):
+    ids = list(fill(store, queue).values())
+    decisions = [TermDecision(each, "nil", "ann") for each in ids[:2]]
+    with pytest.raises(NotFoundError):
+        store.decide_all([*decisions, TermDecision(10**6, "nil", "ann")])
+    assert all(item.state.status == "open" for item in store.items(queue))
+    store.decide_all(decisions)
+    assert len({event.batch for event in store.history(queue)}) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be written")
+def test_a_place_that_cannot_be_written_is_one_line():
+    with pytest.raises(OutputError, match=r"cannot be made \(.*\); choose another place"):
+        ReviewStore.open("/proc/self/review.db", create=True)
+
+
+def test_a_pipe_is_no_review(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="is a pipe or a device"):
+        ReviewStore.open(tmp_path / "pipe")
 
 
 def test_decisions_go_through_sssom_into_another_review(store, queue, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 
 import pytest
@@ -11,9 +12,8 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy as sa
 
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
-from biograft.mapping.review_check import check_review
-from biograft.mapping.review_hashes import changed_rows
-from biograft.mapping.review_tables import SEALED, VERSION, ReviewDatabase
+from biograft.mapping.review_check import HASH, check_review, find_reviews, row_hash
+from biograft.mapping.review_tables import SEALED, VERSION
 
 TABLES = ("review_queues", "review_terms", "review_events")
 TEXTS = ("heart attack", "chill", "zzq", "心肌梗死")
@@ -107,18 +107,55 @@ def test_a_review_without_hashes_gets_them(place):
     assert check_review(place).problems == ()
 
 
-def test_rows_in_postgresql(request):
+def test_rows_in_postgresql():
+    """What is read back has the hash of what was written."""
     from review_places import postgresql
 
-    with postgresql() as url:
-        with ReviewStore.open(url, create=True) as store:
-            decide_something(store)
-            database = store.database
-            with database.reading() as connection:
-                assert list(changed_rows(connection, SEALED)) == []
-            with database.engine.begin() as connection:
-                connection.execute(sa.text("UPDATE review_terms SET name = 'x' WHERE id = 1"))
-            with database.reading() as connection:
-                (problem,) = changed_rows(connection, SEALED)
+    with postgresql() as url, ReviewStore.open(url, create=True) as store:
+        decide_something(store)
+        with store.database.reading() as connection:
+            for table in SEALED:
+                rows = connection.execute(sa.select(table)).all()
+                assert rows
+                assert all(row_hash(dict(row._mapping)) == row._mapping[HASH] for row in rows)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_checking_writes_nothing(place):
+    """A journal was made or applied, and rows without a hash were given one."""
+    query(place, "UPDATE review_terms SET name = 'evil', hash = NULL WHERE id = 1")
+    with contextlib.closing(sqlite3.connect(place)) as writer:
+        writer.execute("UPDATE review_terms SET name = 'worse' WHERE id = 1")
+        writer.commit()
+        before = contents(place.parent)
+        assert f"{place.name}-wal" in before
+        (problem,) = check_review(place).problems
         assert "review_terms, row 1" in problem
-        ReviewDatabase.open(url).close()
+        assert contents(place.parent) == before
+
+
+def test_what_is_no_review_is_left_alone(tmp_path):
+    (tmp_path / "Thumbs.db").write_bytes(b"no database")
+    (tmp_path / "empty.db").touch()
+    query(tmp_path / "other.db", "CREATE TABLE t (x)")
+    os.mkfifo(tmp_path / "pipe.db")
+    assert list(find_reviews(tmp_path)) == []
+
+
+@pytest.mark.parametrize("damage", [b"X", b"\0" * 16])
+def test_a_review_that_is_no_database_any_more_is_found_in_its_folder(place, damage):
+    place.write_bytes(damage + place.read_bytes()[len(damage) :])
+    assert list(find_reviews(place.parent)) == [place]
+    assert check_review(place).problems
+
+
+def test_every_damaged_row_is_named(place):
+    query(place, "UPDATE review_events SET after = x'ff00' WHERE id = 1")
+    query(place, "UPDATE review_events SET after = '" + "[" * 100_000 + "' WHERE id = 2")
+    query(place, "UPDATE review_terms SET text = 'x' WHERE id = 3")
+    problems = " ".join(check_review(place).problems)
+    for row in ("review_events, row 1", "review_events, row 2", "review_terms, row 3"):
+        assert row in problems

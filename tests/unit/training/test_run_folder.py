@@ -12,6 +12,7 @@ def begin(folder, *others):
     """Start a run whose settings are refused after some files were written."""
     with sole_run(folder):
         start_run(folder, {"overlap": 64}, {})
+        (folder / "runs" / "seed-1").mkdir(parents=True)
         for name in others:
             (folder / name).write_text("{}")
         raise ConfigError("overlap: expected at most 7, found 64")
@@ -23,12 +24,17 @@ def test_of_a_refused_run_nothing_is_left(tmp_path):
         with pytest.raises(ConfigError, match="overlap"):
             begin(tmp_path / "RUN")
         assert list(tmp_path.iterdir()) == []
+    (tmp_path / "RUN").mkdir()
+    with pytest.raises(ConfigError, match="overlap"):
+        begin(tmp_path / "RUN")
+    assert not (tmp_path / "RUN" / RUN.file).exists()
 
 
 def test_what_was_trained_stays(tmp_path):
     with pytest.raises(ConfigError, match="overlap"):
         begin(tmp_path / "RUN", "metrics.jsonl")
-    assert sorted(each.name for each in (tmp_path / "RUN").iterdir()) == ["metrics.jsonl", RUN.file]
+    left = {each.name for each in (tmp_path / "RUN").rglob("*") if each.is_file()}
+    assert left == {"metrics.jsonl", RUN.file}
 
 
 def test_a_run_that_was_there_stays(tmp_path):
