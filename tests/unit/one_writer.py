@@ -1,8 +1,11 @@
-"""A second writer that comes while a first one is at work."""
+"""A second writer that comes while a first one is at work, and what one leaves that is killed."""
 
 from __future__ import annotations
 
 import contextlib
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,3 +39,12 @@ def held_elsewhere(path: Path) -> Iterator[None]:
         finally:
             done.set()
             held.result()
+
+
+def leave_working_file(target: Path) -> None:
+    """Leave what a process leaves that is killed while it writes a file."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = f".{target.name}.{socket.gethostname()}.{ended.pid}-0a1b2c3d.writing"
+    (target.parent / name).write_bytes(b"{")

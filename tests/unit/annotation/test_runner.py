@@ -1,13 +1,12 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
-from one_writer import held_elsewhere
+from one_writer import held_elsewhere, leave_working_file
 
 from biograft.annotation import AnnotationConfig, annotate_corpus
 from biograft.annotation.runner import ENGINES, ExecutionConfig, read_frequencies
@@ -220,13 +219,9 @@ class TestResume:
         self, kb_folder, corpus, tmp_path
     ):
         """Only the working file of its plan was there, and ``--resume`` asked for the plan."""
-        ended = subprocess.Popen([sys.executable, "-c", ""])
-        ended.wait()
         run(kb_folder, corpus, tmp_path / "whole")
         out = tmp_path / "out"
-        out.mkdir()
-        name = f".annotation.json.{socket.gethostname()}.{ended.pid}-0a1b2c3d.writing"
-        (out / name).write_bytes(b"{")
+        leave_working_file(out / "annotation.json")
         run(kb_folder, corpus, out, resume=True)
         assert shard_bytes(out) == shard_bytes(tmp_path / "whole")
         assert not list(out.glob(".*"))

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from annotated_texts import TEXTS
+from one_writer import leave_working_file
 
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -134,6 +135,14 @@ def test_a_foreign_folder_of_the_name_of_the_parts_is_left_alone(pack, tmp_path)
     with pytest.raises(OutputError, match="holds no parts of packed text"):
         pack("mine")
     assert (tmp_path / "mine.parts" / "thesis.txt").exists()
+
+
+def test_parts_that_were_killed_before_they_began_are_begun_again(pack, tmp_path):
+    """What was left of the plan was taken for somebody else's folder."""
+    leave_working_file(tmp_path / "mine.parts" / text_parts.PLAN.file)
+    assert arrays(pack("mine")) == arrays(pack("whole"))
+    (tmp_path / "other.parts").mkdir()
+    pack("other")
 
 
 def test_a_run_records_the_number_of_workers_and_resumes_with_another(tmp_path):

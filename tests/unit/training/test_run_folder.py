@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from one_writer import leave_working_file
 
 from biograft.errors import ConfigError
 from biograft.training.run_folder import RUN, sole_run, start_run
@@ -28,6 +29,13 @@ def test_of_a_refused_run_nothing_is_left(tmp_path):
     with pytest.raises(ConfigError, match="overlap"):
         begin(tmp_path / "RUN")
     assert not (tmp_path / "RUN" / RUN.file).exists()
+
+
+def test_a_run_that_was_killed_before_it_began_is_started_again(tmp_path):
+    leave_working_file(tmp_path / "RUN" / RUN.file)
+    with sole_run(tmp_path / "RUN"):
+        start_run(tmp_path / "RUN", {"overlap": 7}, {})
+    assert [each.name for each in (tmp_path / "RUN").iterdir()] == [RUN.file]
 
 
 def test_what_was_trained_stays(tmp_path):
