@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biograft.artifacts import ArtifactKind
+from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Evidence
@@ -220,7 +221,10 @@ class ReviewedNames:
             raise REVIEWED.damaged(folder / REVIEWED.file, repr(error)) from error
         names, calibration = None, folder / _CALIBRATION
         if (folder / _STORE).is_dir():
-            names = LexicalIndex.open(folder / _LEXICAL, KnowledgeBase.open(folder / _STORE))
+            try:
+                names = LexicalIndex.open(folder / _LEXICAL, KnowledgeBase.open(folder / _STORE))
+            except StoreError as error:  # which would say how to make a store or an index
+                raise REVIEWED.damaged(folder, str(error).partition(";")[0]) from error
         return cls(
             kb, decisions, names, weight, weights=weights,
             calibration=Calibration.load(calibration) if calibration.exists() else None,

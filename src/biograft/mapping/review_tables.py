@@ -153,7 +153,10 @@ class ReviewDatabase:
             if isinstance(error, sa.exc.OperationalError):
                 raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
             if isinstance(error, sa.exc.DatabaseError):
-                raise StoreError(f"{where}: is no review database ({error.orig})") from error
+                remedy = "give a file that `biograft review import` made"
+                raise StoreError(
+                    f"{where}: is no review database ({error.orig}); {remedy}"
+                ) from error
             raise
         return database
 
@@ -185,7 +188,9 @@ class ReviewDatabase:
             full = code == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", "") == _DISK_FULL
             if not full and code not in _FAILED:
                 raise
-            remedy = "free space" if full else "try again"
+            remedy = "free space" if full else "try again, or look at the disk"
+            if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                remedy = "the file and its folder must be writable, also to read"
             raise OutputError(
                 f"{self.where}: {error.orig}; nothing was changed; {remedy}"
             ) from error

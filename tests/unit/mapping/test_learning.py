@@ -185,3 +185,13 @@ def test_pairs_are_training_data(tmp_path):
     assert [(query.mention, query.gold) for query in gold.queries] == [
         ("widow maker", frozenset({"D1"}))
     ]
+
+
+@pytest.mark.parametrize("file", ["kb/names.arrow", "lexical/manifest.json"])
+def test_damage_of_what_was_learned_says_to_learn_again(kb, index, file):
+    """It said to build the store, or the index, again."""
+    learn(kb, index, [approved("widow maker", "D1")])
+    path = index / "reviewed" / file
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StoreError, match=r"reviewed.*run `biograft learn` again"):
+        Linker.open(kb, index)
