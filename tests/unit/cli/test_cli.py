@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,3 +147,33 @@ def test_an_error_without_end_is_cut(run_main):
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert len(done.err) < 5000
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "biograft.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from biograft.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_an_interrupt_during_imports_is_no_traceback():
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_the_program_is_interrupted_as_before_once_it_runs(monkeypatch):
+    seen = []
+    monkeypatch.setattr("biograft.cli.main", lambda: seen.append(signal.getsignal(signal.SIGINT)))
+    before = signal.getsignal(signal.SIGINT)
+    importlib.import_module("biograft.__main__").main()
+    assert seen == [before]
+    assert signal.getsignal(signal.SIGINT) is before
