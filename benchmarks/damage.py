@@ -45,6 +45,7 @@ from small_artifacts import (
     STATIC_INDEX,
     STORE,
     VECTORS,
+    find_damage,
     write_inputs,
 )
 
@@ -333,13 +334,6 @@ def _judge(artefact: Artefact, folder: Path, told: tuple[str, str], outcome: Out
     outcome.counts[kind] += 1
     if kind in ("silent", "crashed"):
         outcome.problems.append(f"{what}: {kind}: {said[:200]}")
-
-
-def find_damage(path: Path) -> list[str]:
-    """Return what `biograft check` finds."""
-    from biograft.cli.check import check_all
-
-    return [problem for each in check_all(path) for problem in each.problems]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

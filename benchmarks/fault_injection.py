@@ -53,6 +53,7 @@ from small_artifacts import (
     STORE,
     TASK,
     VECTORS,
+    find_damage,
     write_inputs,
 )
 
@@ -415,13 +416,6 @@ def read_review(path: Path) -> dict[str, Any]:
             for name, query in rows.items()
         }
     return {**found, "problems": problems} if found["terms"] or problems != ["ok"] else {}
-
-
-def find_damage(path: Path) -> list[str]:
-    """Return what `biograft check` finds wrong in an artefact, or in a run."""
-    from biograft.cli.check import check_all
-
-    return [problem for each in check_all(path) for problem in each.problems]
 
 
 def compile_library(folder: Path) -> Path:

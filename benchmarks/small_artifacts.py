@@ -94,6 +94,13 @@ def write_inputs(folder: Path, *, encoder: bool = False) -> None:
         )
 
 
+def find_damage(path: Path) -> list[str]:
+    """Return what `biograft check` finds wrong in an artefact, or in a run."""
+    from biograft.cli.check import check_all
+
+    return [problem for each in check_all(path) for problem in each.problems]
+
+
 def _gold_line(n: int) -> str:
     text, mentions = _SENTENCE.format(n), []
     for mention, concept in (("stroke", "3"), ("heart attack", "2")):

@@ -101,6 +101,11 @@ class ArtifactKind:
         """Whether a folder or file is of this kind, of any version."""
         return bool(peek(path / self.file).get("format") == self.format)
 
+    def is_free(self, path: Path) -> bool:
+        """Whether one can begin at a path: nothing but what a killed writer left is there."""
+        remove_abandoned(path / self.file)
+        return not path.exists() or _is_empty_folder(path)
+
     def check_files(
         self, folder: Path, manifest: Mapping[str, Any], *, hashes: bool = False
     ) -> None:
@@ -279,8 +284,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     (an interrupt too), the working folder is removed and an earlier target stays as it was.
     Working folders that a killed process of this host left behind are removed first. A second
     writer to the same path is refused as long as the block lasts. A target with the same files
-    stays as it is, with its date. A target that is such a working folder itself, and empty, is
-    filled as it is.
+    stays as it is, with its date. An empty working folder as a target is filled as it is.
     """
     target = Path(os.path.realpath(target))  # a link as target stays a link
     if _WORK.fullmatch(target.name) and _is_empty_folder(target):
@@ -342,11 +346,11 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
     with _explained(target):
-        exists = target.exists() and not _is_empty_folder(target)
-        is_special = exists and not (target.is_file() or target.is_dir())
-    if is_special:
-        raise OutputError(f"{target}: is a pipe or a device, which is not replaced; name a file")
-    if exists and not overwrite:
+        if not target.exists() or _is_empty_folder(target):
+            return
+        if not (target.is_file() or target.is_dir()):
+            raise OutputError(f"{target}: is a pipe or a device, not replaced; name a file")
+    if not overwrite:
         raise _exists(target)
 
 
@@ -398,10 +402,7 @@ def _swap(work: Path, target: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise _exists(target)  # another process made it meanwhile
-    if _is_same(work, target):
-        shutil.rmtree(work, ignore_errors=True)
-        return
-    if _exchange(work, target):
+    if _is_same(work, target) or _exchange(work, target):
         shutil.rmtree(work, ignore_errors=True)
         return
     old = work.with_suffix(".replaced")

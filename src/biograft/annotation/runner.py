@@ -28,7 +28,6 @@ from biograft.artifacts import (
     describe_files,
     hash_file,
     new_file,
-    remove_abandoned,
     sole_writer,
 )
 from biograft.corpus.inputs import InputConfig, Inputs
@@ -201,8 +200,7 @@ def _fingerprint_inputs(
 
 def _open_output(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:
     """Create the folder, or check that an existing one was begun with the same inputs."""
-    remove_abandoned(out / PLAN.file)  # of a run that was killed before it had begun
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if PLAN.is_free(out):
         PLAN.write(out, {"made_of": made_of})
         return
     if not resume:

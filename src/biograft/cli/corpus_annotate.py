@@ -100,7 +100,6 @@ def annotate(
     """
     from biograft.annotation.runner import ExecutionConfig, annotate_corpus
     from biograft.corpus.inputs import InputConfig
-    from biograft.kb import KnowledgeBase
 
     config = _annotation_config(
         **({} if threshold is None else {"threshold": threshold}),
@@ -120,7 +119,7 @@ def annotate(
     execution = ExecutionConfig(
         engine=engine, workers=workers, resume=resume, reading=reading, chunk_bytes=shard_mib << 20
     )
-    note_without_index(KnowledgeBase.open(kb), index, quiet=quiet)
+    note_without_index(kb, index, quiet=quiet)
     manifest = annotate_corpus(kb, texts, out, config, execution, Progress(enabled=not quiet))
     rejected = manifest["report"]["rejected"]
     for reason, entry in rejected.items():

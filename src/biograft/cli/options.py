@@ -308,12 +308,19 @@ def refuse_input_as_output(out: Path | None, *inputs: str | Path | None) -> None
             raise ConfigError(f"{out}: is an input, too; choose another file for the output")
 
 
-def note_without_index(kb: KnowledgeBase, index: Path | None, *, quiet: bool = False) -> None:
+def note_without_index(
+    kb: KnowledgeBase | Path, index: Path | None, *, quiet: bool = False
+) -> None:
     """Say that a large knowledge base without an index is indexed anew in each process."""
-    if index is None and kb.n_names >= _MANY_NAMES and not quiet:
+    if index is not None or quiet:
+        return
+    from biograft.kb import KnowledgeBase
+
+    base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+    if base.n_names >= _MANY_NAMES:
         typer.echo(
-            f"note: {kb.n_names:,} names are being indexed in memory, which takes long; "
-            f"`biograft index` does it once, for --index",
+            f"note: {base.n_names:,} names are being indexed in memory, which takes long; "
+            "`biograft index` does it once, for --index",
             err=True,
         )
 

@@ -84,7 +84,6 @@ def serve(
     POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
     kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.serve import ServiceConfig, run_service
     from biograft.serve.fhir import parse_systems
 
@@ -96,7 +95,7 @@ def serve(
         if not quiet:
             typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
 
-    note_without_index(KnowledgeBase.open(kb), index, quiet=quiet)
+    note_without_index(kb, index, quiet=quiet)
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,

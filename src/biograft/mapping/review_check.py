@@ -81,7 +81,7 @@ def _states(files: list[Path]) -> list[tuple[int, int]]:
 
 def _problems(database: sqlite3.Connection) -> Iterator[str]:
     found = [row[0] for row in database.execute("PRAGMA integrity_check")]
-    yield from (f"{each}" for each in found if each != "ok")
+    yield from (each for each in found if each != "ok")
     for table in TABLES:
         columns = database.execute(f"PRAGMA table_info({table})").fetchall()
         kinds = {name: kind for _, name, kind, *_ in columns}

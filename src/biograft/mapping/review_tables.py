@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -146,18 +146,18 @@ class ReviewDatabase:
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
         database = cls(engine, where)
-        try:
-            database._update(create=create)
-        except BaseException as error:
-            engine.dispose()
-            if isinstance(error, sa.exc.OperationalError):
+        with ExitStack() as closed_on_error:
+            closed_on_error.callback(engine.dispose)
+            try:
+                database._update(create=create)
+            except sa.exc.OperationalError as error:
                 raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
-            if isinstance(error, sa.exc.DatabaseError):
+            except sa.exc.DatabaseError as error:
                 remedy = "give a file that `biograft review import` made"
                 raise StoreError(
                     f"{where}: is no review database ({error.orig}); {remedy}"
                 ) from error
-            raise
+            closed_on_error.pop_all()
         return database
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biograft.artifacts import ArtifactKind, describe_files, new_folder, remove_abandoned
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.corpus.segmentation import Segmentation
 from biograft.corpus.shards import SHARDS, Shards, read_shard
 from biograft.errors import OutputError, StoreError
@@ -187,12 +187,11 @@ def _read_counts(folder: Path) -> dict[str, int] | None:
 
 def open_plan(folder: Path, made_from: Mapping[str, Any]) -> None:
     """Create the folder of parts; keep those of an interrupted run that packed the same."""
-    remove_abandoned(folder / PLAN.file)  # of a run that was killed before it had begun
     if PLAN.is_at(folder):
         if PLAN.read(folder)["made_from"] == json.loads(json.dumps(made_from)):
             return
         shutil.rmtree(folder)
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif not PLAN.is_free(folder):
         raise OutputError(f"{folder}: holds no parts of packed text; remove it or move it away")
     PLAN.write(folder, {"made_from": made_from})
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import ArtifactKind, new_file, remove_abandoned, sole_writer
+from biograft.artifacts import ArtifactKind, new_file, sole_writer
 from biograft.errors import BiograftError, ConfigError, OutputError
 from biograft.training.config import MAY_CHANGE
 
@@ -39,7 +39,7 @@ def sole_run(folder: Path) -> Iterator[None]:
         yield
         return
     with sole_writer(folder):
-        is_new = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        is_new = RUN.is_free(folder)
         try:
             yield
         except BiograftError:
@@ -56,8 +56,7 @@ def is_first_process() -> bool:
 
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Start a run in a new or empty folder."""
-    remove_abandoned(folder / RUN.file)  # of a run that was killed before it had begun
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not RUN.is_free(folder):
         raise OutputError(
             f"{folder}: exists already; resume it (--resume) or choose another folder"
         )
