@@ -1,5 +1,8 @@
 """Tables of a review, in SQLite or PostgreSQL, by SQLAlchemy (extra ``review``); their versions.
 
+Every row has the hash of what its other columns hold. Writing a row takes its hash away, and the
+end of the transaction gives all rows without one theirs, so that no writer can forget it.
+
 A database states its version in the table ``review_versions``. An older one is brought up to date
 when it is opened, in one transaction; a newer one is refused.
 """
@@ -19,8 +22,24 @@ from sqlalchemy.engine import Connection, Engine
 
 import biograft
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
-from biograft.mapping.review_check import HASH, TABLES
-from biograft.mapping.review_hashes import hash_column, index_of_unsealed, seal
+from biograft.mapping.review_check import HASH, HASH_BYTES, TABLES, row_hash
+
+_SEALED_AT_ONCE = 1000
+"""Rows that are given their hashes at once."""
+
+
+def _hash_column() -> sa.Column[str]:
+    """Return the column of the hashes, which is empty after any other column was written."""
+    return sa.Column(HASH, sa.String(2 * HASH_BYTES), onupdate=sa.null())
+
+
+def _index_of_unsealed(table: str) -> sa.Index:
+    """Return the index that finds the rows without a hash at once."""
+    return sa.Index(
+        f"{table}_without_hash", "id",
+        sqlite_where=sa.text(f"{HASH} IS NULL"), postgresql_where=sa.text(f"{HASH} IS NULL"),
+    )  # fmt: skip
+
 
 METADATA = sa.MetaData()
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
@@ -39,8 +58,8 @@ QUEUES = sa.Table(
     sa.Column("name", sa.String(200), nullable=False, unique=True),
     sa.Column("approvals", sa.Integer, nullable=False),  # reviewers that a decision needs
     sa.Column("made_at", sa.String(32), nullable=False),
-    hash_column(),
-    index_of_unsealed("review_queues"),
+    _hash_column(),
+    _index_of_unsealed("review_queues"),
 )
 TERMS = sa.Table(
     "review_terms",
@@ -68,10 +87,10 @@ TERMS = sa.Table(
     sa.Column("reviewer", sa.Text),
     sa.Column("second_reviewer", sa.Text),
     sa.Column("rejected", sa.JSON, nullable=False),  # concepts that the term does not mean
-    hash_column(),
+    _hash_column(),
     sa.UniqueConstraint("queue", "term_key", "code", "context"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
-    index_of_unsealed("review_terms"),
+    _index_of_unsealed("review_terms"),
 )
 EVENTS = sa.Table(
     "review_events",
@@ -87,11 +106,22 @@ EVENTS = sa.Table(
     sa.Column("after", sa.JSON),
     sa.Column("undoes", _ID),
     sa.Column("undone", sa.Boolean, nullable=False),
-    hash_column(),
-    index_of_unsealed("review_events"),
+    _hash_column(),
+    _index_of_unsealed("review_events"),
 )
 SEALED = tuple(METADATA.tables[name] for name in TABLES)
 """Tables whose rows have hashes."""
+
+
+def _seal(connection: Connection) -> None:
+    """Give all rows that have no hash theirs."""
+    for table in SEALED:
+        own = table.c.id == sa.bindparam("of")
+        query = table.update().where(own).values({HASH: sa.bindparam("its_hash")})
+        unsealed = sa.select(table).where(table.c[HASH].is_(None)).limit(_SEALED_AT_ONCE)
+        while rows := connection.execute(unsealed).all():
+            made = [{"of": row.id, "its_hash": row_hash(dict(row._mapping))} for row in rows]
+            connection.execute(query, made)
 
 
 def _create(connection: Connection) -> None:
@@ -176,7 +206,7 @@ class ReviewDatabase:
         writer = self.engine.execution_options(**{_WRITES: True})
         with self._explained(), writer.begin() as connection:
             yield connection
-            seal(connection, SEALED)
+            _seal(connection)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
