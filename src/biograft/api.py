@@ -57,7 +57,7 @@ def annotate(
     return annotate_corpus(kb, files, out, config, execution, progress)
 
 
-def finetune(  # noqa: PLR0913 - all but two have defaults
+def finetune(
     recipe: str | Path | Recipe,
     out: str | Path,
     *,

@@ -255,7 +255,7 @@ _add_extensions()
     assigns=["doc.ents", "doc.spans", "span._.concepts", "span._.status"],
     default_config={"kb": "", **{k: v for k, v in asdict(SpacyConfig(kb="")).items() if k != "kb"}},
 )
-def make_biograft(  # noqa: PLR0913, PLR0917 - spaCy reads the options from the signature
+def make_biograft(
     nlp: Language,
     name: str,
     kb: str,

@@ -32,9 +32,7 @@ CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"
         (CDR.format("Test"), (500, 500, 9809), {"Chemical": 5385, "Disease": 4424}, 1066, 0),
     ],
 )
-def test_corpora_are_read_whole(  # noqa: PLR0917 - a table of facts
-    shared_data, tmp_path, name, counts, types, relations, repaired
-):
+def test_corpora_are_read_whole(shared_data, tmp_path, name, counts, types, relations, repaired):
     log = ReadLog(shared_data(name))
     read = list(read_pubtator(shared_data(name), log))
     found = [mention for document in read for mention in document.mentions]

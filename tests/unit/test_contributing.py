@@ -20,15 +20,12 @@ from command_runs import runner_of
 
 from biograft.cli import app
 from biograft.kb import KnowledgeBase
-from biograft.linking.rankers import MODELS
-from biograft.linking.recipes import LINKERS
-from biograft.metrics.metric import METRICS, Judgements, Metric
-from biograft.nn.knowledge.inputs import EntityInputs
-from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS
+from biograft.linking import LINKERS, MODELS
+from biograft.metrics import METRICS, Judgements, Metric
+from biograft.nn.knowledge import KNOWLEDGE_LAYERS, EntityInputs
 from biograft.objectives import OBJECTIVES
-from biograft.sources.reader import FORMATS
-from biograft.tasks import open_task
-from biograft.tasks.task import TASKS
+from biograft.sources import FORMATS
+from biograft.tasks import TASKS, open_task
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
 REGISTRIES = (FORMATS, OBJECTIVES, TASKS, KNOWLEDGE_LAYERS, LINKERS, MODELS, METRICS)

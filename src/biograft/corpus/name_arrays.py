@@ -274,7 +274,7 @@ def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, npt.ND
 
 
 @njit(work=lambda words, *_: 10 * len(words))
-def walk(  # noqa: C901, PLR0912 - the loop that all text passes through
+def walk(
     words: Int32s, stems: Int32s, tokens: Uints, children: Uints, row_starts: Uints, out: Ints
 ) -> int:
     """Find all names in a sequence of tokens; return their number.

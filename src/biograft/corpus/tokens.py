@@ -132,7 +132,7 @@ def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
 
 
 @njit(work=lambda codes, *_: 2 * len(codes))
-def _scan(  # noqa: C901, PLR0912, PLR0915 - one pass over the characters
+def _scan(
     codes: Codes, table: Codes, several: Codes, total: int
 ) -> tuple[Codes, Ints, Hashes, Hashes, Ints, Ints]:
     """Fold characters, drop invisible ones, attach combining marks, and find the tokens.

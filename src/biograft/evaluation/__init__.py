@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         TEXT_FORMATS as TEXT_FORMATS,
         Gold as Gold,
         GoldConfig as GoldConfig,
+        GoldReader as GoldReader,
         GoldTexts as GoldTexts,
         LinkQuery as LinkQuery,
         TextIndex as TextIndex,

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
         ModelDetector as ModelDetector,
         UnionDetector as UnionDetector,
     )
-    from biograft.linking.fusion import FusedSearch as FusedSearch
+    from biograft.linking.fusion import (
+        CandidateBuilder as CandidateBuilder,
+        FusedSearch as FusedSearch,
+    )
     from biograft.linking.index import (
         IndexConfig as IndexConfig,
         build_index as build_index,
@@ -43,6 +46,17 @@ if TYPE_CHECKING:
     )
     from biograft.linking.linker import Linker as Linker
     from biograft.linking.outputs import write_linked as write_linked
+    from biograft.linking.rankers import (
+        MODELS as MODELS,
+        LoadRanker as LoadRanker,
+        NameFinder as NameFinder,
+    )
+    from biograft.linking.recipes import (
+        LINKERS as LINKERS,
+        LinkerKind as LinkerKind,
+        Outcome as Outcome,
+        label_mentions as label_mentions,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

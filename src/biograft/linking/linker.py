@@ -81,7 +81,7 @@ class Linker:
     'D003924'
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of a linker
+    def __init__(
         self,
         kb: KnowledgeBase,
         search: Generator | None,
@@ -196,7 +196,7 @@ class Linker:
         return cls.open(kb, index, model, **settings)
 
     @classmethod
-    def fit(  # noqa: PLR0913 - data, settings and output of a run
+    def fit(
         cls,
         kb: KnowledgeBase | str | Path,
         examples: Iterable[Document | tuple[str, str]],

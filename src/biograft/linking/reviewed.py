@@ -83,7 +83,7 @@ class ReviewedNames:
         """Return whether something was decided about a term."""
         return text in self.decisions
 
-    def apply(  # noqa: PLR0913 - what a search knows
+    def apply(
         self,
         texts: Sequence[str],
         ranked: Sequence[Sequence[Candidate]],

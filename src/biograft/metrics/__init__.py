@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from biograft.metrics.metric import (
         METRICS as METRICS,
         Judgements as Judgements,
+        Measure as Measure,
         Metric as Metric,
     )
     from biograft.metrics.precision_recall import (

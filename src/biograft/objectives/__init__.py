@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from biograft.lazy import lazify
 from biograft.registry import Registry
 
-__all__ = ["OBJECTIVES"]
+if TYPE_CHECKING:
+    from biograft.objectives.base import (
+        Objective as Objective,
+        PairHead as PairHead,
+        labelled_cross_entropy as labelled_cross_entropy,
+    )
+    from biograft.objectives.configs import TextObjectiveConfig as TextObjectiveConfig
+    from biograft.objectives.examples import IGNORED as IGNORED, TextExample as TextExample
+
 
 OBJECTIVES: Registry[Any] = Registry(
     "objective",
@@ -72,3 +81,6 @@ OBJECTIVES: Registry[Any] = Registry(
     home="biograft.objectives",
 )
 """The configurations of objectives; ``build()`` makes the objective itself."""
+
+
+__getattr__, __dir__, __all__ = lazify(__name__, "OBJECTIVES")

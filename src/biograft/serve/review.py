@@ -111,7 +111,7 @@ def add_review(app: FastAPI, store: ReviewStore | None) -> None:
 
 def _add_reading(app: FastAPI, store: ReviewStore) -> None:
     @app.get("/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first")
-    def terms(  # noqa: PLR0913, PLR0917 - filters
+    def terms(
         queue: Annotated[str, Query(max_length=200)],
         status: Short = None,
         flag: Short = None,

@@ -27,7 +27,7 @@ _BACKLOG = 1024
 _STOP_WITHIN = 30
 
 
-def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
+def run_service(
     kb: str | Path,
     index: str | Path | None = None,
     *,

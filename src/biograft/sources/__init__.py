@@ -4,6 +4,18 @@
 >>> records = list(read_source(SourceConfig(path=Path("hp.obo.gz"))))  # doctest: +SKIP
 """
 
+from biograft.records import (
+    ConceptRecord as ConceptRecord,
+    DefinitionRecord as DefinitionRecord,
+    IdKind as IdKind,
+    IdRecord as IdRecord,
+    NameKind as NameKind,
+    NameRecord as NameRecord,
+    Record as Record,
+    RelationRecord as RelationRecord,
+    TypeRecord as TypeRecord,
+)
+from biograft.sources.files import read_lines as read_lines
 from biograft.sources.format import (
     Block as Block,
     Format as Format,

@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.tasks.classification import ClassificationModel as ClassificationModel
+    from biograft.tasks.configs import (
+        InferenceConfig as InferenceConfig,
+    )
     from biograft.tasks.folder import open_task as open_task
+    from biograft.tasks.kinds import (
+        CLASSIFICATION as CLASSIFICATION,
+    )
+    from biograft.tasks.model import (
+        TaskModel as TaskModel,
+    )
+    from biograft.tasks.network import (
+        LinearHead as LinearHead,
+        TaskNetwork as TaskNetwork,
+    )
     from biograft.tasks.recipe import TaskRecipe as TaskRecipe
     from biograft.tasks.results import (
         compare_runs as compare_runs,
@@ -26,7 +40,14 @@ if TYPE_CHECKING:
         TaskTrainingData as TaskTrainingData,
         finetune_task as finetune_task,
     )
-    from biograft.tasks.task import TASKS as TASKS
+    from biograft.tasks.task import (
+        TASKS as TASKS,
+        TaskKind as TaskKind,
+        reader_of as reader_of,
+    )
+    from biograft.tasks.tokens import (
+        SequenceTokenizer as SequenceTokenizer,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

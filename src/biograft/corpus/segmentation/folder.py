@@ -286,7 +286,7 @@ class Segmentation:
         return segmenter
 
 
-def build_segmentation(  # noqa: PLR0913 - all but three have defaults
+def build_segmentation(
     base: KnowledgeBase,
     texts: Sequence[Path],
     out: Path,

@@ -119,7 +119,7 @@ def _han_codes(letters: Codes, lengths: Ints, ends: Ints) -> Codes:
 
 
 @njit(work=lambda words, is_han, wrong, gaps, *_: 200 * (len(wrong) + len(gaps)))
-def _walk(  # noqa: C901 - the search for names with a wrong character
+def _walk(
     words: Int32s, is_han: npt.NDArray[np.bool_], wrong: Ints, gaps: Ints, tokens: Uints,
     children: Uints, row_starts: Uints, nodes: Ints, node_starts: Ints, out: Ints,
 ) -> int:  # fmt: skip

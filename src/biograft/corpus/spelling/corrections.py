@@ -388,7 +388,7 @@ def _step(tokens: Uints, children: Uints, node: Any, word: Any) -> Any:
 
 
 @njit()
-def _walk_from(  # noqa: C901 - the search for names with corrected words
+def _walk_from(
     begin: int, p: int, stack: Ints, words: Int32s, stems: Int32s, starts: Ints, columns: Ints,
     tokens: Uints, children: Uints, row_starts: Uints, out: Ints, n: int,
 ) -> int:  # fmt: skip

@@ -141,9 +141,7 @@ def _n_bits(bits: Any) -> Any:
 
 
 @njit()
-def count_edits(  # noqa: C901, PLR0911 - one case after the other
-    a: Codes, a0: int, n: int, b: Codes, b0: int, m: int, most: int
-) -> int:
+def count_edits(a: Codes, a0: int, n: int, b: Codes, b0: int, m: int, most: int) -> int:
     """Return the edits between two words, an exchange of neighbours as one; -1 if too many.
 
     Too many are more than ``most``, where an exchange counts as two unless it is the only edit.

@@ -72,7 +72,7 @@ class EmbeddingResult:
         }
 
 
-def embed_graph(  # noqa: PLR0913 - data, recipe and output of a run
+def embed_graph(
     base: KnowledgeBase,
     recipe: GraphRecipe,
     out: str | Path,

@@ -284,7 +284,7 @@ class FinetuneResult:
         }
 
 
-def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a run
+def finetune_encoder(
     kb: KnowledgeBase,
     encoder: TextEncoder,
     mentions: Sequence[LabelledMention],

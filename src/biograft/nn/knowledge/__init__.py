@@ -12,9 +12,17 @@ from biograft.nn.knowledge.entities import (
     read_entities as read_entities,
     write_entities as write_entities,
 )
+from biograft.nn.knowledge.inputs import (
+    EntityInputs as EntityInputs,
+    Infusion as Infusion,
+    Knowledge as Knowledge,
+)
 from biograft.nn.knowledge.model import (
     KnowledgeBertForMaskedLM as KnowledgeBertForMaskedLM,
     KnowledgeBertModel as KnowledgeBertModel,
     KnowledgeBertOutput as KnowledgeBertOutput,
 )
-from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS
+from biograft.nn.knowledge_layers import (
+    KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS,
+    KnowledgeLayerConfig as KnowledgeLayerConfig,
+)

@@ -124,7 +124,7 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         """Replace the input embeddings."""
         self.bert.embeddings.word_embeddings = value
 
-    def forward(  # noqa: PLR0913 - the inputs of a batch
+    def forward(
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
