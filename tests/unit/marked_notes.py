@@ -17,7 +17,7 @@ from marked_sentences import LETTERS
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "tests" / "data" / "notes"
 SHIPPED = ROOT / "src" / "biograft" / "starter"
-HALVES = ("en-dev", "en-test", "zh-dev", "zh-test")
+HALVES = ("en-dev", "en-test", "en-demo", "zh-dev", "zh-test", "zh-demo")
 _MARK = re.compile(r"\[\[([^\[\]|]+)\|([a-z]*)\|([^\[\]|]+)\]\]")
 
 

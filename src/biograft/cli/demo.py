@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from biograft.linking import FusedSearch, Linker
 
 _QUERIES = ("heart attack", "2型糖尿病")
-_TEXTS = (
-    "72-year-old man with high blood pressure and atrial fibrillation (AF). For his AF he takes "
-    "warfarin; a heart attack was ruled out. No fever, no SOB.",
-    "患者女，58岁，2型糖尿病10年，高血压5年，口服二甲双胍，近日头痛、发热。",
-)
 _MENTIONS = ("hart atack", "suger diabetes", "kidney failing", "老年性痴呆症")
 _STEPS, _LEARNING_RATE, _MAX_LENGTH = 150, 2e-3, 48
 
@@ -201,11 +196,14 @@ def _build_index(base: KnowledgeBase, folder: Path, encoder: Path | None = None)
 def _link(linker: Linker, out: Path) -> None:
     """Link two texts, and mentions that are spelled like no name."""
     from biograft.documents import Document, Mention
+    from biograft.evaluation import read_assertions
     from biograft.linking import write_linked
     from biograft.linking.outputs.lines import candidates_table, table
 
     options = f"--kb {linker.kb.folder} --index {out / 'index'}"
-    documents = [Document(f"text {n}", text) for n, text in enumerate(_TEXTS, 1)]
+    notes = [n for name in ("en", "zh") for n in read_assertions(f"notes-{name}-demo")]
+    texts = [note.text for note in notes if note.id.endswith("-start")]
+    documents = [Document(f"text {n}", text) for n, text in enumerate(texts, 1)]
     linked = list(linker.pipe(documents))
     for document in linked:
         typer.echo(f"\n$ biograft link '{document.document.text}' {options}")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from biograft.evaluation import AssertionDocument
     from biograft.linking import Linker
 
-_SHOWN = {"en": "ed-07", "zh": "zh-01"}
-"""The note that is printed, one of those that rules are developed on."""
+_LANGUAGES = ("en", "zh")
 
 
 def demo_notes(store: Path, language: str) -> None:
@@ -28,16 +27,16 @@ def demo_notes(store: Path, language: str) -> None:
     from biograft.linking import Linker
     from biograft.sources import SourceConfig
 
-    if language not in _SHOWN:
-        raise ConfigError(f"--language: expected {' or '.join(_SHOWN)}, found {language!r}")
+    if language not in _LANGUAGES:
+        raise ConfigError(f"--language: expected {' or '.join(_LANGUAGES)}, found {language!r}")
     typer.echo(f"$ biograft kb build starter clinical-findings -o {store}")
     sources = tuple(SourceConfig(path=Path(name)) for name in ("starter", "clinical-findings"))
     print_report(build_store(BuildConfig(sources=sources), store, overwrite=True))
     linker = Linker.open(KnowledgeBase.open(store), k=1)
     name = f"notes-{language}-test"
     notes = list(read_assertions(name))
-    shown = read_assertions(f"notes-{language}-dev")
-    _show(linker, next(note for note in shown if note.id == _SHOWN[language]))
+    shown = read_assertions(f"notes-{language}-demo")
+    _show(linker, next(note for note in shown if note.id == f"{language}-demo"))
     typer.echo(f"\n$ biograft evaluate findings --kb {store} --gold {name}")
     start = time.perf_counter()
     result = evaluate_findings(linker, notes, split_list(FINDING_TYPES))

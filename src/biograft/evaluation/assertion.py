@@ -22,8 +22,8 @@ from biograft.sources.files import read_lines
 from biograft.sources.json_files import decode_json
 
 _MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "name", "typo"))
-NOTES = ("notes-en-dev", "notes-en-test", "notes-zh-dev", "notes-zh-test")
-"""Gold standards that ship with biograft: synthetic notes, half of them held out."""
+NOTES = tuple(f"notes-{name}-{half}" for name in ("en", "zh") for half in ("dev", "test", "demo"))
+"""Gold standards that ship with biograft: synthetic notes to develop on, held out, and shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def test_the_notes_name_concepts_of_the_store_and_have_typos(kb):
     ids = concept_ids()
     notes = [note for half in HALVES for note in read_marked(half, ids)]
     mentions = [mention for note in notes for mention in note["mentions"]]
-    assert (len(notes), len({note["id"] for note in notes})) == (100, 100)
+    assert (len(notes), len({note["id"] for note in notes})) == (106, 106)
     assert all(mention["concept"] in kb for mention in mentions)
     assert 0.10 <= sum("typo" in mention for mention in mentions) / len(mentions) <= 0.15
 

@@ -9,16 +9,17 @@ const WORDS = {
     keys: "Keys", close: "Close", working: "Linking ...", none: "No finding in this text.",
     found: (n) => `${n} findings`, copied: (kind) => `Copied as ${kind}.`, nil: "no concept",
     score: "score", probability: "probability", names: "names", types: "types", ids: "codes",
-    parents: "above it", noDefinition: "No definition.", noHits: "Nothing begins so.",
+    parents: "parents", noDefinition: "No definition.", noHits: "Nothing begins so.",
     failed: "The service cannot be reached.", pick: "Choose the right concept in the search.",
     ambiguous: "the same name belongs to", candidates: "Candidates",
-    status: {absent: "absent", possible: "possible", historical: "history", family: "family",
-      hypothetical: "if", conditional: "under a condition", other_person: "another person"},
+    status: {absent: "absent", possible: "possible", historical: "historical", family: "family",
+      hypothetical: "hypothetical", conditional: "conditional", other_person: "other person"},
     keyList: [["Ctrl Enter", "find and link"], ["j  k", "next, previous finding"],
       ["c  w  o", "correct, wrong, another concept"], ["/", "search a concept"],
       ["Esc", "close"], ["?", "these keys"]],
-    sample: "Discharge summary\n\nHistory: type 2 diabetes, hypertension. Denies chest pain.\n" +
-      "Mother had breast cancer. Possible pneumonia on the chest X-ray; started amoxicillin.",
+    sample: "Discharge summary\n\nType 2 diabetes and hypertension. Denies chest pain.\n" +
+      "Mother had breast cancer. Suspected pneumonia; started amoxicillin.\n" +
+      "Return if you develop a rash or vomitting.",
   },
   zh: {
     searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", help: "快捷键", text: "文本", find: "识别并链接",
@@ -36,7 +37,7 @@ const WORDS = {
     keyList: [["Ctrl Enter", "识别并链接"], ["j  k", "下一个、上一个结果"],
       ["c  w  o", "正确、错误、其他概念"], ["/", "搜索概念"],
       ["Esc", "关闭"], ["?", "显示快捷键"]],
-    sample: "主诉:胸痛3天。\n现病史:患者3天前出现胸痛,否认发热。既往有高血压、2型糖尿病。\n" +
-      "家族史:母亲患乳腺癌。考虑肺炎,不除外心肌梗死。",
+    sample: "主诉：咳嗽、发热3天。\n现病史：患者3天前出现咳嗽、发热，否认胸痛。患2型糖尿病10年，口服二甲双胍。\n" +
+      "家族史：母亲患乳腺癌。\n初步诊断：肺炎？",
   },
 };

@@ -1,0 +1,76 @@
+"""Texts that the demo and the page show: what biograft finds in them is exactly the gold standard.
+
+The page and the demo once showed wrong findings: *Tetanus up to date* as present, the cut of a
+friend as the patient's, *chest X-ray* as possible.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from biograft.cli import app
+from biograft.clinical import status_of
+from biograft.documents import Document
+from biograft.evaluation import read_assertions
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.linking import Linker
+
+VALUES = {"en": ["38.6 °C", "8.2 %", "500 mg"], "zh": ["38.6℃", "8.2%"]}
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shown") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+def gold(language: str, name: str) -> tuple[str, list[tuple[str, str, str]]]:
+    """Return a text, and the finding, concept and status of each of its mentions."""
+    notes = {note.id: note for note in read_assertions(f"notes-{language}-demo")}
+    note = notes[f"{language}-{name}"]
+    return note.text, [
+        (note.text[m.start : m.end], str(m.concept), status_of(m.flags)) for m in note.mentions
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_demo_notes_prints_the_gold_findings(tmp_path, language):
+    done = CliRunner().invoke(app, ["demo", "notes", "--language", language, "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    text, findings = gold(language, "demo")
+    assert f"\n{text}\n" in done.output
+    table = done.output.partition("  finding ")[2].partition("\n\n")[0].splitlines()[1:]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in table]
+    kb = KnowledgeBase.open(tmp_path / "notes")
+    assert [tuple(row[:3]) for row in rows] == [
+        (mention, kb[concept].name, status) for mention, concept, status in findings
+    ]
+    assert [row[4] for row in rows if len(row) > 4] == VALUES[language]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_texts_of_the_start_demo(kb, language):
+    text, findings = gold(language, "start")
+    mentions = Linker.open(kb)(Document("start", text)).mentions
+    assert [(m.text, m.concept, m.status) for m in mentions] == findings
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_example_of_the_page(kb, language):
+    """The picture of the README shows it."""
+    testclient = pytest.importorskip("fastapi.testclient", reason="the extra `serve` is missing")
+    from biograft.serve import create_app
+
+    text, findings = gold(language, "page")
+    with testclient.TestClient(create_app(kb.folder), base_url="http://127.0.0.1") as client:
+        words = client.get("/page/words.js").text
+        example = re.findall(r'sample: ("(?:[^"\\]|\\.)*"(?: \+\s*"(?:[^"\\]|\\.)*")*)', words)
+        parts = re.findall(r'"(?:[^"\\]|\\.)*"', example[("en", "zh").index(language)])
+        assert "".join(map(json.loads, parts)) == text
+        answer = client.post("/v1/link", json={"text": text}).json()
+    assert [(m["text"], m["concept"], m["status"]) for m in answer["mentions"]] == findings
