@@ -11,6 +11,12 @@ from __future__ import annotations
 
 import re
 
+OBO_PREFIXES = (
+    *("CHEBI", "CL", "DOID", "GO", "HP", "MONDO", "MP", "NCBITaxon", "NCIT", "PATO", "PR", "SO"),
+    "UBERON",
+)
+"""Prefixes of the OBO Foundry's ontologies that are used most."""
+
 _DROPPED = {"mesh", "msh", "umls", "umls_cui", "umlscui"}
 _SPELLINGS = {
     "mim": "OMIM", "omim": "OMIM", "omimps": "OMIMPS", "mimps": "OMIMPS",

@@ -41,6 +41,7 @@ from biograft.languages import language_code
 from biograft.progress import Progress
 from biograft.records import IS_A
 from biograft.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
+from biograft.sources.iris import ConceptIris
 
 
 @dataclass
@@ -68,6 +69,7 @@ class _Sources:
     records: CollectedRecords
     logs: list[ReadLog]
     formats: list[str]
+    iris: ConceptIris = field(default_factory=ConceptIris)
 
 
 MERGED_TABLES = ("names", "definitions", "types", "ids", "relations")
@@ -139,7 +141,11 @@ def _build(
     ends = _write_tables(config, assembly, progress)
     _write_concepts(assembly, ends)
     progress.start("checking the hierarchy")
-    warnings = [*_unused_filters(config, assembly), *_warnings(assembly, concepts)]
+    warnings = [
+        *sources.iris.warnings(),
+        *_unused_filters(config, assembly),
+        *_warnings(assembly, concepts),
+    ]
     progress.start("hashing the sources")
     hashes = hasher.results()
     progress.finish()
@@ -172,7 +178,7 @@ def _read(config: BuildConfig, work: Path, hasher: _Hasher, progress: Progress) 
     sources = _Sources(CollectedRecords(work), [], [])
     for source in map(resolve, config.sources):
         progress.start(f"reading {source.path.name}")
-        log = ReadLog(source.path, progress.advance, hasher.add)
+        log = ReadLog(source.path, progress.advance, hasher.add, sources.iris)
         sources.logs.append(log)
         sources.formats.append(source.format)
         with closing(read_source(source, log)) as items:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from biograft.ids import canonical_id, vocabulary_of
+from biograft.ids import OBO_PREFIXES, canonical_id, vocabulary_of
 
 PLACEHOLDER = "https://example.org/"
 """Namespace of what has no IRI of its own: local vocabularies and knowledge bases."""
@@ -29,13 +29,7 @@ _IRIS: Mapping[str, str] = {
     "OMIM": "https://omim.org/entry/",
     "ORPHA": "http://www.orpha.net/ORDO/Orphanet_",
     "OMOP": "https://athena.ohdsi.org/search-terms/terms/",
-    **{
-        name: f"{_OBO}{name}_"
-        for name in (
-            *("CHEBI", "CL", "DOID", "GO", "HP", "MONDO", "MP", "NCBITaxon", "NCIT", "PATO"),
-            *("PR", "SO", "UBERON"),
-        )
-    },
+    **{name: f"{_OBO}{name}_" for name in OBO_PREFIXES},
 }
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LOCAL = "()*+,/;=@!$'"

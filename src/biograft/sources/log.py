@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import shorten
+from biograft.sources.iris import ConceptIris
 from biograft.terminal import visible
 
 KEPT_EXAMPLES = 5
@@ -68,6 +69,7 @@ class ReadLog:
         path: Path,
         advanced: Callable[[int, float | None], None] | None = None,
         on_open: Callable[[Path], object] | None = None,
+        iris: ConceptIris | None = None,
     ) -> None:
         self.path = path
         self.n_read = 0
@@ -79,6 +81,8 @@ class ReadLog:
         """Records that are wrong and were kept, such as an id defined twice."""
         self.left_out: list[Iterable[str]] = []
         """Ids of filtered concepts, so that facts about them do not count as wrong."""
+        self.iris = ConceptIris() if iris is None else iris
+        """Ids of concepts that sources name by IRIs, the same for all sources of a build."""
         self._advanced, self._on_open = advanced, on_open
 
     def opened(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""OBO 1.2 and 1.4 reader; short ids and abbreviation types shared with the OWL readers."""
+"""OBO 1.2 and 1.4 reader; abbreviation types shared with the OWL readers."""
 
 from __future__ import annotations
 
@@ -37,37 +37,6 @@ def is_abbreviation(synonym_type: str) -> bool:
     if synonym_type.endswith(_ABBREVIATION_IDS):
         return True
     return any(word in synonym_type.lower() for word in _ABBREVIATION_WORDS)
-
-
-OBO = "http://purl.obolibrary.org/obo/"
-
-_LAST_PART = re.compile(r"[/#]([A-Za-z][\w.-]*?)_([A-Z]*\d[\w.-]*)$")
-_SCHEMES = ("http://", "https://")
-
-
-def short_id(iri: str) -> str:
-    """Shorten an IRI as the OBO standard does; other text is returned unchanged.
-
-    >>> short_id("http://purl.obolibrary.org/obo/DOID_0001816")
-    'DOID:0001816'
-    >>> short_id("http://purl.obolibrary.org/obo/uberon/core#part_of")
-    'part_of'
-    >>> short_id("http://purl.obolibrary.org/obo/GO#_x1")
-    'GO:x1'
-    >>> short_id("http://www.orpha.net/ORDO/Orphanet_558")
-    'Orphanet:558'
-    >>> short_id("http://identifiers.org/hgnc/1101")
-    'http://identifiers.org/hgnc/1101'
-    """
-    if not iri.startswith(_SCHEMES):
-        return iri
-    if iri.startswith(OBO) and "#" in iri:
-        ontology, _, fragment = iri[len(OBO) :].partition("#")
-        if fragment.startswith("_") and len(fragment) > 1:
-            return f"{ontology}:{fragment[1:]}"
-        return fragment or iri
-    match = _LAST_PART.search(iri)
-    return f"{match[1]}:{match[2]}" if match else iri
 
 
 HEADER, MALFORMED = "header", "damaged"
@@ -302,7 +271,7 @@ class _Terms:
         for line, others in ids[1:]:
             self._log.reject("second id in a term", line, " ".join(others))
         if not self._keep_suppressed and any(
-            free_text(value) == "true" for value in stanza.values("is_obsolete")
+            free_text(value).lower() == "true" for value in stanza.values("is_obsolete")
         ):
             self._log.filter("obsolete")
             self._log.leave_out(ids[0][1])

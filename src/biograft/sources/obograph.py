@@ -24,9 +24,10 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.iris import short_id
 from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
-from biograft.sources.obo import is_abbreviation, short_id
+from biograft.sources.obo import is_abbreviation
 
 SCOPES = {
     "hasExactSynonym": NameKind.SYNONYM,
@@ -76,7 +77,7 @@ class _Graphs:
     """Converts the graphs of one document into records."""
 
     def __init__(self, stream: JsonStream, config: SourceConfig, log: ReadLog) -> None:
-        self._stream, self._log = stream, log
+        self._stream, self._log, self._id_of = stream, log, log.iris.id_of
         self._keep_suppressed = config.keep_suppressed
         self._language = config.language or "en"
         self._default_type = config.default_type
@@ -153,15 +154,15 @@ class _Graphs:
             self._filtered[iri] = reason
             self._log.filter(reason)
             if reason == "obsolete":
-                self._log.leave_out((short_id(iri),))
-                yield from self._successors(short_id(iri), meta, line)
+                self._log.leave_out((self._id_of(iri),))
+                yield from self._successors(self._id_of(iri), meta, line)
             return
-        yield from self._concept(short_id(iri), node, meta, line)
+        yield from self._concept(self._id_of(iri), node, meta, line)
 
     def _filter_reason(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
         if node.get("type") == "INDIVIDUAL":
             return "instance"
-        if meta.get("deprecated") is True and not self._keep_suppressed:
+        if not self._keep_suppressed and str(meta.get("deprecated")).lower() == "true":
             return "obsolete"
         # only referred to by an annotation of another node
         return "" if node.get("type") or node.get("lbl") else "node without type and label"
@@ -210,7 +211,7 @@ class _Graphs:
                 typed = True
                 yield TypeRecord(concept, text, line=line)
             else:
-                yield IdRecord(concept, short_id(text), IdKind.ALTERNATE, line)
+                yield IdRecord(concept, self._id_of(text), IdKind.ALTERNATE, line)
         if self._default_type and not typed:
             yield TypeRecord(concept, self._default_type, line=line)
         yield from self._successors(concept, meta, line)
@@ -220,7 +221,7 @@ class _Graphs:
         for value in self._objects(meta, "basicPropertyValues", line):
             kind = SUCCESSORS.get(re.split(r"[/#]", str(value.get("pred")))[-1])
             if kind is not None and (text := self._text(value, "val", line)):
-                yield IdRecord(short_id(text), concept, kind, line)
+                yield IdRecord(self._id_of(text), concept, kind, line)
 
     def _edge(self, edge: Any, line: int) -> Iterator[Record]:
         ends = [self._text(edge, key, line) for key in ("sub", "pred", "obj")]
@@ -234,7 +235,7 @@ class _Graphs:
         else:
             name = self._shorthands.get(relation) or short_id(relation)
             name = IS_A if relation in SUBCLASS else name
-            yield RelationRecord(short_id(head), name, short_id(tail), line=line)
+            yield RelationRecord(self._id_of(head), name, self._id_of(tail), line=line)
 
     def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
         """Yield the objects under a key: one, or a list of them."""

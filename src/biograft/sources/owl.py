@@ -13,9 +13,9 @@ from biograft.errors import EncodingError, FormatError, MissingExtraError
 from biograft.records import Record, RelationRecord
 from biograft.sources.files import open_bytes, read_head
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.iris import short_id
 from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
-from biograft.sources.obo import short_id
 from biograft.sources.owl_entity import (
     AXIOM,
     CONCEPT_TYPES,
@@ -308,7 +308,7 @@ class _Ontology:
 
     def _relation(self, head: str, relation: str, tail: str) -> Record:
         name = self._properties.get(relation) or short_id(relation)
-        return RelationRecord(short_id(head), name, short_id(tail))
+        return RelationRecord(self._log.iris.id_of(head), name, self._log.iris.id_of(tail))
 
     def _finish(self) -> Iterator[Record]:
         """Yield the deferred relations, and count what is filtered."""

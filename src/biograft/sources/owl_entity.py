@@ -20,9 +20,10 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources.format import SourceConfig
+from biograft.sources.iris import short_id
 from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
-from biograft.sources.obo import is_abbreviation, short_id
+from biograft.sources.obo import is_abbreviation
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -184,7 +185,7 @@ class OwlEntityReader:
     """Converts classes and concepts into records; keeps little of each in memory."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
-        self._log = log
+        self._log, self._id_of = log, log.iris.id_of
         self._language = language_code(config.language or "en")
         self._default_type = config.default_type
         self._keep_suppressed = config.keep_suppressed
@@ -206,7 +207,7 @@ class OwlEntityReader:
         iri = entity.iri
         if iri not in self._named and iri not in self._filtered:
             self._log.read(fraction=fraction)
-        concept, is_new = short_id(iri), iri not in self._named
+        concept, is_new = self._id_of(iri), iri not in self._named
         if self._withdraw(entity) or iri in self._filtered:
             yield from self._successors(concept, entity)
             return
@@ -228,18 +229,20 @@ class OwlEntityReader:
         """Yield the concepts that a retired one names in its place."""
         for predicate, kind in SUCCESSORS.items():
             for text in sorted(entity.texts(predicate)):
-                yield IdRecord(short_id(text), concept, kind)
+                yield IdRecord(self._id_of(text), concept, kind)
 
     def _withdraw(self, entity: OwlEntity) -> bool:
         """Filter a deprecated entity; one that was read already stays, as doubtful."""
-        if self._keep_suppressed or not {"true", "1"} & set(entity.texts(DEPRECATED)):
+        if self._keep_suppressed or not {"true", "1"} & set(
+            map(str.lower, entity.texts(DEPRECATED))
+        ):
             return False
         if entity.iri in self._named:
             self._log.doubt("marked as deprecated apart from its other triples", 0, entity.iri)
             return False
         self._filtered.add(entity.iri)
         self._log.filter("obsolete")
-        self._log.leave_out((short_id(entity.iri),))
+        self._log.leave_out((self._id_of(entity.iri),))
         return True
 
     def _texts(self, entity: OwlEntity, predicate: str) -> Iterator[tuple[str, str]]:
@@ -289,20 +292,20 @@ class OwlEntityReader:
         yield from (DefinitionRecord(concept, text, language) for text, language in seen)
 
     def _ids(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
-        for text in dict.fromkeys(map(short_id, entity.texts(*XREFS))):
+        for text in dict.fromkeys(map(self._id_of, entity.texts(*XREFS))):
             yield IdRecord(concept, text, IdKind.XREF)
         for text in entity.texts(ALTERNATIVE_ID):
-            yield IdRecord(concept, short_id(text), IdKind.ALTERNATE)
+            yield IdRecord(concept, self._id_of(text), IdKind.ALTERNATE)
         loose = sum(len(entity.values.get(predicate, ())) for predicate in LOOSE_MATCHES)
         self._log.filter("mapping to something close, broader, narrower or related", loose)
 
     def _relations(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         for predicate in (SUBCLASS, BROADER):
             for parent in sorted(entity.iris(predicate) - {THING}):
-                yield RelationRecord(concept, IS_A, short_id(parent))
+                yield RelationRecord(concept, IS_A, self._id_of(parent))
         for child in sorted(entity.iris(NARROWER)):
-            yield RelationRecord(short_id(child), IS_A, concept)
+            yield RelationRecord(self._id_of(child), IS_A, concept)
         for other in sorted(entity.iris(RELATED)):
-            yield RelationRecord(concept, "related", short_id(other))
+            yield RelationRecord(concept, "related", self._id_of(other))
         equivalents = entity.values.get(EQUIVALENT, ())
         self._log.filter("logical axiom", sum(map(_is_blank, equivalents)))

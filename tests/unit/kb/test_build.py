@@ -565,3 +565,85 @@ def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(tmp_path):
     os.wait()
     assert not (tmp_path / "child").exists()
     build_store(config, tmp_path / "parent", overwrite=True)
+
+
+LAB, VENDOR = "http://hospital-a.org/lab/C_0001", "http://vendor-b.com/codes#C_0001"
+
+
+class TestIris:
+    """Two IRIs with the same last part were one concept with the names of both."""
+
+    @staticmethod
+    def graph(path, *nodes, edges=()):
+        """Write nodes (IRI and label) and is-a edges as OBO Graphs JSON."""
+        content = {
+            "nodes": [{"id": iri, "lbl": label, "type": "CLASS"} for iri, label in nodes],
+            "edges": [{"sub": a, "pred": "is_a", "obj": b} for a, b in edges],
+        }
+        path.write_text(json.dumps({"graphs": [content]}))
+        return path
+
+    @staticmethod
+    def turtle(path, *nodes, edges=()):
+        """Write the same in Turtle."""
+        pytest.importorskip("pyoxigraph")
+        rdfs = "http://www.w3.org/2000/01/rdf-schema#"
+        lines = [
+            f'<{iri}> a <http://www.w3.org/2002/07/owl#Class> ; <{rdfs}label> "{label}" .'
+            for iri, label in nodes
+        ]
+        lines += [f"<{a}> <{rdfs}subClassOf> <{b}> ." for a, b in edges]
+        path.write_text("\n".join([f"@prefix rdfs: <{rdfs}> .", *lines, ""]))
+        return path
+
+    @staticmethod
+    def base(tmp_path, *paths):
+        config = BuildConfig(sources=tuple(SourceConfig(path=path) for path in paths))
+        report = build_store(config, tmp_path / "kb", overwrite=True)
+        return KnowledgeBase.open(tmp_path / "kb"), report
+
+    @pytest.mark.parametrize("write", ["graph", "turtle"])
+    def test_one_file(self, tmp_path, write):
+        nodes = [(LAB, "Influenza"), (VENDOR, "Broken leg")]
+        base, report = self.base(tmp_path, getattr(self, write)(tmp_path / "x", *nodes))
+        assert names_of(base, "C:0001") == [("Influenza", "en")]
+        assert names_of(base, VENDOR) == [("Broken leg", "en")]
+        (warning,) = report.warnings
+        assert LAB in warning
+        assert VENDOR in warning
+
+    def test_files_of_different_formats(self, tmp_path):
+        first = self.turtle(tmp_path / "a.ttl", (LAB, "Influenza"))
+        second = self.graph(tmp_path / "b.json", (VENDOR, "Broken leg"))
+        base, report = self.base(tmp_path, first, second)
+        assert base[VENDOR].name == "Broken leg"
+        assert base["C:0001"].name == "Influenza"
+        assert len(report.warnings) == 1
+
+    @pytest.mark.parametrize("write", ["graph", "turtle"])
+    def test_reference_alone(self, tmp_path, write):
+        lab = [(LAB, "Influenza"), ("http://hospital-a.org/lab/C_2", "Flu of type A")]
+        first = getattr(self, write)(tmp_path / "a", *lab, edges=[(lab[1][0], VENDOR)])
+        base, _ = self.base(tmp_path, first)
+        assert base.parents("C:2") == []
+        second = self.graph(tmp_path / "b.json", (VENDOR, "Broken leg"))
+        base, _ = self.base(tmp_path, first, second)
+        assert base.parents("C:2") == [VENDOR]
+
+    def test_spellings_of_one_namespace(self, tmp_path):
+        iris = ["http://purl.obolibrary.org/obo/HP_1", "https://purl.obolibrary.org/obo/HP_2"]
+        iris.append("http://purl.org/obo/owl/HP#HP_3")
+        iris += ["http://www.orpha.net/ORDO/Orphanet_4", "https://orpha.net/ORDO/Orphanet_5"]
+        nodes = [(iri, iri[-1]) for iri in iris]
+        base, report = self.base(tmp_path, self.graph(tmp_path / "x", *nodes))
+        assert [c.id for c in base] == ["HP:1", "HP:2", "HP:3", "Orphanet:4", "Orphanet:5"]
+        assert not report.warnings
+
+    def test_obo_owns_its_prefixes(self, tmp_path):
+        """An IRI of another namespace that comes first does not take HP from its registry."""
+        other, phenotype = "http://vendor-b.com/hp_1", "http://purl.obolibrary.org/obo/HP_1"
+        base, report = self.base(
+            tmp_path, self.graph(tmp_path / "x", (other, "Pump"), (phenotype, "All"))
+        )
+        assert (base[other].name, base["HP:1"].name) == ("Pump", "All")
+        assert len(report.warnings) == 1

@@ -14,7 +14,8 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources import Probe
-from biograft.sources.obo import OBO, recognise, short_id
+from biograft.sources.iris import OBO, short_id
+from biograft.sources.obo import recognise
 
 HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"
 
@@ -185,6 +186,7 @@ def test_obsolete_terms_are_filtered_by_default(read):
     kept = read(tags, keep_suppressed=True)
     assert kept.log.left_out == []
     assert kept.counts == {"concepts": 1, "names": 1, "relations": 1, "ids": 1}
+    assert read("name: a\nis_obsolete: TRUE").counts == {}
     assert read("name: a\nis_obsolete: false").counts == {"concepts": 1, "names": 1}
 
 
@@ -341,7 +343,7 @@ def test_short_ids_are_those_of_obo(iri, short):
     assert short_id(iri) == short
 
 
-@pytest.mark.parametrize("obsolete", ["true", "false"])
+@pytest.mark.parametrize("obsolete", ["true", "TRUE", "false"])
 def test_what_takes_the_place_of_a_term_is_read(read, obsolete):
     tags = f"is_obsolete: {obsolete}\nreplaced_by: X:3 ! new\nconsider: X:4\nconsider: X:5 X:6"
     result = read(tags)

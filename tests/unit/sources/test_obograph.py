@@ -295,6 +295,12 @@ def test_a_wrong_encoding_is_reported(reading, write):
     assert result.of(NameRecord)[0].text == "Ménière"
 
 
+@pytest.mark.parametrize("deprecated", [True, "true", "TRUE"])
+def test_retired_nodes_in_the_spellings_of_other_programs(read, deprecated):
+    """A text in place of JSON's own value counted as live."""
+    assert read([node(1, deprecated=deprecated)]).log.filtered == {"obsolete": 1}
+
+
 @pytest.mark.parametrize("deprecated", [True, False])
 def test_what_takes_the_place_of_a_node_is_read(read, deprecated):
     values = [
