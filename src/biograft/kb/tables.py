@@ -43,7 +43,7 @@ STORE = ArtifactKind(
     format="biograft-kb",
     version=1,
     called="knowledge base",
-    remedy="build the store again",
+    remedy="build the store again with `biograft kb build`",
     absent="build one with `biograft kb build`",
 )
 
