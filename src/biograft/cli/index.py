@@ -150,7 +150,9 @@ def _compile_for_linking(base: KnowledgeBase, out: Path, progress: Progress) -> 
     BUDGET.end()
     # a transformers encoder, which would be loaded again, has no loops to compile
     linker = Linker.open(base, out, search="lexical" if "torch" in sys.modules else None)
-    linker(f"{base.name_at(0)} was found, {base.name_at(0)}x was not.")
+    name = base.name_at(0)
+    linker(f"{name} was found, {name}x was not.")
+    linker.link_mentions([f"{name}x"])
     progress.finish()
 
 

@@ -56,7 +56,8 @@ Search = Annotated[
     typer.Option(
         "--search",
         metavar="lexical|dense|lexical+dense",
-        help="Kind of search; default: all that INDEX has.",
+        help="Kind of search; default: lexical for names found in text, all that INDEX has for "
+        "terms and given mentions.",
     ),
 ]
 LexicalWeight = Annotated[

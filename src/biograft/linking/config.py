@@ -67,7 +67,9 @@ class LinkerConfig(Config):
     mention_types: tuple[str, ...] = ()
     """Types of the mentions that a trained model finds; empty means all."""
     search: Annotated[str, Choice(*SEARCHES)] | None = None
-    """Kind of search: ``lexical``, ``dense`` or ``lexical+dense``; None means all of the index."""
+    """Kind of search: ``lexical``, ``dense`` or ``lexical+dense``. None: lexical for names that are
+    found in text, unless a weight, a similarity, a calibration or a ranker is given; all of the
+    index for terms and given mentions."""
     lexical_weight: Annotated[float, Range(min=0, max=1)] | None = None
     """Weight of lexical search beside dense search, which has the rest; None: that of the index."""
     similarity: Annotated[str, Choice(*SIMILARITIES)] | None = None

@@ -10,7 +10,9 @@ A document passes through these steps; the mentions of many documents are search
    one that is no name by the other. A composite mention (*ovarian and breast cancer*) is split
    where the search finds its parts better than the whole. Offsets remain those of the text.
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
-   ranker, if there is one, orders them. A generative linker needs no search.
+   ranker, if there is one, orders them. A generative linker needs no search. Names that were found
+   in running text are searched lexically, unless the settings or a calibration say otherwise: the
+   text has the name, so that vectors add processor time and change nothing.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
    below the threshold; the default is that of the ranker, or of the search. What a document names
    without doubt decides about its short forms. Beside it stands what
@@ -51,6 +53,7 @@ from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.concept_filter import ConceptFilter
 from biograft.linking.config import LinkerConfig
+from biograft.linking.dense.config import GENERATORS
 from biograft.linking.detection import (
     DictionaryDetector,
     GivenMentions,
@@ -61,7 +64,7 @@ from biograft.linking.detection import (
     open_detector,
 )
 from biograft.linking.explainer import Explainer
-from biograft.linking.fusion import FusedSearch
+from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
@@ -71,6 +74,34 @@ from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs
 from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.short_forms import KnownShortForms
 from biograft.progress import Progress
+
+
+class _Ranking:
+    """A search of names with what depends on its scores: forms, NIL and explanations."""
+
+    def __init__(
+        self,
+        search: CandidateSearch,
+        kb: KnowledgeBase,
+        config: LinkerConfig,
+        threshold: float | None,
+        short_forms: KnownShortForms | None,
+    ) -> None:
+        fused = search.fused
+        self.search = search
+        self.forms = MentionForms(
+            kb,
+            abbreviations=config.abbreviations,
+            composites=config.composites,
+            similarity=search.score_best if fused else None,
+            appositions=config.appositions,
+        )
+        self.lookups = LookupBuilder(self.forms, short_forms, search.reviewed or ())
+        generators = tuple(fused.weights) if fused else ()
+        self.nil = NilThreshold(threshold, search.calibration, search.ranker, generators)
+        self.nil.check(config.threshold)
+        limits = (*config.types, *config.sources)
+        self.explainer = Explainer(kb, fused, self.nil, limits) if config.explain else None
 
 
 class Linker:
@@ -97,27 +128,18 @@ class Linker:
         self.kb, self.config = kb, config or LinkerConfig()
         limits = (*self.config.types, *self.config.sources)
         self._filter = ConceptFilter(kb, self.config.types, self.config.sources) if limits else None
-        self._search = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
         self._reopen: Callable[[], Linker] | None = None
-        self._forms = MentionForms(
-            kb,
-            abbreviations=self.config.abbreviations,
-            composites=self.config.composites,
-            similarity=self._search.score_best if self.search else None,
-            appositions=self.config.appositions,
-        )
-        generators = self.search.weights if self.search else ()
-        self.nil = NilThreshold(self.threshold, calibration, ranker, tuple(generators))
-        """Says which answers are NIL."""
-        self.nil.check(self.config.threshold)
-        self._explainer = (
-            Explainer(kb, self.search, self.nil, limits) if self.config.explain else None
-        )
         self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
-        self._lookups = LookupBuilder(self._forms, self._short_forms, reviewed or ())
+        found = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
+        self._ranking = self._text_ranking = self._make_ranking(found)
+        lexical = self._lexical_alone(found)
+        if lexical is not None:
+            self._text_ranking = self._make_ranking(
+                CandidateSearch(kb, lexical, wanted=self._filter, reviewed=reviewed)
+            )
         if (detector is None) != (self.detection == "names"):
             raise ConfigError(
                 f"detection: {self.detection!r} "
@@ -265,6 +287,19 @@ class Linker:
             config=replace(self.config, **settings),
         )
 
+    def _make_ranking(self, search: CandidateSearch) -> _Ranking:
+        return _Ranking(search, self.kb, self.config, self.threshold, self._short_forms)
+
+    def _lexical_alone(self, search: CandidateSearch) -> Generator | None:
+        """Return the lexical part of a search by default settings; None where it is to be whole."""
+        config, fused = self.config, search.fused
+        chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
+        if chosen or fused is None or self.ranker is not None or self.calibration is not None:
+            return None
+        generators = {generator.name: generator for generator in fused.generators}
+        lexical = generators.pop(LEXICAL, None)
+        return lexical if generators and generators.keys() <= set(GENERATORS.values()) else None
+
     def __repr__(self) -> str:
         return (
             f"Linker(kb={str(self.kb.folder)!r}, scores={self.score_source!r}, "
@@ -272,27 +307,32 @@ class Linker:
         )
 
     @property
+    def nil(self) -> NilThreshold:
+        """Says which answers to terms and given mentions are NIL."""
+        return self._ranking.nil
+
+    @property
     def search(self) -> FusedSearch | None:
         """The search over the names of the store; None where the ranker needs none."""
-        return self._search.fused
+        return self._ranking.search.fused
 
     @property
     def reviewed(self) -> ReviewedNames | None:
         """What people decided about terms, where the index was taught it (`biograft learn`)."""
-        return self._search.reviewed
+        return self._ranking.search.reviewed
 
     @property
     def uses_context(self) -> bool:
         """Whether the trained ranker reads the text around a mention."""
-        return self._search.uses_context
+        return self._ranking.search.uses_context
 
     @property
     def score_source(self) -> str:
-        """What computes the scores: generators with their weights, and the ranker.
+        """Generators with their weights, and the ranker, that score terms and given mentions.
 
         A calibration is only valid for the score source that it was fitted to.
         """
-        return self._search.source
+        return self._ranking.search.source
 
     @property
     def detection(self) -> str:
@@ -354,33 +394,53 @@ class Linker:
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
         """Link the documents of a batch, looking up each form once."""
+        rankings = [
+            self._text_ranking if self._finds_names(document) else self._ranking
+            for document in documents
+        ]
         lookups = [
-            self._look_up(document, found)
-            for document, found in zip(documents, self._mentions(documents), strict=True)
+            self._look_up(document, found, ranking.lookups)
+            for document, found, ranking in zip(
+                documents, self._mentions(documents), rankings, strict=True
+            )
         ]
-        forms = [each.form for own in lookups for each in own]
-        contexts = [
-            Context(document.text, each.mention.start, each.mention.end)
-            for document, own in zip(documents, lookups, strict=True)
-            for each in own
-        ]
-        answers = iter(self._find(forms, contexts, self.config.k))
-        for document, own in zip(documents, lookups, strict=True):
-            decided = self._decide(document, own, [next(answers) for _ in own])
+        answers = self._answers(documents, lookups, rankings)
+        for document, own, ranking in zip(documents, lookups, rankings, strict=True):
+            decided = self._decide(document, own, [next(answers[ranking]) for _ in own])
             spans = [(each.mention.start, each.mention.end) for each in own]
             model = self._assertions
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
             values = find_measurements(document.text, spans)
             linked = [
-                self._linked(lookup, candidates, assertion, beside)
+                self._linked(lookup, candidates, ranking.nil, assertion, beside)
                 for lookup, (candidates, _), assertion, beside in zip(
                     own, decided, said, values, strict=True
                 )
             ]
-            if self._explainer is not None:
+            if ranking.explainer is not None:
                 reasons = [reason for _, reason in decided]
-                linked = self._explainer.explain_all(document.text, own, linked, reasons)
+                linked = ranking.explainer.explain_all(document.text, own, linked, reasons)
             yield LinkedDocument(document, tuple(linked))
+
+    def _answers(
+        self,
+        documents: Sequence[Document],
+        lookups: Sequence[Sequence[Lookup]],
+        rankings: Sequence[_Ranking],
+    ) -> dict[_Ranking, Iterator[Candidates]]:
+        """Search the forms of documents, those with the same ranking at once, in their order."""
+        answers = {}
+        for ranking in dict.fromkeys(rankings):
+            asked = [
+                (each.form, Context(document.text, each.mention.start, each.mention.end))
+                for document, own, used in zip(documents, lookups, rankings, strict=True)
+                if used is ranking
+                for each in own
+            ]
+            forms, contexts = [form for form, _ in asked], [context for _, context in asked]
+            found = ranking.search.find(forms, contexts, self.config.k, self.config.depth)
+            answers[ranking] = iter(found)
+        return answers
 
     def _decide(
         self, document: Document, lookups: Sequence[Lookup], answers: Sequence[Candidates]
@@ -391,11 +451,13 @@ class Linker:
             return [(candidates, "") for candidates in answers]
         return agree(lookups, answers, lambda form, id_: known.agrees(form, self.kb.row(id_)))
 
-    def _look_up(self, document: Document, mentions: Sequence[Mention]) -> list[Lookup]:
+    def _look_up(
+        self, document: Document, mentions: Sequence[Mention], lookups: LookupBuilder
+    ) -> list[Lookup]:
         """Return the mentions of a document with the texts to look up for each."""
         if self._finds_names(document):
-            return self._lookups.of_found(document, mentions)
-        return self._lookups.of_given(document, mentions)
+            return lookups.of_found(document, mentions)
+        return lookups.of_given(document, mentions)
 
     def _finds_names(self, document: Document) -> bool:
         """Return whether the mentions of a document are names that were found in its text."""
@@ -442,6 +504,7 @@ class Linker:
         self,
         lookup: Lookup,
         candidates: Candidates,
+        nil: NilThreshold,
         assertion: Assertion | None,
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
@@ -449,7 +512,7 @@ class Linker:
         start, end, text = mention.start, mention.end, mention.text
         if isinstance(mention, MisspeltMention):
             candidates = tuple(each.scaled(mention.similarity) for each in candidates)
-        is_linked = bool(candidates) and not self.nil.answers(lookup.form, candidates[0])
+        is_linked = bool(candidates) and not nil.is_nil(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
         form = lookup.form
         return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
@@ -463,10 +526,8 @@ class Linker:
         ['D009203', 'D006323']
         """
         texts = check_mentions(texts)
-        return [
-            list(candidates)
-            for candidates in self._find(texts, (), self.config.k if k is None else k)
-        ]
+        k = self.config.k if k is None else k
+        return list(map(list, self._ranking.search.find(texts, (), k, self.config.depth)))
 
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
         """Return k candidates for each part of each query, one candidate per name.
@@ -474,9 +535,9 @@ class Linker:
         Published scores count names, not concepts. Abbreviations are expanded as in linking, by
         the text around a query, where it is known, and by the other queries of its document.
         """
-        forms = self._forms.of_queries(queries)
+        forms = self._ranking.forms.of_queries(queries)
         texts, contexts = [form for form, _ in forms], [context for _, context in forms]
-        answers = iter(self._search.find_names(texts, contexts, k, self.config.depth))
+        answers = iter(self._ranking.search.find_names(texts, contexts, k, self.config.depth))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
 
     def split(self, mentions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -485,9 +546,4 @@ class Linker:
         >>> linker.split(["ovarian and breast cancer"])  # doctest: +SKIP
         [('ovarian cancer', 'breast cancer')]
         """
-        return self._forms.split(check_mentions(mentions))
-
-    def _find(
-        self, texts: Sequence[str], contexts: Sequence[Context], k: int
-    ) -> list[tuple[Candidate, ...]]:
-        return self._search.find(texts, contexts, k, self.config.depth)
+        return self._ranking.forms.split(check_mentions(mentions))

@@ -69,8 +69,14 @@ class NilThreshold:
             return getattr(self.ranker, "nil_below", None)
         return default_threshold(form, self.generators)
 
-    def answers(self, form: str, first: Candidate) -> bool:
-        """Whether the answer to a text is NIL, given its first candidate."""
+    def is_nil(self, form: str, first: Candidate) -> bool:
+        """Return True if a text has no concept.
+
+        Args:
+            form: The text that was looked up.
+            first: Its first candidate.
+
+        """
         threshold, is_default = self.threshold_of(form), self.threshold is None
         by_score = is_default or first.probability is None  # defaults are scores
         confidence = first.score if by_score else first.probability

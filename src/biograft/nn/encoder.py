@@ -285,7 +285,7 @@ def to_unit_length(vectors: Vectors) -> Vectors:
 
 
 def _lowercases(tokenizer: Any) -> bool:
-    """Whether a tokenizer _lowercases texts itself."""
+    """Return True if a tokenizer lowercases texts itself."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return bool(getattr(tokenizer, "do_lower_case", False))

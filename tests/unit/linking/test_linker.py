@@ -18,6 +18,7 @@ from biograft.linking import (
     candidate_search,
     fit_calibration,
 )
+from biograft.linking.fusion import CandidateBuilder
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import label_examples
 
@@ -244,7 +245,7 @@ class Backwards:
     def rank_candidates(self, texts, pool, contexts):
         self.requests += list(zip(texts, contexts, strict=True))
         scores = -pool.scores[0]
-        return self.linker._search.builder.by_name(pool, scores, 100)
+        return CandidateBuilder(self.linker.kb).by_name(pool, scores, 100)
 
 
 @pytest.mark.parametrize("uses_context", [True, False])

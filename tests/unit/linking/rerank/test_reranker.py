@@ -118,12 +118,13 @@ def test_candidates_behind_those_that_are_read_keep_their_order(reranker, bench,
 
 
 def test_names_for_an_evaluation_and_concepts_for_a_text_agree(linker, bench):
+    whole = linker.with_settings(k=20)
     for query in bench.queries[::7]:
         ((names,),) = linker.rank([query], 20)
-        context = Context(query.context, query.start, query.end)
-        (concepts,) = linker._find([query.parts[0]], [context], 20)
+        mention = Mention(query.start, query.end, query.parts[0])
+        (linked,) = whole(Document("", query.context, (mention,))).mentions
         distinct = list(dict.fromkeys(candidate.concept for candidate in names))
-        assert distinct == [candidate.concept for candidate in concepts]
+        assert distinct == [candidate.concept for candidate in linked.candidates]
 
 
 def test_the_first_ranking_is_that_of_the_search(bench):
