@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-random lint bench docs reference constraints licences sbom clean
+.PHONY: demo test test-random golden lint bench docs reference constraints licences sbom clean
 
 # on a terminal it ends with the page, until Ctrl-C; elsewhere it says how to get it, and ends
 demo: $(READY)
@@ -19,6 +19,10 @@ test: lint
 # some files in a random order, locale, time zone, number of threads ...: make test-random SEED=7
 test-random: $(READY)
 	$(BIN)/python tools/random_tests.py $(if $(SEED),--seed $(SEED))
+
+# print how today's answers differ from tests/contract/golden, then write them; the commit says why
+golden: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/contract -q --update-golden
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
