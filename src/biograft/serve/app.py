@@ -138,6 +138,7 @@ def create_app(
         service.stopping = False
         yield
         service.stopping = True
+        stop_work()
         await service.batcher.close()
         if reviewed is not None:
             reviewed.close()
@@ -154,7 +155,12 @@ def create_app(
     add_problems(app)
     _add_text(app, service)
     _add_concepts(app, service)
-    add_fhir(app, lambda: service.engine.terminology)
+    stop_work = add_fhir(
+        app,
+        lambda: service.engine.terminology,
+        seconds=config.timeout,
+        max_steps=config.max_steps,
+    )
     add_review(app, reviewed)
     _add_page(app)
     _add_health(app, service)

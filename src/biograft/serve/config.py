@@ -28,5 +28,7 @@ class ServiceConfig(Config):
     """Requests of one key, or address, that are under way; another one is answered 429."""
     timeout: Annotated[float, Range(above=0)] = 30.0
     """Seconds until a request is answered 503, and for its body to arrive (else 408)."""
+    max_steps: Annotated[int, AtLeast(1)] = 4_000_000
+    """Steps of work of a FHIR request, about a microsecond each; for more it is refused."""
     together: Annotated[int, AtLeast(1)] = 32
     """Texts of waiting requests that are linked in one batch."""

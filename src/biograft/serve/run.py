@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,15 @@ from biograft.errors import ConfigError, MissingExtraError
 from biograft.serve.config import ServiceConfig
 
 if TYPE_CHECKING:
-    from biograft.serve.guard import Guard
+    from biograft.serve.guard import App, Guard, Message, Receive, Scope, Send
 
 _SETTINGS = "BIOGRAFT_SERVICE"
 """Environment variable in which worker processes find what to serve."""
 _BACKLOG = 1024
-_STOP_WITHIN = 30
+_STOP_WITHIN = 25
+"""Seconds that requests in progress have to be answered when the service is stopped."""
+_END_WITHIN = 4.0
+"""Seconds after that until the process ends, whatever still runs in it."""
 
 
 def run_service(
@@ -64,7 +68,7 @@ def run_service(
     }
     ready = ready or (lambda address: None)
     if workers == 1:
-        app = _app(described)
+        app = _ending(_app(described))
         ready(_address(host, port))
         uvicorn.run(app, **options)
         return
@@ -113,11 +117,31 @@ def _address(host: str, port: int) -> str:
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
-def worker_app() -> Guard:
+def worker_app() -> App:
     """Return the application of a worker process, as its environment says."""
     logging.basicConfig(format="%(asctime)s %(process)d %(message)s")
     logging.getLogger("biograft.serve").setLevel(logging.INFO)
-    return _app(json.loads(os.environ[_SETTINGS]))
+    return _ending(_app(json.loads(os.environ[_SETTINGS])))
+
+
+def _ending(app: App) -> App:
+    """Return an application whose process ends soon after it was shut down.
+
+    A thread that works on a request cannot be stopped from outside, and Python waits for it.
+    """
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        async def heard() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                last = threading.Timer(_END_WITHIN, os._exit, (0,))
+                last.daemon = True
+                last.start()
+            return message
+
+        await app(scope, heard if scope["type"] == "lifespan" else receive, send)
+
+    return run
 
 
 def _app(described: dict[str, Any]) -> Guard:

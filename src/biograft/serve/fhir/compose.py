@@ -14,6 +14,7 @@ from biograft.serve.fhir.errors import TerminologyError
 from biograft.serve.fhir.parameters import Resource, list_in, text_in
 from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
 from biograft.serve.fhir.value_sets import CodeSet, Condition, ValueSet, not_, those
+from biograft.serve.fhir.work import AT_ONCE, counted, spend
 
 _IMPLICIT = "fhir_vs"
 _MAX_PARTS = 1000
@@ -31,7 +32,9 @@ class ValueSetReader:
 
     def __init__(self, kb: KnowledgeBase, codes: Codes, supplied: Sequence[Resource] = ()) -> None:
         self._kb, self._codes, self._supplied = kb, codes, supplied
-        self._reading: list[str] = []
+        self._reading: list[int] = []
+        self._read: dict[int, ValueSet] = {}
+        """Value sets by the identity of their resource: each is read once in a request."""
 
     # ---- by URL
 
@@ -39,13 +42,16 @@ class ValueSetReader:
         """Return a value set of the request, or an implicit one of a code system."""
         resource = self._supplied_set(url, contained)
         if resource is not None:
-            if url in self._reading:
+            own = id(resource)
+            if own in self._read:
+                return self._read[own]
+            if own in self._reading:
                 raise TerminologyError("processing", f"{url}: the value set includes itself")
             if len(self._reading) >= _MAX_IMPORTS:
                 raise TerminologyError("too-costly", f"{url}: value sets are nested too deeply")
-            self._reading.append(url)
+            self._reading.append(own)
             try:
-                return self.of_resource(resource)
+                return self._read.setdefault(own, self.of_resource(resource))
             finally:
                 self._reading.pop()
         for each in self._codes:
@@ -57,6 +63,7 @@ class ValueSetReader:
         if url.startswith("#"):
             return next((each for each in contained if each.get("id") == url[1:]), None)
         base, bar, version = url.partition("|")
+        spend(1 + len(self._supplied))
         found = [
             each
             for each in self._supplied
@@ -107,18 +114,20 @@ class ValueSetReader:
             made.displays,
             made.designations,
             isinstance(compose, dict) and compose.get("inactive") is False,
-            tuple(dict.fromkeys(made.used)),
+            tuple(made.used),
             resource,
         )
 
     def _parts(self, given: Any, made: _Made, what: str) -> list[CodeSet]:
         place = f"{_PLACE}.{what}"
+        spend()
         urls = list_in(given, "valueSet", place)
         if not all(isinstance(url, str) for url in urls) or len(urls) > _MAX_PARTS:
             raise TerminologyError("invalid", f"{place}.valueSet: expected a list of URLs")
         within = tuple(self.of_url(url, made.contained) for url in urls)
         for each in within:
-            made.used += [*([each.canonical] if each.canonical else []), *each.used]
+            spend(1 + len(each.used) + len(each.displays))
+            made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
             for entry, display in each.displays.items():
                 made.displays.setdefault(entry, display)
         url = text_in(given, "system", place)
@@ -157,6 +166,7 @@ class ValueSetReader:
         """Return the codes that are listed; those that the system has not are in no value set."""
         listed: dict[int, None] = {}
         for each in concepts:
+            spend()
             code = text_in(each, "code", place)
             if code is None:
                 raise TerminologyError("required", f"{place}.code: missing")
@@ -165,9 +175,9 @@ class ValueSetReader:
                 display = text_in(each, "display", place)
                 if display is not None:
                     made.displays[entry] = display
-                named = [
-                    d for d in list_in(each, "designation", place) if text_in(d, "value", place)
-                ]
+                designations = list_in(each, "designation", place)
+                spend(len(designations))
+                named = [d for d in designations if text_in(d, "value", place)]
                 if named:
                     made.designations[entry] = named
         return tuple(listed)
@@ -176,6 +186,7 @@ class ValueSetReader:
 
     def _filter(self, system: CodeSystem, given: Any) -> Condition:
         place = f"{_PLACE}.filter"
+        spend()
         name, operator, value = (text_in(given, key, place) for key in ("property", "op", "value"))
         if name is None or operator is None or value is None:
             raise TerminologyError("required", f"{place}: expected property, op and value")
@@ -204,7 +215,7 @@ class ValueSetReader:
         hierarchy = self._codes.hierarchy
         if name in ("parent", "child") and operator == "=":
             steps = hierarchy.children if name == "parent" else hierarchy.parents
-            return those(steps(self._row(system, value)))
+            return those(counted(steps(self._row(system, value))))
         if name not in _CODE:
             return None
         ways: dict[str, Callable[[], Condition]] = {
@@ -214,14 +225,14 @@ class ValueSetReader:
             "is-a": lambda: self._below(system, value, own=True),
             "is-not-a": lambda: not_(self._below(system, value, own=True)),
             "descendent-of": lambda: self._below(system, value, own=False),
-            "child-of": lambda: those(hierarchy.children(self._row(system, value))),
+            "child-of": lambda: those(counted(hierarchy.children(self._row(system, value)))),
             "descendent-leaf": lambda: those(
                 row
-                for row in hierarchy.descendants(self._row(system, value))
+                for row in counted(hierarchy.descendants(self._row(system, value)))
                 if not len(hierarchy.children(row))
             ),
             "generalizes": lambda: those(
-                [row := self._row(system, value), *hierarchy.ancestors(row)]
+                counted([row := self._row(system, value), *hierarchy.ancestors(row)])
             ),
         }
         return ways[operator]() if operator in ways else None
@@ -230,7 +241,7 @@ class ValueSetReader:
         goal, hierarchy = self._row(system, code), self._codes.hierarchy
 
         def rows() -> Sequence[int]:
-            below = hierarchy.descendants(goal)
+            below = counted(hierarchy.descendants(goal))
             return [goal, *below] if own else below
 
         def holds(row: int) -> bool:
@@ -242,7 +253,9 @@ class ValueSetReader:
         numbers = [i for i, each in enumerate(self._kb.types) if each.code == code]
         if not numbers:
             raise TerminologyError("not-found", f"no semantic type {code!r}")
-        marked = np.flatnonzero(np.asarray(self._kb.numbers("types", "type")) == numbers[0])
+        types = np.asarray(self._kb.numbers("types", "type"))
+        spend(len(types) // AT_ONCE)
+        marked = np.flatnonzero(types == numbers[0])
         ends = np.asarray(self._kb.numbers("concepts", "types_end"))
         return those(np.searchsorted(ends, marked, side="right").tolist())
 
@@ -263,7 +276,7 @@ class _Made:
         self.contained = [each for each in contained if isinstance(each, dict)]
         self.displays: dict[int, str] = {}
         self.designations: dict[int, list[Resource]] = {}
-        self.used: list[str] = []
+        self.used: dict[str, None] = {}
 
 
 def _listed_in(expansion: Resource) -> list[Resource]:
@@ -325,6 +338,7 @@ def _of_pattern(
         ) from None
 
     rows = range(system.first, system.first + len(system.concepts))
+    spend(len(rows))
     pairs = [(row, text) for row in rows for text in values(row)]
     try:
         matching = pc.match_substring_regex(

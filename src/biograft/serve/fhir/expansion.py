@@ -13,12 +13,15 @@ from biograft.serve.fhir.names import designations, display, languages_of, wante
 from biograft.serve.fhir.parameters import Parameters, Resource, part
 from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedConcept, SuppliedSystem
 from biograft.serve.fhir.value_sets import ValueSet
+from biograft.serve.fhir.work import spend
 from biograft.text import normalise
 
 MAX_EXPANSION = 10_000
 """Codes of one page of an expansion; more are refused as too costly."""
 MAX_FOUND = 2_000
 """Concepts that a text filter finds; a filter that finds as many has no total."""
+_STEPS_OF_CODE = 40
+_STEPS_OF_SEARCH = 5_000
 _FLAGS = (
     *("includeDesignations", "includeDefinition", "activeOnly", "excludeNested"),
     *("excludeNotForUI", "excludePostCoordinated"),
@@ -105,10 +108,12 @@ class Expansion:
     def _in_use(self, entries: Sequence[int]) -> Sequence[int]:
         if not self._asked.flag("activeOnly"):
             return entries
+        spend(len(entries))
         return [entry for entry in entries if self._codes.is_active(int(entry))]
 
     def _filtered(self, text: str) -> tuple[Sequence[int], int | None]:
         """Return the codes with a name that begins so, best first; no total if there are more."""
+        spend(_STEPS_OF_SEARCH)
         rows = self._suggestions.rows(text, MAX_FOUND)
         entries = [
             entry
@@ -131,6 +136,7 @@ class Expansion:
 
     def _has_words(self, entry: int, words: list[str]) -> bool:
         names = [name.text for name in self._codes.names(entry)]
+        spend(len(names) + len(words))
         return any(
             all(word in key for word in words)
             for key in map(normalise, [self._codes.code(entry), *names])
@@ -162,6 +168,7 @@ class Expansion:
 
     def _contained(self, entry: int) -> Resource:
         codes, chosen = self._codes, self._chosen
+        spend(_STEPS_OF_CODE)
         system = codes.known_system(entry)
         concept = system.concept(entry) if isinstance(system, SuppliedSystem) else None
         content: Resource = {"system": system.url}
@@ -177,6 +184,7 @@ class Expansion:
             content["display"] = shown
         if self._designated:
             listed = [*designations(codes, codes.row(entry)), *chosen.designations.get(entry, [])]
+            spend(len(listed) * (1 + len(self._designations)))
             if listed := wanted_designations(listed, self._designations):
                 content["designation"] = listed
         if concept is not None and isinstance(system, SuppliedSystem):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
+from weakref import WeakSet
 
 from fastapi import FastAPI, Request, Response
 
@@ -23,10 +25,12 @@ from biograft.serve.fhir.capabilities import (
 from biograft.serve.fhir.errors import TerminologyError
 from biograft.serve.fhir.parameters import Parameters, Resource, list_in, pairs_of, parse_json
 from biograft.serve.fhir.terminology import Terminology
+from biograft.serve.fhir.work import Work, spend
 
 _JSON = "application/fhir+json"
 _MAX_ENTRIES = 1_000
 """Requests of a batch."""
+_STEPS_OF_ENTRY = 100
 _READ, _BOTH = ("GET",), ("GET", "POST")
 _Operation = Callable[[Terminology, Parameters, str], Resource]
 """Answers a request; the text is the id in the path, or the URL of the service."""
@@ -81,30 +85,52 @@ def _of_set(terminology: Terminology, asked: Parameters, name: str) -> Parameter
     return asked.with_value("url", value_set_by_id(terminology, name)["url"])
 
 
-def add_fhir(app: FastAPI, terminology: Callable[[], Terminology]) -> None:
-    """Add the routes; ``terminology`` gives the one in use, and is called outside the loop."""
-    for path, methods, operation in _OPERATIONS:
-        _add(app, f"/fhir/{path}", methods, operation, terminology)
-    _add(app, "/fhir", ("POST",), None, terminology)
-    _add(app, "/fhir/", ("POST",), None, terminology)
-    _add(app, "/fhir/{rest:path}", ("GET", "POST", "PUT", "DELETE", "PATCH"), _unknown, terminology)
-
-
-def _add(
+def add_fhir(
     app: FastAPI,
-    path: str,
-    methods: tuple[str, ...],
-    operation: _Operation | None,
     terminology: Callable[[], Terminology],
-) -> None:
-    async def answer(request: Request) -> Response:
-        body = await request.body()
-        status, resource = await asyncio.to_thread(
-            _carry_out, terminology, operation, request, body
-        )
-        return json_answer(resource, status, media_type=_JSON)
+    *,
+    seconds: float = math.inf,
+    max_steps: float = math.inf,
+) -> Callable[[], None]:
+    """Add the routes.
 
-    app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
+    Args:
+        app: Application that gets them.
+        terminology: Returns the terminology in use; it is called outside the loop.
+        seconds: Time after which nobody waits for an answer, so that work on it ends.
+        max_steps: Steps of work that a request may need.
+
+    Returns:
+        A function that ends the work on every request in progress.
+
+    """
+    working: WeakSet[Work] = WeakSet()
+
+    def add(path: str, methods: tuple[str, ...], operation: _Operation | None) -> None:
+        async def answer(request: Request) -> Response:
+            body, work = await request.body(), Work(seconds, max_steps)
+
+            def run() -> tuple[int, Resource]:
+                with work.counted():
+                    return _carry_out(terminology, operation, request, body)
+
+            working.add(work)
+            status, resource = await asyncio.to_thread(run)
+            return json_answer(resource, status, media_type=_JSON)
+
+        app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
+
+    for path, methods, operation in _OPERATIONS:
+        add(f"/fhir/{path}", methods, operation)
+    add("/fhir", ("POST",), None)
+    add("/fhir/", ("POST",), None)
+    add("/fhir/{rest:path}", ("GET", "POST", "PUT", "DELETE", "PATCH"), _unknown)
+
+    def stop() -> None:
+        for work in tuple(working):
+            work.stop()
+
+    return stop
 
 
 def _carry_out(
@@ -186,6 +212,7 @@ def _batch(terminology: Terminology, bundle: Any, base: str, languages: str | No
 
 def _one(terminology: Terminology, entry: Any, base: str, languages: str | None) -> Resource:
     """Answer one request of a batch."""
+    spend(_STEPS_OF_ENTRY)
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict) or not isinstance(request.get("url"), str):
         raise TerminologyError("required", "Bundle.entry.request.url: missing")

@@ -20,6 +20,7 @@ from biograft.records import NameKind
 from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems, Entries
 from biograft.serve.fhir.errors import TerminologyError
 from biograft.serve.fhir.parameters import Resource, list_in, text_in
+from biograft.serve.fhir.work import counted, spend
 
 MAX_CONCEPTS = 100_000
 """Concepts of the code systems of one request."""
@@ -166,12 +167,14 @@ def _read_concepts(
         if len(concepts) >= room:
             raise TerminologyError("too-costly", f"{place}: at most {MAX_CONCEPTS} in a request")
         own = len(concepts)
+        names, properties = (list_in(each, key, place) for key in ("designation", "property"))
+        spend(1 + len(names) + len(properties))
         concept = SuppliedConcept(
             code,
             text_in(each, "display", place),
             text_in(each, "definition", place),
-            [d for d in list_in(each, "designation", place) if text_in(d, "value", place)],
-            [_read_property(p) for p in list_in(each, "property", place)],
+            [d for d in names if text_in(d, "value", place)],
+            [_read_property(p) for p in properties],
             [e for e in list_in(each, "extension", place) if isinstance(e, dict)],
         )
         concepts.append(concept)
@@ -192,13 +195,15 @@ def _read_property(given: Any) -> tuple[str, Any, str]:
 
 def _add_parents(concepts: list[SuppliedConcept], by_code: Mapping[str, int], exact: bool) -> None:
     """Add the parents and children that are given as properties."""
+    known = {(upper, lower) for upper, each in enumerate(concepts) for lower in each.children}
     for own, concept in enumerate(concepts):
         for name, value, _ in concept.properties:
             other = by_code.get(str(value) if exact else str(value).casefold())
             if other is None or name not in ("parent", "child"):
                 continue
             upper, lower = (other, own) if name == "parent" else (own, other)
-            if lower not in concepts[upper].children:
+            if (upper, lower) not in known:
+                known.add((upper, lower))
                 concepts[upper].children.append(lower)
                 concepts[lower].parents.append(upper)
 
@@ -278,6 +283,7 @@ class RequestCodes:
         """Return a system: in this version, else as the request says, else the newest."""
         url, _, after = url.partition("|")
         version = self._forced.get(url) or version or after or self._versions.get(url)
+        spend(len(self.supplied))
         own = [each for each in self.supplied if each.url == url]
         if not own:
             return self.store.find(url)
@@ -381,7 +387,7 @@ class _BothHierarchies:
                 if each not in seen:
                     seen.add(each)
                     queue.append(each)
-        return queue[1:]
+        return counted(queue[1:])
 
     def _is_stored(self, row: int) -> bool:
         return row < self._codes.store.n_entries

@@ -25,12 +25,14 @@ from biograft.serve.fhir.parameters import (
 from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
 from biograft.serve.fhir.validation import Validation
 from biograft.serve.fhir.value_sets import ValueSet
+from biograft.serve.fhir.work import AT_ONCE, spend
 
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""
 _MAX_RESOURCES = 200
 """Code systems and value sets that a request brings."""
 _MAX_VALIDATIONS = 1_000
+_STEPS_OF_CODE = 50
 _PROPERTIES = ("display", "designation", "definition", "parent", "child", "inactive", "type")
 _SAME_AS = "same-as"
 
@@ -152,7 +154,7 @@ class Terminology:
     def _related(self, row: int, wanted: list[str]) -> list[Resource]:
         """Return the concepts at the other end of the relations that are asked for by name."""
         listed = []
-        for name in wanted:
+        for name in dict.fromkeys(wanted):
             if name in self.kb.relation_names and name not in _PROPERTIES:
                 for each in self.kb.relations(
                     self.kb.id_at(row), relation=name, direction="out", limit=_MAX_CHILDREN
@@ -291,6 +293,7 @@ class Terminology:
 
     def _translations(self, given: Coding) -> list[tuple[str, str | None, str, str | None]]:
         """Return (equivalence, system, code, display): ids of the concept before references."""
+        spend(_STEPS_OF_CODE)
         system = self.systems.find(given.system) if given.system else None
         if system is None or given.code is None:
             return []
@@ -409,6 +412,7 @@ def _check_versions(chosen: ValueSet, wanted: Mapping[str, str]) -> None:
 
 def _wants(name: str, wanted: list[str]) -> bool:
     """Whether a property is returned: all are, unless some are named."""
+    spend(1 + len(wanted) // AT_ONCE)
     if not wanted or name in wanted or "*" in wanted:
         return True
     return name == "designation" and any(each.startswith("lang.") for each in wanted)

@@ -10,7 +10,10 @@ from biograft.serve.fhir.names import Languages, display, languages_of, same_lan
 from biograft.serve.fhir.parameters import Coding, Parameters, Resource, part, to_parameters
 from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
 from biograft.serve.fhir.value_sets import ValueSet
+from biograft.serve.fhir.work import spend
 from biograft.text import normalise
+
+_STEPS_OF_CODE = 50
 
 
 @dataclass
@@ -75,6 +78,7 @@ class Validation:
     # ---- one code
 
     def _check(self, given: Coding, place: str) -> _Checked:
+        spend(_STEPS_OF_CODE)
         checked = _Checked(given, place)
         if given.code is None:
             checked.note("error", "required", "invalid-data", "a code is missing")

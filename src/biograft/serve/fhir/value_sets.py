@@ -15,6 +15,7 @@ import numpy as np
 from biograft.serve.fhir.code_systems import CodeSystem, Entries
 from biograft.serve.fhir.parameters import Resource
 from biograft.serve.fhir.supplied import Codes
+from biograft.serve.fhir.work import AT_ONCE, spend
 
 
 class Condition(NamedTuple):
@@ -58,15 +59,19 @@ class CodeSet:
                 found = codes.of_rows(self.system, first.rows())
             else:
                 found = codes.members(self.system)
+        spend(1 + len(found) // AT_ONCE + len(found) * len(rest))
         for condition in rest:
             kept = [condition.holds(codes.row(entry)) for entry in found.tolist()]
             found = found[np.array(kept, bool)]
         for other in self.within:
-            found = found[np.isin(found, other.entries(codes))]
+            wanted = other.entries(codes)
+            spend((len(found) + len(wanted)) // AT_ONCE)
+            found = found[np.isin(found, wanted)]
         return found
 
     def has(self, entry: int, codes: Codes) -> bool:
         """Return whether a code is one of these."""
+        spend(1 + len(self.listed or ()) // AT_ONCE)
         if codes.system(entry) != self.system:
             return False
         if self.listed is not None and entry not in self.listed:
@@ -79,7 +84,10 @@ class CodeSet:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """The codes of any of some sets, without those of others."""
+    """The codes of any of some sets, without those of others; all for the codes of one request.
+
+    It may be a part of many others, so what is found is kept: its codes, and the last question.
+    """
 
     url: str | None
     included: tuple[CodeSet, ...]
@@ -93,6 +101,8 @@ class ValueSet:
     used: tuple[str, ...] = ()
     """Value sets that it is made from."""
     resource: Resource = field(default_factory=dict)
+    _entries: list[Entries] = field(default_factory=list, init=False, repr=False, compare=False)
+    _last: dict[int, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def systems(self) -> list[CodeSystem]:
@@ -112,6 +122,11 @@ class ValueSet:
 
     def entries(self, codes: Codes) -> Entries:
         """Return the codes, each once, in the order of the sets."""
+        if not self._entries:
+            self._entries.append(self._find_entries(codes))
+        return self._entries[0]
+
+    def _find_entries(self, codes: Codes) -> Entries:
         found = [each.entries(codes) for each in self.included]
         whole = np.concatenate(found) if found else np.zeros(0, np.int64)
         if len(found) > 1:
@@ -119,13 +134,18 @@ class ValueSet:
         for each in self.excluded:
             whole = whole[~np.isin(whole, each.entries(codes))]
         if self.active_only:
+            spend(len(whole))
             whole = whole[np.array([codes.is_active(e) for e in whole.tolist()], bool)]
         return whole
 
     def has(self, entry: int, codes: Codes) -> bool:
         """Return whether a code is one of these."""
-        return (
-            any(each.has(entry, codes) for each in self.included)
-            and not any(each.has(entry, codes) for each in self.excluded)
-            and (not self.active_only or codes.is_active(entry))
-        )
+        if entry not in self._last:
+            answer = (
+                any(each.has(entry, codes) for each in self.included)
+                and not any(each.has(entry, codes) for each in self.excluded)
+                and (not self.active_only or codes.is_active(entry))
+            )
+            self._last.clear()
+            self._last[entry] = answer
+        return self._last[entry]

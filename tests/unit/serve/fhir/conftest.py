@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
@@ -13,7 +15,12 @@ from biograft.kb import build_starter
 
 
 @pytest.fixture(scope="session")
-def starter_client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fhir-starter") / "KB"
     build_starter(folder)
-    return opened(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def starter_client(starter: Path) -> TestClient:
+    return opened(starter)

@@ -13,9 +13,9 @@ from biograft.serve.fhir import Terminology
 from biograft.serve.fhir.routes import add_fhir
 
 
-def opened(folder: Path, **urls: str) -> TestClient:
+def opened(folder: Path, max_steps: float = 4e6, **urls: str) -> TestClient:
     """Return a client of a store."""
     kb, app = KnowledgeBase.open(folder), FastAPI()
     terminology = Terminology(kb, NameSuggestions(kb), urls)
-    add_fhir(app, lambda: terminology)
+    add_fhir(app, lambda: terminology, max_steps=max_steps)
     return TestClient(app)
