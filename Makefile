@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-random golden lint bench docs reference constraints licences sbom clean
+.PHONY: demo test test-long test-random golden lint bench docs reference constraints licences sbom clean
 
 # on a terminal it ends with the page, until Ctrl-C; elsewhere it says how to get it, and ends
 demo: $(READY)
@@ -14,7 +14,11 @@ demo: $(READY)
 # two test processes with several threads of torch each would wait for one another; a file stays
 # with one process, so that its compiled loops are compiled once, in the order of tests/conftest.py
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m "not long"
+
+# what takes too long for every change: all experiments on toy data, many variants, browsers ...
+test-long: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m long
 
 # some files in a random order, locale, time zone, number of threads ...: make test-random SEED=7
 test-random: $(READY)
@@ -45,11 +49,11 @@ constraints licences sbom: $(READY)
 
 # uv resolves in a second what takes pip a minute; pip brings it, and torch, since only pip knows
 # where a machine may keep a build of torch for processors alone
-$(READY): pyproject.toml
+$(READY): pyproject.toml lab/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "biograft needs Python 3.11 or newer; set PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile 'torch==2.13.0' uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[dev]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[dev]' -e lab
 	touch $@
 
 clean:

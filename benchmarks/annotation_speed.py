@@ -29,8 +29,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import run_with, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
+from script_options import run_with, start_parser
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
@@ -39,7 +39,7 @@ from biograft.corpus import NamesIndex
 from biograft.corpus.inputs import Inputs
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import build_index
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 from biograft.sources import SourceConfig
 from biograft.sources.files import open_bytes
 

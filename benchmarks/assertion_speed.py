@@ -21,14 +21,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from command_line import run_with, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
+from script_options import run_with, start_parser
 
 from biograft.clinical import Assertion, RuleAssertions
 from biograft.corpus.sentences import split_sentences
 from biograft.evaluation import AssertionDocument, read_assertions
+from biograft.machine import describe_machine
 from biograft.metrics.precision_recall import Counts
-from biograft.replication.results import describe_commit, describe_machine
 
 LANGUAGES = ("en", "zh")
 

@@ -27,12 +27,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import run_with, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
+from script_options import run_with, start_parser
 
 from biograft.errors import ConfigError
+from biograft.machine import describe_machine
 from biograft.recipes import shipped_recipes
-from biograft.replication.results import describe_commit, describe_machine
 
 KINDS = ("pretrain", "task", "linker", "graph")
 _BASE: dict[str, Any] = {

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import run_with, start_parser
+from machine import describe_commit
+from script_options import run_with, start_parser
 
 from biograft.errors import InputError
-from biograft.replication.results import describe_commit, write_result
 
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "installed_size.json"
@@ -108,7 +108,7 @@ def benchmark(options: argparse.Namespace) -> None:
             "rows": rows,
         }
     if options.out:
-        write_result(options.out, result)
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(result))
 

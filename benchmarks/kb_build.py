@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from machine import describe_commit
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 from biograft.sources import SourceConfig
 from biograft.text import normalise
 

@@ -34,10 +34,10 @@ import sys
 import time
 from typing import Any
 
-from command_line import add_data, some_of, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
+from script_options import add_data, some_of, start_parser
 
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 
 PARTS = {
     "lexical": "lexical_speed:compare_lexical",

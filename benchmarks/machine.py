@@ -1,4 +1,4 @@
-"""The command and the peak memory of a benchmark run, for its result."""
+"""The commit, the command and the peak memory of a benchmark run, for its result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 import re
 import resource
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,17 @@ def keep_part(path: Path | None, key: str, part: dict[str, Any]) -> None:
 
 
 def describe_command(script: str, arguments: Sequence[str]) -> str:
-    """Return the command of a run; of paths, which differ between machines, only the names."""
+    """Return the command of a run; of paths, which differ between machines, only the names.
+
+    ``script`` is a file of the benchmarks, or ``-m`` and a module.
+    """
     shown = (_PATH.sub(lambda match: Path(match[0]).name, part) for part in arguments)
-    return " ".join(["python", f"benchmarks/{script}", *map(shlex.quote, shown)])
+    what = script if script.startswith("-m ") else f"benchmarks/{script}"
+    return " ".join(["python", what, *map(shlex.quote, shown)])
+
+
+@cache
+def describe_commit() -> str:
+    """Return the commit of the code that this process runs."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

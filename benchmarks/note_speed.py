@@ -19,16 +19,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from command_line import add_data, run_with, start_parser
-from machine import describe_command
+from diseases import open_diseases, read_abstracts
+from machine import describe_command, describe_commit
+from script_options import add_data, run_with, start_parser
 
 from biograft.config import from_mapping
 from biograft.linking import Linker, LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.replication.linking_dictionaries import PUBLISHED
-from biograft.replication.protocols import LinkingTask, read_texts
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 
 OFF = {"misspelt": False, "abbreviations": False, "composites": False, "assertions": False}
 VARIANTS: dict[str, dict[str, bool]] = {
@@ -44,11 +43,9 @@ VARIANTS: dict[str, dict[str, bool]] = {
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Time each variant, one after the other in each round."""
     with tempfile.TemporaryDirectory() as work:
-        task = LinkingTask(set="bc5cdr-disease", protocol="text", split="dev", dictionary=PUBLISHED)
-        kb = task.open_store(options.data, Path(work))
+        kb = open_diseases(options.data, Path(work))
         search = FusedSearch([LexicalIndex.build(kb)])
-        texts = read_texts(task.chosen, "dev", options.data)
-        documents = [replace(each, mentions=()) for each in texts]
+        documents = [replace(each, mentions=()) for each in read_abstracts(options.data)]
         linkers = {
             name: Linker(kb, search, config=from_mapping(LinkerConfig, settings))
             for name, settings in VARIANTS.items()

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from command_line import run_with, start_parser
-from machine import describe_command
+from machine import describe_command, describe_commit
+from script_options import run_with, start_parser
 
 from biograft.clinical import FLAGS, RuleAssertions
 from biograft.evaluation import evaluate_assertions, evaluate_findings, read_assertions
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 from biograft.sources import SourceConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))

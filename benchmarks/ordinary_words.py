@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from command_line import add_data, start_parser
+from script_options import add_data, start_parser
 
 from biograft.corpus.formats import read_documents
 from biograft.corpus.spelling.ordinary import PAIRS, WORDS, count_pairs, count_words

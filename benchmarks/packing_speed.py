@@ -27,17 +27,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from command_line import run_with, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
+from script_options import run_with, start_parser
 from synthetic_names import make_names
 from timing import interleave
 
 from biograft.artifacts import describe_files
 from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
+from biograft.machine import describe_machine
 from biograft.pretraining.packed_text import PackedText
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
 from biograft.pretraining.text_builder import FREQUENCIES, open_packed
-from biograft.replication.results import describe_commit, describe_machine
 from biograft.workers import n_cores
 
 NAMES_PER_DOCUMENT, LINKED = 60, 10

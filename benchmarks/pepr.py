@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
 from scale_free_graph import grow
 
 from biograft.graph.adjacency import Adjacency, build_adjacency
 from biograft.graph.neighbours import rank_all
 from biograft.graph.pepr import PageRank, PeprConfig, Ranked
+from biograft.machine import describe_machine
 from biograft.progress import Progress
-from biograft.replication.results import describe_commit, describe_machine
 
 NODES, QUICK_NODES, PER_NODE = 274_000, 27_400, 16
 SAMPLE, QUICK_SAMPLE = 200, 48

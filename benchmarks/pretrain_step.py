@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from command_line import run_with, start_parser
-from machine import describe_command, peak_gib
+from machine import describe_command, describe_commit, peak_gib
 from neighbour_scores import compare_forms
 from sampled_text import (
     GRAPH_DIM,
@@ -46,10 +45,12 @@ from sampled_text import (
     sample_batches,
     sample_graph,
 )
+from script_options import run_with, start_parser
 from timing import interleave
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
+from biograft.machine import describe_machine
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.nearest import REBUILT_AFTER, Clusters, nearest_rows
 from biograft.objectives import OBJECTIVES
@@ -64,7 +65,6 @@ from biograft.objectives.examples import (
     sort_by_order,
 )
 from biograft.pretraining.language_modelling import TextModel
-from biograft.replication.results import describe_commit, describe_machine
 from biograft.training import TrainingConfig
 from biograft.training.loop import make_optimiser
 

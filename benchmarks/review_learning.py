@@ -24,11 +24,12 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-from machine import describe_command
+from machine import describe_command, describe_commit
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import default_encoder
+from biograft.machine import describe_machine
 from biograft.mapping import (
     Decision,
     ReviewTerm,
@@ -38,7 +39,6 @@ from biograft.mapping import (
     map_terms,
 )
 from biograft.mapping.learning import forget
-from biograft.replication.results import describe_commit, describe_machine
 from biograft.sources import SourceConfig
 from biograft.text import term_key
 

@@ -27,15 +27,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from machine import describe_command
+from machine import describe_command, describe_commit
 from review_learning import build_dictionary, read_phrases, review_term
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import default_encoder
+from biograft.machine import describe_machine
 from biograft.mapping import ReviewFilter, ReviewStore, SourceTerm, export_review, map_terms
-from biograft.replication.results import describe_commit, describe_machine
 
 _KEY_SECONDS = 0.28
 _HITS = 12

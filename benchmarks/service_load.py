@@ -36,16 +36,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
 
-from command_line import add_data, run_with, some_of, start_parser
+from diseases import open_diseases
 from http_load import Load, closed_loop, get, open_loop, post
-from machine import describe_command
+from machine import describe_command, describe_commit
+from script_options import add_data, run_with, some_of, start_parser
 
 from biograft.kb import KnowledgeBase
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.index import build_index
-from biograft.replication.linking_dictionaries import PUBLISHED
-from biograft.replication.protocols import LinkingTask
-from biograft.replication.results import describe_commit, describe_machine
+from biograft.machine import describe_machine
 from biograft.serve.engine import LinkJob, ServiceEngine
 
 N_REQUESTS = 4000
@@ -238,8 +237,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure all routes with all indexes."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as work:
-        task = LinkingTask(set="bc5cdr-disease", protocol="text", split="dev", dictionary=PUBLISHED)
-        kb = task.open_store(options.data, Path(work))
+        kb = open_diseases(options.data, Path(work))
         for kind in options.indexes:
             index = Path(work) / kind
             build_index(kb, index, load_encoder("static-english") if kind == "vectors" else None)

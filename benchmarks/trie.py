@@ -32,13 +32,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from command_line import run_with, start_parser
-from machine import describe_command
+from machine import describe_command, describe_commit
 from published_generation import allowed, generate_name, nest
+from script_options import run_with, start_parser
 from timing import interleave
 from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
+from biograft.machine import describe_machine
 from biograft.nn.generation import BeamConfig, FlatTrie, GenerationInputs, generate_names
 from biograft.nn.generation.beam_search import (
     FinishedNames,
@@ -46,7 +47,6 @@ from biograft.nn.generation.beam_search import (
     best_continuations,
     select_hypotheses,
 )
-from biograft.replication.results import describe_commit, describe_machine
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
 MENTIONS, BEAMS = 32, 5

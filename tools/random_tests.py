@@ -58,7 +58,8 @@ def surroundings(rng: random.Random, folder: Path) -> dict[str, str]:
 
 def choose_files(rng: random.Random, n: int) -> list[str]:
     """Return the paths of some files of tests."""
-    known = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py"))
+    found = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("lab/tests/**/test_*.py")]
+    known = sorted(path.relative_to(ROOT).as_posix() for path in found)
     chosen = [path for path in known if "/browser/" not in path]
     return rng.sample(chosen, min(n, len(chosen)))
 
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = [str(Path(__file__).parent), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["-p", "random_tests", "--hypothesis-profile", "random"]
+        command += ["-p", "random_tests", "-m", "not long", "--hypothesis-profile", "random"]
         command += [f"--hypothesis-seed={seed}", *files]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

@@ -85,6 +85,10 @@ class Registry(Generic[T]):
         """Return the line of help of every name."""
         return {name: entry.help for name, entry in self._entries.items()}
 
+    def module(self, name: str) -> str:
+        """Return the module that an entry is imported from; empty for a name that is not known."""
+        return self._entries[name].target.partition(":")[0] if name in self._entries else ""
+
     def load_all(self) -> Iterator[tuple[str, T]]:
         """Import the entries in order; of other packages, those that fail are left out."""
         for name, entry in self._entries.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from biograft.evaluation.ids import Resolved
 from biograft.evaluation.linking import run_queries
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking.candidates import Candidate
-from biograft.replication.linking_sets import SETS
 from biograft.sources import SourceConfig
 
 KS = tuple(range(1, 11))
@@ -202,13 +200,3 @@ def test_all_gold_procedures_are_in_the_code_list(shared_data, tmp_path):
         resolved = resolve_gold(read_gold(file, "procedures").queries, StoreIds(base))
         counts[split_name] = len(resolved.unknown)
     assert counts == {"train": 0, "dev": 0, "test": 0}
-
-
-@pytest.mark.parametrize("name", ["ncbi-disease", "bc5cdr-disease"])
-def test_every_mention_of_biosyn_is_found_in_its_text(name, shared_data):
-    chosen = SETS[name]
-    for split, path in chosen.texts.items():
-        root = str(shared_data(path)).removesuffix(path)
-        shared_data(chosen.gold[split].partition("::")[0])
-        gold = chosen.read_gold(Path(root), split, with_texts=True)
-        assert gold.n_without_text == 0

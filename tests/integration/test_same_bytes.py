@@ -92,8 +92,7 @@ def test_artefacts_do_not_depend_on_hashes_time_zone_locale_threads_or_place(tmp
     assert [name for name in first if first[name] != second[name]] == []
 
 
-def test_what_is_trained_does_not_depend_on_hashes_time_zone_locale_or_place(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+def test_what_is_trained_does_not_depend_on_hashes_time_zone_locale_or_place(tmp_path):
     small = importlib.import_module("small_artifacts")
     commands = [each.split() for each in (small.STORE, small.ALIGNMENT, small.RANKER)]
     found = []

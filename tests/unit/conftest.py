@@ -1,25 +1,13 @@
-"""Fixtures for the unit tests; that this file is here makes ``tiny_models`` importable below."""
+"""Fixtures for the unit tests."""
 
 from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture
-def tiny_encoder(tmp_path: Path) -> Callable[..., Path]:
-    """Write a tiny encoder: ``tiny_encoder(["heart attack", ...], hidden=32)``."""
-    from tiny_models import tiny_encoder_folder
-
-    def write(texts: list[str], **options: int) -> Path:
-        return tiny_encoder_folder(tmp_path / "tiny", texts, **options)
-
-    return write
 
 
 @pytest.fixture

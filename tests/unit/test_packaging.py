@@ -14,7 +14,8 @@ from biograft.errors import EXTRAS
 from biograft.kb import build_starter
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
 ABSENT = ("polars", "pyarrow", "torch", "transformers", "scipy", "pandas")
 CORE = f"""
 import sys
@@ -71,3 +72,12 @@ def test_packages_of_extras_are_in_no_other_place():
     assert core == {"numba", "numpy", "opencc", "pyyaml", "typer"}
     for package, extra in EXTRAS.items():
         assert any(each.startswith(package) for each in extras[extra])
+
+
+def test_the_wheel_has_no_experiments_claims_probes_or_results():
+    """It is made of one folder, by the table of the wheel in pyproject.toml."""
+    assert PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/biograft"]}
+    folder = ROOT / "src" / "biograft"
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*.*")]
+    names = ("lab", "replication", "experiments", "probing", "probe", "claims")
+    assert [file for file in files if any(part in names for part in re.split(r"[/.]", file))] == []

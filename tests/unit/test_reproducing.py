@@ -19,7 +19,7 @@ import pytest
 from command_runs import runner_of
 from tiny_masked_lm import tiny_masked_lm_folder
 
-from biograft.cli import app
+from biograft.cli import make_app
 from biograft.nn.scratch_configs import NewSeq2Seq
 from biograft.recipes import shipped_recipes
 
@@ -231,7 +231,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, Path]
 @pytest.mark.parametrize("title", list(sections()))
 def test_every_command_of_a_section_runs(title, toy):
     for line in commands(title):
-        printed = runner_of(app)(*shrunk(line)).output
+        words = shrunk(line)
+        printed = runner_of(make_app(words[0]))(*words).output
         if "evaluate link" in line:
             assert printed.startswith("10 queries"), line  # none was left out
     rows = [row for path in toy.rglob("metrics.jsonl") for row in path.read_text().splitlines()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import sys
@@ -19,6 +18,7 @@ from biograft.errors import (
     missing_extra,
     shorten,
 )
+from biograft.registry import Registry, load_object
 from biograft.terminal import visible, visible_output
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ _COMMANDS = {
     "finetune": "finetune:finetune",
     "recipe": "recipe:app",
     "checkpoint": "checkpoint:app",
-    "probe": "probe:app",
-    "replicate": "replicate:app",
     "check": "check:check",
     "serve": "serve:serve",
     "key": "serve:key_app",
@@ -58,11 +56,21 @@ _COMMANDS = {
 }
 """The module and the function, or group, of each command, in the order of the help."""
 
+COMMANDS: Registry[Any] = Registry(
+    "command",
+    {name: (target, "") for name, target in _COMMANDS.items()},
+    group="biograft.commands",
+    home=__name__,
+)
+"""These and those of other packages: each a function, or a ``typer.Typer`` for a group."""
 
-def make_app(first: str = "") -> typer.Typer:
-    """Make the command line with all commands, or with one alone if the first argument names it.
 
-    The options of one command are read in a fraction of the time of all.
+def make_app(first: str | None = None) -> typer.Typer:
+    """Make the command line of biograft's own commands, or as a call needs it.
+
+    ``first`` is the first word of a call. If it names a command, only this one is there, since the
+    options of one are read in a fraction of the time of all; else all are, those of other packages
+    by name alone, without an import.
     """
     app = typer.Typer(
         help="Link medical text to any ontology, and train language models that know it.",
@@ -71,18 +79,27 @@ def make_app(first: str = "") -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_root)
+    if first and first not in _COMMANDS and first in COMMANDS:
+        _add(app, first, COMMANDS.load(first))
+        return app
     for name in [first] if first in _COMMANDS else _COMMANDS:
-        module, _, attribute = _COMMANDS[name].partition(":")
-        command = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+        _add(app, name, load_object(f"{__name__}.{_COMMANDS[name]}"))
+    if first is not None and first not in _COMMANDS:
+        for name, about in COMMANDS.help().items():
+            if name not in _COMMANDS:
+                app.command(name, help=about)(lambda: None)
     return app
 
 
+def _add(app: typer.Typer, name: str, command: Any) -> None:
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
+
+
 def __getattr__(name: str) -> typer.Typer:
-    """Make ``app``, the whole command line, where it is asked for (tests, documentation)."""
+    """Make ``app``, biograft's own commands, where it is asked for (tests, documentation)."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = app = make_app()
@@ -95,7 +112,7 @@ def _first_argument() -> str:
     if _COMPLETION in os.environ:
         typed = words.split()
         return typed[1] if len(typed) > 2 or (words.endswith(" ") and len(typed) > 1) else ""
-    return sys.argv[1] if len(sys.argv) > 1 else ""
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
 
 
 def _print_version(wanted: bool) -> None:
@@ -149,10 +166,13 @@ def _run() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("default", EncoderWarning)
             warnings.showwarning = _print_warning
-            app = make_app(_first_argument())
+            first = _first_argument()
+            app = make_app(first)
             if catalogue is None:
                 app(prog_name="biograft")
             else:
+                home = "" if first in _COMMANDS else COMMANDS.module(first)
+                catalogue = catalogue.extended(home)
                 catalogue.run(app, "biograft")
     except BiograftError as error:
         fail(error)

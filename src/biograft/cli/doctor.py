@@ -130,7 +130,7 @@ class Examination:
 
 
 def _processor() -> dict[str, Any]:
-    from biograft.replication.results import describe_machine
+    from biograft.machine import describe_machine
 
     machine = describe_machine()
     threads = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")}

@@ -33,7 +33,7 @@ class Catalogue:
     """The texts of a language."""
 
     def __init__(self, texts: Mapping[str, Mapping[str, str]]) -> None:
-        self._help = texts["help"]
+        self._texts, self._help = texts, texts["help"]
         self._usage, self._errors = _Templates(texts["usage"]), _Templates(texts["errors"])
 
     @classmethod
@@ -41,6 +41,18 @@ class Catalogue:
         """Open the catalogue of a language, such as ``zh``."""
         text = (files("biograft.cli") / "messages" / f"{language}.toml").read_text("utf-8")
         return cls(tomllib.loads(text))
+
+    def extended(self, module: str) -> Catalogue:
+        """Return it with the texts of a command of another package.
+
+        They are in ``messages/zh.toml`` beside the ``module`` of the command, if there.
+        """
+        package = module.rpartition(".")[0]
+        file = files(package) / "messages" / "zh.toml" if package else None
+        if file is None or not file.is_file():
+            return self
+        more = tomllib.loads(file.read_text("utf-8"))
+        return Catalogue({part: {**own, **more.get(part, {})} for part, own in self._texts.items()})
 
     def help(self, text: str) -> str:
         """Translate a text of help, paragraph by paragraph."""

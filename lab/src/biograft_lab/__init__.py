@@ -1,0 +1,1 @@
+"""The laboratory of biograft: what re-tests the papers, probes models, and tries to break it."""

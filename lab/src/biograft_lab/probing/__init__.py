@@ -1,0 +1,41 @@
+"""Cloze probe: what a masked language model knows about the relations of a knowledge base."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft_lab.probing.cloze import (
+        QUERY_TYPES as QUERY_TYPES,
+        ClozeAnswers as ClozeAnswers,
+        ClozeGold as ClozeGold,
+        ClozeReport as ClozeReport,
+        answer_queries as answer_queries,
+        cloze_gold as cloze_gold,
+        example_answers as example_answers,
+    )
+    from biograft_lab.probing.cloze_decoding import (
+        DecodingConfig as DecodingConfig,
+        decode as decode,
+    )
+    from biograft_lab.probing.cloze_queries import (
+        ClozeQueries as ClozeQueries,
+        ClozeQuery as ClozeQuery,
+        QueryConfig as QueryConfig,
+        build_queries as build_queries,
+        read_queries as read_queries,
+        read_wording as read_wording,
+        write_queries as write_queries,
+    )
+    from biograft_lab.probing.linear_probe import LinearProbe as LinearProbe
+    from biograft_lab.probing.masked_names import (
+        NameChoice as NameChoice,
+        NameScores as NameScores,
+        score_names as score_names,
+    )
+    from biograft_lab.probing.token_states import token_states as token_states
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)

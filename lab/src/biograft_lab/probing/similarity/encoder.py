@@ -1,0 +1,94 @@
+"""Similarity of names by an encoder: cosine of mean token vectors, without special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from biograft.errors import ConfigError, StoreError
+from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
+from biograft.nn.encoder import TextEncoder, pool_mean
+from biograft.nn.precision import autocast_in
+from biograft.progress import Progress
+from biograft_lab.probing.similarity.report import QueryNames, Scores, Vectors
+
+POOLINGS = ("inner", "mean", "cls", "own")
+"""``inner``: the mean without special tokens; ``own``: the encoder's own pooling."""
+_BATCH_TOKENS = 64 * USUAL_LENGTH
+"""Tokens in a batch."""
+
+
+class EncoderSimilarity:
+    """An encoder as a similarity measure: the cosine of name vectors."""
+
+    def __init__(self, encoder: TextEncoder, pooling: str = "inner") -> None:
+        self.encoder, self.pooling = encoder, pooling
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_folder: str, pooling: str = "inner", *, with_entities: bool = False
+    ) -> EncoderSimilarity:
+        """Load an encoder, with or without a knowledge layer, from a folder or by name.
+
+        Entity-aware models get no entity inputs unless ``with_entities``: two names of one concept
+        would get the same entity, which leaks the answer.
+        """
+        if pooling not in POOLINGS:
+            raise ConfigError(f"pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}")
+        of_all = {"inner": "mean", "own": None}.get(pooling, pooling)
+        encoder = TextEncoder.from_pretrained(name_or_folder, pooling=of_all)
+        if not with_entities:
+            encoder.finder = None
+        return cls(encoder, pooling)
+
+    def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
+        """Score the candidates of each query."""
+        return names.cosines(self.encode(names.texts, progress))
+
+    def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Compute a vector for each text, in 32 bits on any device: (texts, dim)."""
+        if self.pooling != "inner":
+            return self.encoder.encode(texts, precision="fp32", normalize=False, progress=progress)
+        vectors = self._encode_inner(texts, progress)
+        if not np.isfinite(vectors).all():
+            raise StoreError(
+                f"{self.encoder.name}: gives NaN or infinity for names; its weights are damaged"
+            )
+        return vectors
+
+    def _encode_inner(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
+        ids, inner = self._tokens(texts)
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        vectors = np.zeros((len(texts), self.encoder.dim), np.float32)
+        model, device, n_done = self.encoder.model.eval(), self.encoder.device, 0
+        encoder_model = model.get_encoder() if model.config.is_encoder_decoder else model
+        padding_id = int(self.encoder.tokenizer.pad_token_id or 0)
+        with torch.inference_mode(), autocast_in("fp32", device):
+            for rows in token_batches(lengths, _BATCH_TOKENS):
+                batch = {
+                    k: v.to(device) for k, v in pad([ids[r] for r in rows], padding_id).items()
+                }
+                batch = self.encoder.add_entity_inputs(batch)
+                # zeros for padding, too
+                is_inner = pad([inner[r] for r in rows], 0)["input_ids"].to(device)
+                states = encoder_model(**batch).last_hidden_state  # (batch, tokens, dim)
+                vectors[rows] = pool_mean(states, is_inner).cpu().numpy()
+                n_done += len(rows)
+                if progress:
+                    progress.advance(len(rows), n_done / len(texts))
+        return vectors
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the tokens of each text, and 1 for each token that is not special, like [CLS]."""
+        encoded = self.encoder.tokenizer(
+            [self.encoder.prepare(text) for text in texts],
+            truncation=True,
+            max_length=self.encoder.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            return_special_tokens_mask=True,
+        )
+        inner = [[1 - special for special in row] for row in encoded["special_tokens_mask"]]
+        return encoded["input_ids"], inner

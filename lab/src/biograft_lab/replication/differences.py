@@ -1,0 +1,326 @@
+"""Differences of two arms in result files, with an interval and p by what the rows hold.
+
+==========================  ===========================================================
+rows hold                   interval
+==========================  ===========================================================
+answers of every item       bootstrap over documents and seeds
+counts of every document    bootstrap over documents and seeds
+one value a seed            Welch's t over seeds of fine-tuning
+means of pre-training runs  Welch's t over seeds of pre-training
+one value a fold            paired t over folds (too narrow: folds share texts)
+an interval of each arm     as if both were independent (too wide: they share queries)
+a test against lexical      its paired bootstrap over documents
+the interval of a probe     its paired bootstrap over queries
+==========================  ===========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, erfc, sqrt
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.metrics import (
+    EffectSize,
+    TTest,
+    crossed_bootstrap,
+    crossed_ratio_bootstrap,
+    paired_t,
+    welch_t,
+)
+from biograft_lab.replication.results import Row, unpack_flags, without_fold
+from biograft_lab.replication.task_counts import unpack_pairs
+
+_Z = 1.959964
+LEXICAL = "lexical"
+_EVEN = 50.0
+"""Percent of sentences in which one of two is nearer, if neither is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """The two arms that are compared, and which rows and parts of results."""
+
+    set: str
+    of: str
+    against: str
+    protocol: str = ""
+    dictionary: str = ""
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDifference:
+    """A difference of two arms: its evidence, the number of seeds, and how it was computed."""
+
+    evidence: EffectSize
+    n_seeds: int
+    how: str
+
+
+def find_difference(
+    arms: Arms, content: Mapping[str, Any], other: Mapping[str, Any]
+) -> ArmDifference | None:
+    """Return the difference of two arms, the second of them in ``other``; None without results."""
+    if "answers" in content:
+        return _of_probe(arms, content["answers"].get(arms.set, {}))
+    a, b = _rows(arms, arms.of, content["rows"]), _rows(arms, arms.against, other["rows"])
+    if not a or not b:
+        return None
+    if _has_answers(arms, (*a, *b)):
+        return _of_items(arms, a, b)
+    if all(
+        _counts(arms, arm, row) for rows, arm in ((a, arms.of), (b, arms.against)) for row in rows
+    ):
+        return _of_counts(arms, a, b)
+    if arms.against == LEXICAL and len(a) == 1 and "against_lexical" in a[0]:
+        return _of_floor(a[0]["against_lexical"]["acc@1"])
+    return _of_values(arms, a, b)
+
+
+def _rows(arms: Arms, arm: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of an arm."""
+    chosen = [row for row in rows if without_fold(row["set"]) == arms.set]
+    for key in ("protocol", "dictionary"):
+        if wanted := getattr(arms, key):
+            chosen = [row for row in chosen if row.get(key) == wanted]
+    if chosen and "encoders" in chosen[0]:
+        return [row for row in chosen if arm in row["encoders"]]
+    return [row for row in chosen if row["config"] == arm and row["split"] == "test"]
+
+
+def _has_answers(arms: Arms, rows: Sequence[Row]) -> bool:
+    """Return whether rows of one set hold the answer to every item of the part."""
+    one_set = len({row["set"] for row in rows}) == 1
+    return one_set and all(
+        "right" in row and (not arms.part or arms.part in row.get("parts", {})) for row in rows
+    )
+
+
+def _of_items(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
+    """Compare the answers of every item, seed by seed; an arm without seeds is always the same."""
+    known = [{row["seed"] for row in rows if "seed" in row} for rows in (a, b)]
+    seeds = sorted(set.intersection(*filter(None, known))) if any(known) else [0]
+    arrays = []
+    for rows in (a, b):
+        of = {row.get("seed"): 100 * unpack_flags(row["right"]) for row in rows}
+        chosen = [of[seed] if seed in of else of[None] for seed in seeds]
+        arrays.append(np.stack(chosen)[:, None, :])
+    sizes = np.array(a[0]["documents"].split(), np.int64)
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    if arms.part:
+        chosen_items = unpack_flags(a[0]["parts"][arms.part]) > 0
+        documents = documents[chosen_items]
+        arrays = [array[..., chosen_items] for array in arrays]
+    evidence = crossed_bootstrap(arrays[0], arrays[1], documents.tolist())
+    n_documents = len(np.unique(documents))
+    what = f"bootstrap over {n_documents:,} documents and {len(seeds)} seeds"
+    return ArmDifference(evidence, len(seeds), what)
+
+
+def _of_counts(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference:
+    """Compare what every document of every fold adds to the metric, seed by seed."""
+    found = [_counts_by_seed(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
+    keys = sorted(found[0].keys() & found[1].keys())
+    pretraining = sorted({pre for pre, _ in keys})
+    fine = [seed for pre, seed in keys if pre == pretraining[0]]
+    shape = (len(pretraining), len(fine), -1, 2)
+    x, y = (
+        100 * np.stack([of[pre, seed] for pre in pretraining for seed in fine]).reshape(shape)
+        for of in found
+    )
+    x[..., 1] /= 100
+    y[..., 1] /= 100
+    evidence = crossed_ratio_bootstrap(x, y)
+    what = (
+        f"bootstrap over {x.shape[2]:,} documents, {len(pretraining)} seeds of pre-training and "
+        f"{len(fine)} of fine-tuning"
+    )
+    return ArmDifference(evidence, len(keys), what)
+
+
+def _counts(arms: Arms, arm: str, row: Row) -> Mapping[str, str]:
+    """Return the counts of a row by seed of fine-tuning: of the metric, or of a part's recall."""
+    found = row.get("encoders", {}).get(arm, {})
+    counts: Mapping[str, str] = (
+        found.get("recall", {}).get(arms.part, {}) if arms.part else found.get("counts", {})
+    )
+    return counts
+
+
+def _counts_by_seed(
+    arms: Arms, arm: str, rows: Sequence[Row]
+) -> dict[tuple[int, int], npt.NDArray[Any]]:
+    """Return the counts by seed of pre-training and of fine-tuning; folds are put together."""
+    parts: dict[tuple[int, int], list[npt.NDArray[Any]]] = {}
+    for row in sorted(rows, key=lambda row: str(row["set"])):
+        for seed, packed in _counts(arms, arm, row).items():
+            key = (row.get("pretraining_seed", 0), int(seed))
+            parts.setdefault(key, []).append(unpack_pairs(packed))
+    return {key: np.concatenate(each) for key, each in parts.items()}
+
+
+def _of_floor(found: Mapping[str, Any]) -> ArmDifference:
+    """Read the paired test against lexical search that a row has."""
+    low, high = found["interval"]
+    evidence = EffectSize(found["difference"], low, high, found["bootstrap_p"])
+    return ArmDifference(evidence, 1, "paired bootstrap over documents")
+
+
+def _of_values(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference | None:
+    """Compare one value a seed or a fold, or single values with their intervals."""
+    values = [_values(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
+    n_seeds = min(len({seed for row in rows for seed in _seeds(row)}) for rows in (a, b))
+    if len({row["set"] for row in (*a, *b)}) > 1:
+        folds = sorted({row["set"] for row in a} & {row["set"] for row in b})
+        if len(folds) < 2:
+            return None
+        means = [_by_fold(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
+        x, y = ([of_fold[fold] for fold in folds] for of_fold in means)
+        return ArmDifference(
+            _t_evidence(paired_t, x, y), n_seeds, f"paired t over {len(folds)} folds"
+        )
+    if any("pretraining_seed" in row for row in (*a, *b)):
+        return _of_pretraining(arms, a, b)
+    if min(map(len, values)) > 1:
+        how = f"Welch's t over {n_seeds} seeds of training"
+        return ArmDifference(_t_evidence(welch_t, *values), n_seeds, how)
+    intervals = [_interval(arms, rows[0]) for rows in (a, b)]
+    if None in intervals:
+        return None
+    errors = [(high - low) / (2 * _Z) for low, high in filter(None, intervals)]
+    evidence = _normal(fmean(values[0]) - fmean(values[1]), sqrt(sum(e * e for e in errors)))
+    return ArmDifference(evidence, 1, "intervals of both arms, as if independent")
+
+
+def _of_pretraining(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference | None:
+    """Compare means over seeds of fine-tuning, one a seed of pre-training."""
+    found = []
+    for arm, rows in ((arms.of, a), (arms.against, b)):
+        found.append(
+            {row.get("pretraining_seed", 0): fmean(_values(arms, arm, [row])) for row in rows}
+        )
+    seeds = sorted(found[0].keys() & found[1].keys())
+    if len(seeds) < 2:
+        return None
+    x, y = ([means[seed] for seed in seeds] for means in found)
+    how = f"Welch's t over {len(seeds)} seeds of pre-training"
+    return ArmDifference(_t_evidence(welch_t, x, y), len(seeds), how)
+
+
+def _values(arms: Arms, arm: str, rows: Sequence[Row]) -> list[float]:
+    """Return the values of an arm, one a seed."""
+    if "encoders" in rows[0]:
+        return [value for row in rows for value in row["encoders"][arm]["test"]["values"]]
+    return [_metric(arms, row) for row in rows]
+
+
+def _metric(arms: Arms, row: Row) -> float:
+    return float((_population(arms, row) if arms.part else row)["acc@1"])
+
+
+def _population(arms: Arms, row: Row) -> Row:
+    found: Row = next(each for each in row["populations"] if each["name"] == arms.part)
+    return found
+
+
+def _interval(arms: Arms, row: Row) -> Sequence[float] | None:
+    found: Sequence[float] | None = (
+        _population(arms, row).get("interval")
+        if arms.part
+        else row.get("intervals", {}).get("acc@1")
+    )
+    return found
+
+
+def _by_fold(arms: Arms, arm: str, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the mean over seeds of each fold."""
+    of_fold: dict[str, list[float]] = {}
+    for row in rows:
+        of_fold.setdefault(row["set"], []).extend(_values(arms, arm, [row]))
+    return {name: fmean(values) for name, values in of_fold.items()}
+
+
+def _seeds(row: Row) -> Sequence[int]:
+    return row["seeds"] if isinstance(row.get("seeds"), list) else (row.get("seed") or 0,)
+
+
+Test = Callable[[Sequence[float], Sequence[float]], TTest]
+
+
+def _t_evidence(test: Test, a: Sequence[float], b: Sequence[float]) -> EffectSize:
+    """Return difference, interval and p of a t-test."""
+    difference, half = fmean(a) - fmean(b), half_width(test, a, b)
+    return EffectSize(difference, difference - half, difference + half, test(a, b).p)
+
+
+def half_width(test: Test, a: Sequence[float], b: Sequence[float]) -> float:
+    """Return half the width of the 95 % interval: the shift that a t-test just rejects."""
+    centred = [value - fmean(a) + fmean(b) for value in a]
+
+    def rejects(shift: float) -> bool:
+        return test([value + shift for value in centred], b).p < 0.05
+
+    low, high = 0.0, 1.0
+    while not rejects(high):
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejects(middle) else (middle, high)
+    return high
+
+
+def _normal(effect: float, error: float) -> EffectSize:
+    """Return the evidence of a normally distributed effect."""
+    p = erfc(abs(effect) / error / sqrt(2)) if error else float(effect == 0)
+    return EffectSize(effect, effect - _Z * error, effect + _Z * error, p)
+
+
+def _of_probe(arms: Arms, answer: Mapping[str, Any]) -> ArmDifference | None:
+    """Read the difference of two models from the answer of a probe."""
+    part = arms.part or "all"
+    for row in answer.get("differences", ()):
+        if (row["model"], row["than"]) == (arms.of, arms.against):
+            return ArmDifference(_read(row[part]), 1, "paired bootstrap over queries")
+    for row in answer.get("models", ()):
+        if row.get("encoder") == arms.of and "n_synonym_nearer" in row:
+            evidence = sign_evidence(row["n_synonym_nearer"], answer["n_sentences"])
+            return ArmDifference(evidence, 1, f"sign test over {answer['n_sentences']} sentences")
+    return _of_similarity(arms, answer)
+
+
+def _of_similarity(arms: Arms, answer: Mapping[str, Any]) -> ArmDifference | None:
+    """Read a difference, or subtract the differences of both arms to a third one."""
+    of = {row["label"]: row.get("difference", {}) for row in answer.get("encoders", ())}
+    part = arms.part or "D1"
+    if not {arms.of, arms.against} <= of.keys():
+        return None
+    a, b = of[arms.of], of[arms.against]
+    if a.get("than") == arms.against:
+        return ArmDifference(_read(a[part]), 1, "paired bootstrap over queries")
+    if not a or a.get("than") != b.get("than"):
+        return None
+    ours, theirs = _read(a[part]), _read(b[part])
+    error = sqrt(ours.standard_error**2 + theirs.standard_error**2)
+    how = f"differences to {a['than']}, as if independent"
+    return ArmDifference(_normal(ours.effect - theirs.effect, error), 1, how)
+
+
+def _read(found: Mapping[str, Any]) -> EffectSize:
+    low, high = found["interval"]
+    return EffectSize(found["difference"], low, high, found["p"])
+
+
+def sign_evidence(n_right: int, n: int) -> EffectSize:
+    """Return the percentage above one half, with Wilson's interval and the exact sign test."""
+    ratio, z2 = n_right / n, _Z * _Z
+    middle = (ratio + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z * sqrt(ratio * (1 - ratio) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    tail = sum(comb(n, k) for k in range(max(n_right, n - n_right), n + 1)) / 2**n
+    low, high = 100 * (middle - half) - _EVEN, 100 * (middle + half) - _EVEN
+    return EffectSize(100 * ratio - _EVEN, low, high, min(1.0, 2 * tail))

@@ -1,0 +1,174 @@
+"""Experiments: what re-tests the claims of the papers, each one TOML file.
+
+A file states in one sentence what is measured, the kind of experiment (which runner), the sets of
+data, the variants that are compared, the seeds and the settings. Those of this package are in
+``experiments/``; the claims that they test in ``claims.toml``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biograft.config import from_mapping, load_toml
+from biograft.errors import ConfigError, nearest
+from biograft_lab.replication.results import without_fold
+
+FOLDER = Path(__file__).parent / "experiments"
+_TABLES = ("inputs", "bases", "settings", "set_settings", "variants")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """How the table of an encoder experiment is laid out.
+
+    ``reference`` is the variant that the p values compare with; ``held_out`` are metrics of
+    held-out text, each with its column name; with ``rows = "sets"`` the sets are the rows.
+    """
+
+    reference: str = ""
+    held_out: Mapping[str, str] = field(default_factory=dict)
+    rows: str = "encoders"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    about: str
+    kind: str
+    sets: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    table: TableConfig = TableConfig()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment(_Header):
+    """An experiment as its file describes it.
+
+    ``inputs`` maps the name of each input to the command that makes it, ``bases`` that of a trained
+    encoder to the input that its training started from; ``set_settings`` are settings of single
+    sets, which take precedence over ``settings``.
+    """
+
+    name: str
+    inputs: Mapping[str, str]
+    bases: Mapping[str, str]
+    settings: Mapping[str, Any]
+    set_settings: Mapping[str, Mapping[str, Any]]
+    variants: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> Experiment:
+        """Load a shipped experiment by name, or a TOML file."""
+        path = Path(name_or_path)
+        if path.suffix != ".toml":
+            shipped = shipped_experiments()
+            if str(name_or_path) not in shipped:
+                known = nearest(str(name_or_path), shipped)
+                raise ConfigError(
+                    f"no experiment is called {str(name_or_path)!r}; {known}, or give a .toml file"
+                )
+            path = shipped[str(name_or_path)]
+        values = load_toml(path)
+        tables = {name: values.pop(name, {}) for name in _TABLES}
+        header = from_mapping(_Header, values, f"experiment {path.stem}: ")
+        for name in tables["set_settings"]:
+            if name not in (known_sets := {*header.sets, *map(without_fold, header.sets)}):
+                raise ConfigError(f"set_settings.{name}: {nearest(name, known_sets)}")
+        for name in (known for pair in tables["bases"].items() for known in pair):
+            if not isinstance(name, str):
+                raise ConfigError(f"bases: expected names of inputs, found {name!r}")
+            if name not in tables["inputs"]:
+                raise ConfigError(f"bases.{name}: {nearest(name, tables['inputs'])}")
+        given = {part.name: getattr(header, part.name) for part in dataclasses.fields(header)}
+        return cls(name=path.stem, **given, **tables)
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """Return the settings of one set; those of a fold may be given for all folds."""
+        return {**self.settings, **{k: v for k, v in self._own(name).items() if k != "seeds"}}
+
+    def seeds_of(self, name: str) -> tuple[int, ...]:
+        """Return the seeds of one set."""
+        return tuple(self._own(name).get("seeds", self.seeds))
+
+    def _own(self, name: str) -> dict[str, Any]:
+        tables = (self.set_settings.get(key, {}) for key in (without_fold(name), name))
+        return {key: value for table in tables for key, value in table.items()}
+
+    def base_of(self, encoder: str) -> str:
+        """Return the input that an encoder's training started from; an untrained one is its own."""
+        return self.bases.get(encoder, encoder)
+
+    def check_one_base(self, encoders: Mapping[str, str]) -> None:
+        """Refuse a comparison of encoders (inputs, by label) whose training started from several.
+
+        A difference between them would be that of their bases, too.
+        """
+        labels = {self.base_of(encoder): label for label, encoder in encoders.items()}
+        if len(labels) > 1:
+            found = ", ".join(f"{label!r} from {base!r}" for base, label in labels.items())
+            raise ConfigError(
+                f"{self.name}: encoders that are compared start from several bases: {found}; start "
+                "all from one, and name it for each input in [bases]"
+            )
+
+    def smaller(
+        self,
+        settings: Mapping[str, Any],
+        changes: Mapping[str, Sequence[str]],
+        *,
+        n_seeds: int = 1,
+    ) -> Experiment:
+        """Return the experiment at the size of toy data.
+
+        ``settings`` replace those of the experiment and of its sets, ``changes`` are added to lists
+        of changes, also to those of sets and variants. The first seeds are left, and one fold of
+        each set.
+        """
+
+        def shrink(given: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+            more = {key: [*given.get(key, ()), *changes[key]] for key in changes if key in keys}
+            return {**given, **more}
+
+        own = {
+            name: shrink({k: v for k, v in table.items() if k not in settings}, table)
+            for name, table in self.set_settings.items()
+        }
+        for table in own.values():
+            if "seeds" in table:
+                table["seeds"] = table["seeds"][:n_seeds]
+        folds = {without_fold(name): name for name in reversed(self.sets)}
+        return dataclasses.replace(
+            self,
+            sets=tuple(name for name in self.sets if name in folds.values()),
+            seeds=self.seeds[:n_seeds],
+            settings={**shrink(self.settings, changes), **settings},
+            set_settings=own,
+            variants={label: shrink(given, given) for label, given in self.variants.items()},
+        )
+
+    def restricted(self, sets: Sequence[str], seeds: Sequence[int]) -> Experiment:
+        """Return the experiment on some of its sets, with other seeds; empty: as it is."""
+        for name in sets:
+            if name not in self.sets:
+                raise ConfigError(f"--sets {name}: {nearest(name, self.sets)}")
+        own = self.set_settings
+        if seeds:
+            own = {s: {k: v for k, v in t.items() if k != "seeds"} for s, t in own.items()}
+        return dataclasses.replace(
+            self, sets=tuple(sets) or self.sets, seeds=tuple(seeds) or self.seeds, set_settings=own
+        )
+
+
+def shipped_experiments() -> dict[str, Path]:
+    """Return the files of the experiments that come with biograft, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def list_experiments() -> Iterator[dict[str, str]]:
+    """Return each shipped experiment with its kind and what it measures."""
+    for name in shipped_experiments():
+        experiment = Experiment.load(name)
+        yield {"name": name, "kind": experiment.kind, "about": experiment.about}

@@ -1,0 +1,283 @@
+"""Generative linking (GenBioEL): what pre-training on names gives, and which names to learn.
+
+For each set a small BART is made from scratch. It learns the names of the train dictionary
+(``genbioel-pretrain-cpu``) or nothing, then the mentions of the train split
+(``genbioel-finetune-SET-cpu``, the model of the last step), and links the test split, constrained
+to the names of the test dictionary. The weight of generation beside a search is fitted on dev with
+the dictionary of dev: that of test holds the dev mentions as names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from biograft.config import check_choice
+from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
+from biograft.kb import KnowledgeBase
+from biograft.linking import Linker, build_index
+from biograft.linking.config import SEARCHES, LinkerConfig
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.generative import Seq2SeqLinker
+from biograft.linking.generative.training import fit_mixing, measure
+from biograft.linking.index import open_index
+from biograft.linking.rankers import load_ranker
+from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
+from biograft.pretraining.recipe import PretrainingRecipe
+from biograft.pretraining.run import pretrain
+from biograft.progress import Progress
+from biograft_lab.replication.experiment import Experiment
+from biograft_lab.replication.linking import missing_split, read_resolved
+from biograft_lab.replication.linking_sets import SETS, LinkingSet
+from biograft_lab.replication.protocols import metrics_of
+from biograft_lab.replication.results import Row
+from biograft_lab.replication.runner import (
+    TOY_LINKER,
+    TOY_PRETRAINING,
+    ExperimentJob,
+    check_names,
+    parse_settings,
+    parse_variants,
+)
+
+RECIPES = {
+    "ncbi-disease-text": "ncbi",
+    "bc5cdr-disease-text": "bc5cdr",
+    "bc5cdr-chemical": "bc5cdr",
+    "ncbi-disease": "ncbi",
+    "bc5cdr-disease": "bc5cdr",
+}
+
+_TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeSettings:
+    """How models are trained.
+
+    ``pretrained`` is the input that fine-tuning starts from; without it the names of the set's own
+    dictionary are learned first.
+    """
+
+    pretrained: str = ""
+    encoder: str = "encoder"
+    pretrain_changes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerativeVariant:
+    """How a linker is trained, and what it is used with.
+
+    ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
+    ``names`` those that may be generated. With a ``search`` it is used beside that search, or, if
+    not ``generation``, the search is measured alone. With ``text``, the documents' text around the
+    mentions is read where the set has it in other files; without, such mentions stand alone.
+    """
+
+    start: str = "pretrained"
+    finetuned: bool = True
+    target: str = "similar"
+    names: str = "all"
+    prompt: bool = True
+    search: str = ""
+    generation: bool = True
+    text: bool = False
+    sets: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("start", self.start, ("pretrained", "new"))
+        if self.search:
+            check_choice("search", self.search, SEARCHES)
+
+    def changes(self, chosen: LinkingSet) -> list[str]:
+        """Return the changes of the fine-tuning recipe for a set."""
+        return [
+            f'config.target="{self.target}"',
+            f'config.names.per_concept="{self.names}"',
+            f"config.prompt={str(self.prompt).lower()}",
+            *(["config.context_words=0"] if chosen.texts and not self.text else []),
+        ]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its runs."""
+        prompt = "prompt" if self.prompt else "bare"
+        text = "-text" if self.text else ""
+        return f"{self.start}-{self.target}-{self.names}-{prompt}{text}"
+
+
+class GenerativeLinking:
+    """Runs experiments of kind ``generative_linking``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, sets and variants that are not known."""
+        known = [name for name in SETS if name in RECIPES or name.startswith("askapatient")]
+        check_names("sets", experiment.sets, known)
+        for name in experiment.sets:
+            parse_settings(experiment, GenerativeSettings, name)
+        parse_variants(experiment, GenerativeVariant)
+
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return the experiment at the size of toy data."""
+        new = [f"new.{key}={size}" for key, size in _TOY_SIZE.items()]
+        changes = {
+            "pretrain_changes": [*TOY_PRETRAINING, *new],
+            "changes": [*TOY_LINKER, *(f"config.{change}" for change in new)],
+        }
+        return experiment.smaller({}, changes)
+
+    def run(self, job: ExperimentJob) -> None:
+        """Train and link every variant with every set and seed."""
+        results, variants = job.results(), parse_variants(job.experiment, GenerativeVariant)
+        for name, seed in job.runs():
+            if reason := missing_split(SETS[name], job.data, "test"):
+                job.warn(f"{name}: skipped, {reason}")
+                continue
+            models = None
+            for label, variant in variants.items():
+                if (variant.sets and name not in variant.sets) or (
+                    variant.seeds and seed not in variant.seeds
+                ):
+                    continue
+                key = {"set": name, "split": "test", "scorer": "lenient", "seed": seed}
+                key["config"] = label
+                if not results.has(key):
+                    models = models or _Models(name, job)
+                    job.add(results, key, {**models.measure(variant, seed), **models.about})
+
+
+class _Models:
+    """The stores and models of one set."""
+
+    def __init__(self, name: str, job: ExperimentJob) -> None:
+        self.chosen: LinkingSet = SETS[name]
+        self.job, self.work = job, job.work / name
+        self.settings = parse_settings(job.experiment, GenerativeSettings, name)
+        self.train_kb = self.chosen.open_store(job.data, "train", job.work)
+        self.kb = self.chosen.open_store(job.data, "test", job.work)
+        self.recipe = f"genbioel-finetune-{RECIPES.get(name, 'aap')}-cpu"
+
+    @property
+    def about(self) -> Row:
+        """What a row says of the training."""
+        return {
+            "note": self.chosen.note,
+            "pretrained": self.settings.pretrained,
+            "changes": [*self.settings.pretrain_changes, *self.settings.changes],
+        }
+
+    def measure(self, variant: GenerativeVariant, seed: int) -> Row:
+        """Train what is missing and link the test split."""
+        if variant.search and not variant.generation:
+            index = self.work / "index-test" / "dense"
+            search = self._search(variant.search, "test")
+            size = sum(file.stat().st_size for file in index.glob("*.npy"))
+            return {**self._link(Linker(self.kb, search), variant), "vectors_bytes": size}
+        if variant.search:
+            return self._beside_search(variant, seed)
+        if variant.finetuned:
+            return self._alone(self._open(self._finetuned(variant, seed), self.kb), variant)
+        ranker = self._open(self._pretrained(), self.kb)
+        config = replace(ranker.config, context_words=0)  # it has never seen a mention in a text
+        return self._alone(Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, config), variant)
+
+    def _pretrained(self) -> Path:
+        if self.settings.pretrained:
+            return self.job.input(self.settings.pretrained)
+        out = self.work / "pretrained"
+        if not (out / "done").exists():
+            recipe = PretrainingRecipe.load("genbioel-pretrain-cpu", self.settings.pretrain_changes)
+            resume = (out / "run.json").exists()
+            pretrain(recipe, self.train_kb, out, resume=resume, progress=Progress())
+            (out / "done").touch()
+        return out / "encoder"
+
+    def _finetuned(self, variant: GenerativeVariant, seed: int) -> Path:
+        out = self.work / variant.folder / f"seed-{seed}"
+        if not (out / "done").exists():
+            changes = [
+                *variant.changes(self.chosen),
+                f"config.training.seed={seed}",
+                *self.settings.changes,
+            ]
+            start = str(self._pretrained()) if variant.start == "pretrained" else ""
+            recipe = LinkerRecipe.load(self.recipe, changes, encoder=start)
+            training_data = LinkerTrainingData(
+                kb=self.train_kb,
+                train=self._read("train", self.train_kb, variant),
+                out=out,
+                resume=(out / "run.json").exists(),
+                progress=Progress(),
+            )
+            finetune(recipe, training_data)
+            (out / "done").touch()
+        return out / "model"
+
+    def _read(
+        self, split: str, kb: KnowledgeBase, variant: GenerativeVariant
+    ) -> Sequence[LinkQuery]:
+        """Read the mentions of a split as a variant reads them."""
+        return read_resolved(self.chosen, split, kb, self.job.data, with_texts=variant.text)
+
+    def _open(self, model: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
+        ranker = load_ranker(model, kb)
+        if not isinstance(ranker, Seq2SeqLinker):
+            raise TypeError(f"{model}: expected a generative linker")
+        return ranker
+
+    def _search(self, name: str, split: str) -> FusedSearch:
+        """Return lexical search, dense search, or both, over the dictionary of a split."""
+        from biograft.nn import TextEncoder
+
+        kb = self.chosen.open_store(self.job.data, split, self.job.work)
+        folder = self.work / f"index-{split}"
+        if not folder.exists():
+            encoder = TextEncoder.from_pretrained(str(self.job.input(self.settings.encoder)))
+            build_index(kb, folder, encoder, progress=Progress())
+        return open_index(kb, folder, LinkerConfig(search=name)).search
+
+    def _link(self, linker: Linker, variant: GenerativeVariant) -> Row:
+        """Link the test split; return metrics, also of parts of the mentions."""
+        gold = self.chosen.read_gold(self.job.data, "test", with_texts=variant.text)
+        queries = gold.queries
+        config = EvaluationConfig(seed=0)
+        result = evaluate_linking(linker, self.kb, queries, "lenient", config, Progress())
+        learned = self.chosen.read_gold(self.job.data, "train").queries
+        parts = sub_populations(result, self.kb, learned)
+        about = {"n_without_text": gold.n_without_text} if variant.text else {}
+        parts_json = [part.to_json() for part in parts]
+        return {**metrics_of(result), **about, "populations": parts_json}
+
+    def _alone(self, ranker: Seq2SeqLinker, variant: GenerativeVariant) -> Row:
+        """Measure a generative linker without a search."""
+        started = time.perf_counter()
+        metrics = self._link(Linker(self.kb, None, ranker=ranker), variant)
+        seconds = time.perf_counter() - started
+        # names that concepts share count once here, as in the paper
+        queries = self._read("test", self.kb, variant)
+        by_name = measure(ranker, None, queries)
+        return {
+            **metrics,
+            **{name: 100 * by_name[name] for name in ("recall@1", "recall@5")},
+            "n_names": self.kb.n_names,
+            "n_concepts": len(self.kb),
+            "trie_bytes": ranker.names.nbytes,
+            "seconds": seconds,
+        }
+
+    def _beside_search(self, variant: GenerativeVariant, seed: int) -> Row:
+        """Measure a generative linker beside a search, with the weight fitted on dev."""
+        model, data, work = self._finetuned(variant, seed), self.job.data, self.job.work
+        dev_kb = self.chosen.open_store(data, "dev", work)
+        dev = self._read("dev", dev_kb, variant)
+        self.chosen.check_fitting(data, "dev", dev_kb, dev, work)
+        dev_search = self._search(variant.search, "dev")
+        mixing, fitted = fit_mixing(self._open(model, dev_kb), dev_search, dev)
+        ranker = self._open(model, self.kb)
+        mixed = Seq2SeqLinker(ranker.kb, ranker.seq2seq, ranker.names, ranker.config, mixing)
+        search = self._search(variant.search, "test")
+        return {**self._link(Linker(self.kb, search, ranker=mixed), variant), "dev": fitted}

@@ -1,0 +1,220 @@
+"""Run an experiment: what exists is not measured again, so a stopped run continues."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, InputError, nearest
+from biograft.registry import Registry
+from biograft_lab.replication.experiment import Experiment
+from biograft_lab.replication.results import ResultFile, Row, describe_commit
+
+T = TypeVar("T")
+
+
+def run_probe(arguments: Sequence[str]) -> str:
+    """Run ``biograft probe`` in a process of its own; return what it prints."""
+    command = [sys.executable, "-m", "biograft", "probe", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(f"the probe failed with {done.returncode}: {' '.join(arguments)}")
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentJob:
+    """An experiment to run: where its data, inputs and runs are, and where results go.
+
+    ``inputs`` are folders by name, for those that are not at ``work/NAME``; ``say`` receives each
+    row as it is written, ``warn`` what is left out; ``probe`` runs a probe.
+    """
+
+    experiment: Experiment
+    work: Path
+    data: Path
+    out: Path
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    say: Callable[[Mapping[str, Any]], None] = lambda row: None
+    warn: Callable[[str], None] = lambda line: None
+    probe: Callable[[Sequence[str]], str] = run_probe
+
+    def input(self, name: str) -> Path:
+        """Return the folder of an input."""
+        path = self.inputs.get(name, self.work / name)
+        if not path.exists():
+            made = self.experiment.inputs[name]
+            raise InputError(
+                f"input {name!r} is missing",
+                path=path,
+                remedy=f"it is {made}; make it there or give --input {name}=PATH",
+            )
+        return path
+
+    def all_inputs(self) -> dict[str, Path]:
+        """Return the folder of every input, there or not, independent of ``work``."""
+        return {name: self.inputs.get(name, self.work / name) for name in self.experiment.inputs}
+
+    def results(self) -> ResultFile:
+        """Open the result file."""
+        return ResultFile(self.out)
+
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """Return each set with each seed, all sets of a seed first."""
+        seeds = {name: self.experiment.seeds_of(name) for name in self.experiment.sets}
+        for seed in sorted({seed for some in seeds.values() for seed in some}):
+            yield from ((name, seed) for name, some in seeds.items() if seed in some)
+
+    def add(self, results: ResultFile, key: Mapping[str, Any], row: Row) -> None:
+        """Write a row with the command and the commit, and report it."""
+        about = {
+            "command": f"biograft replicate run {self.experiment.name}",
+            "commit": describe_commit(),
+        }
+        self.say(results.add(key, {**row, **about}))
+
+
+class Kind(Protocol):
+    """A kind of experiment, as its module offers it."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, sets and variants that this kind does not know."""
+
+    def run(self, job: ExperimentJob) -> None:
+        """Measure every row that has no result yet."""
+
+    def small(self, experiment: Experiment) -> Experiment:
+        """Return an experiment at the size of toy data, with all its variants."""
+
+
+KINDS: Registry[Callable[[], Kind]] = Registry(
+    "kind of experiment",
+    {
+        "linking": (
+            "linking:Linking",
+            "linking accuracy without training",
+        ),
+        "aliases": ("aliases:Aliases", "linking of held-out aliases"),
+        "supervised_linking": (
+            "supervised:SupervisedLinking",
+            "linking trained on labelled mentions",
+        ),
+        "joint_linking": (
+            "joint:JointLinking",
+            "linking by one encoder trained on the mentions of several sets",
+        ),
+        "detection": (
+            "detection:Detection",
+            "linking of raw text with a trained detector of mentions",
+        ),
+        "generative_linking": (
+            "generative:GenerativeLinking",
+            "linking by generating names",
+        ),
+        "encoder_tasks": (
+            "encoders:EncoderTasks",
+            "fine-tuning of pre-trained encoders on tasks",
+        ),
+        "probe": ("probes:Probes", "probes of encoders"),
+        "removed_neighbours": (
+            "removed_neighbours:RemovedNeighbours",
+            "which of several entities was a neighbour before some were removed",
+        ),
+        "synonym_choice": (
+            "synonym_choice:SynonymChoice",
+            "whether the text around an entity tells its synonym from another entity",
+        ),
+        "synonym_mentions": (
+            "synonym_mentions:SynonymMentions",
+            "whether fine-tuned models find entities under names that they never read",
+        ),
+        "similar_names": (
+            "similar_names:SimilarNames",
+            "which of several similar names means the same",
+        ),
+        "segment_ends": (
+            "segment_ends:SegmentEnds",
+            "whether the ends of segments of long names can be read off states",
+        ),
+        "memory_linking": (
+            "memory_linking:MemoryLinking",
+            "linking of held-out mentions by an entity memory",
+        ),
+        "one_token_facts": (
+            "one_token_facts:OneTokenFacts",
+            "cloze queries whose answer is one token",
+        ),
+    },
+    home="biograft_lab.replication",
+)
+
+
+TOY_PRETRAINING = (
+    "training.epochs=1",
+    "training.steps=2",
+    "training.batch_size=4",
+    "training.warmup_steps=0",
+    "training.save_every=2",
+    "training.eval_every=2",
+    "training.precision=fp32",
+)
+TOY_LINKER = (
+    "config.training.steps=2",
+    "config.training.batch_size=4",
+    "config.training.precision=fp32",
+)
+TOY_TASK = (
+    "config.training.batch_size=4",
+    "config.training.precision=fp32",
+    "encoder.pooling=mean",
+)
+"""Changes of recipes for smoke runs, by the kind of the recipe."""
+
+
+def load_kind(job: ExperimentJob) -> Kind:
+    """Return the kind of a job's experiment, which fits it."""
+    for name in job.inputs:
+        if name not in job.experiment.inputs:
+            raise ConfigError(f"--input {name}: {nearest(name, job.experiment.inputs)}")
+    kind = KINDS.load(job.experiment.kind)()
+    kind.check(job.experiment)
+    return kind
+
+
+def run_experiment(job: ExperimentJob) -> Path:
+    """Run an experiment and return the result file."""
+    kind = load_kind(job)
+    job.work.mkdir(parents=True, exist_ok=True)
+    kind.run(job)
+    return job.out
+
+
+def missing_data(path: Path) -> InputError:
+    """Return the error of a file of the real data that is not there."""
+    return InputError("not found", path=path, remedy="set BIOGRAFT_DATA or give --data")
+
+
+def parse_variants(experiment: Experiment, variant: type[T]) -> dict[str, T]:
+    """Check the variants of an experiment and return them by label."""
+    return {
+        label: from_mapping(variant, values, f"variants.{label}.")
+        for label, values in experiment.variants.items()
+    }
+
+
+def parse_settings(experiment: Experiment, settings: type[T], name: str = "") -> T:
+    """Check the settings of an experiment, with those of one of its sets."""
+    values = experiment.settings_of(name) if name else experiment.settings
+    return from_mapping(settings, values, f"{experiment.name}: settings.")
+
+
+def check_names(what: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that are not known."""
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{what}: no {name!r}; {nearest(name, known)}")

@@ -1,0 +1,110 @@
+"""Smoke runs: every shipped experiment runs on toy data, with all of its variants."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import ConfigError
+from biograft_lab.commands.replicate import run_probe_here
+from biograft_lab.replication import Experiment, ExperimentJob, run_smoke, shipped_experiments
+from biograft_lab.replication.results import without_fold
+from biograft_lab.replication.task_counts import BIGRAMS
+
+WITHOUT_VARIANTS = {
+    "joint_linking": 2,  # alone, and beside lexical search
+    "supervised_linking": 3,  # dense, lexical+dense, ranked
+}
+"""Kinds whose experiments name no variants, and how many systems they measure."""
+
+
+SHORT = "removed-neighbours"
+"""The experiment whose run on toy data is part of every run of the tests."""
+
+
+def job(experiment, work, **changes):
+    given = {"work": work, "data": work / "none", "out": work / f"{experiment.name}.json"}
+    given["probe"] = run_probe_here
+    return ExperimentJob(experiment=experiment, **{**given, **changes})
+
+
+def measured(content):
+    """The variants in a result file."""
+    if "answers" in content:
+        return set(content["answers"])
+    rows = content["rows"]
+    if "encoders" in rows[0]:
+        return {label for row in rows for label in row["encoders"]} - {BIGRAMS}
+    return {row["config"].partition(":")[2] or row["config"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == SHORT else pytest.param(name, marks=pytest.mark.long)
+        for name in shipped_experiments()
+    ],
+)
+def test_every_experiment_runs_on_toy_data(name, smoke_work):
+    experiment = Experiment.load(name)
+    out = run_smoke(job(experiment, smoke_work))
+    content = json.loads(out.read_text("utf-8"))
+    found, variants = measured(content), dict(experiment.variants)
+    if experiment.kind == "linking":  # lexical search has one name, whatever the dictionary
+        variants = {label: v for label, v in variants.items() if v["search"] != ["lexical"]}
+        assert set(variants) <= found
+    elif variants:
+        assert found == set(variants)
+    else:
+        assert len(found) >= WITHOUT_VARIANTS[experiment.kind]
+    if "rows" in content and experiment.kind != "aliases":
+        sets = {without_fold(row["set"]) for row in content["rows"]}
+        assert sets == set(map(without_fold, experiment.sets))
+
+
+def test_a_smoke_run_measures_nothing_again(smoke_work):
+    experiment, said = Experiment.load(SHORT), []
+    run_smoke(job(experiment, smoke_work))
+    run_smoke(job(experiment, smoke_work, say=said.append))
+    assert said == []
+
+
+def test_an_input_that_toy_data_lack_is_named(smoke_work):
+    experiment = Experiment.load(SHORT)
+    unknown = dataclasses.replace(experiment, inputs={"kb": "from a friend"})
+    with pytest.raises(ConfigError, match=r"inputs\.kb: 'from a friend'"):
+        run_smoke(job(unknown, smoke_work))
+
+
+def test_only_sizes_are_smaller():
+    """Settings are replaced in the sets that have them, too; changes are added to those there."""
+    experiment = Experiment.load("smedbert-ablations")
+    small = experiment.smaller({"epochs": 1}, {"task_changes": ["x=1"], "changes": ["y=1"]})
+    assert small.sets == ("cmedqaner", "cmedqq", "cmeee-0")
+    assert small.seeds == (1,)
+    assert small.settings["changes"] == [*experiment.settings["changes"], "y=1"]
+    own = small.set_settings["cmedqaner"]
+    assert own["task_changes"] == ["config.training.learning_rate=1e-3", "x=1"]
+    assert "epochs" not in own
+    assert small.settings["epochs"] == 1
+    assert small.variants["without type attention"]["without"] == ["stream.segmentation"]
+    assert list(small.variants) == list(experiment.variants)
+
+
+def test_toy_data_have_a_file_for_every_set(smoke_work):
+    from biograft_lab.replication.encoders import SPLITS, TASK_SETS
+    from biograft_lab.replication.linking_sets import SETS
+    from biograft_lab.replication.toy_files import write_toy_files
+
+    data = smoke_work / "smoke" / "data"
+    write_toy_files(data)
+    for name, chosen in TASK_SETS.items():
+        for split in SPLITS:
+            if getattr(chosen, split):
+                assert Path(chosen.path(split, data)).exists(), name
+    first = [each for name, each in SETS.items() if name == without_fold(name) or "-0" in name]
+    for each in first:
+        assert all(each.exists(data, split) for split in each.gold), each.name
