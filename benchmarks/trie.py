@@ -40,13 +40,14 @@ from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
 from biograft.machine import describe_machine
-from biograft.nn.generation import BeamConfig, FlatTrie, GenerationInputs, generate_names
+from biograft.nn.generation import BeamConfig, GenerationInputs, generate_names
 from biograft.nn.generation.beam_search import (
     FinishedNames,
     Hypotheses,
     best_continuations,
     select_hypotheses,
 )
+from biograft.trie import FlatTrie
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
 MENTIONS, BEAMS = 32, 5

@@ -27,14 +27,21 @@ ROOT = Path(__file__).parents[1]
 _CLASSIFIER = "License :: OSI Approved :: "
 _SHORT = 60
 _SBOM_EXTRA = "serve"
+LAB = "the laboratory"
+_MANY = frozenset({"all", "dev", "docs", LAB})
+"""Groups that are named only where a package comes with no other."""
 _KNOWN = {"BSD": "BSD", "MIT": "MIT", "Apache": "Apache-2.0", "MPL": "MPL-2.0"}
 """How the text of a licence begins, where a package states nothing shorter."""
 
 
 def declared() -> dict[str, list[Requirement]]:
-    """Return what pyproject.toml asks for, by extra; the core is an empty name."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    """Return what pyproject.toml asks for, by extra, and the lab; the core is an empty name."""
+    project, lab = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in ("", "lab")
+    )
+    extras = project["optional-dependencies"]
+    groups = {"": project["dependencies"], **extras, LAB: lab["dependencies"]}
     return {name: [Requirement(line) for line in lines] for name, lines in groups.items()}
 
 
@@ -121,8 +128,8 @@ def write_licences() -> None:
     for name, package in found.items():
         users = [g or "core" for g, names in of_group.items() if name in names]
         with_core = "core" in users
-        own = [] if with_core else [user for user in users if user not in {"all", "dev", "docs"}]
-        shown = "core" if with_core else ", ".join(own) or "development"
+        own = [] if with_core else [user for user in users if user not in _MANY]
+        shown = "core" if with_core else ", ".join(own) or (LAB if LAB in users else "development")
         stated = re.sub(r"\s+", " ", licence(package)).replace("|", "\\|")
         lines.append(f"| {name} | {package.version} | {stated} | {shown} |")
     text = "\n".join(lines) + "\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,9 +76,8 @@ def test_reference_pages_are_up_to_date():
 
 def test_packages_are_listed_with_version_and_licence():
     """``make constraints licences`` writes the lists."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    declared = {re.split(r"[^\w.-]", line)[0].lower() for group in groups for line in group}
+    groups = tool("packages").declared().values()
+    declared = {requirement.name.lower() for group in groups for requirement in group}
     constraints = (ROOT / "constraints.txt").read_text("utf-8")
     licences = (DOCS / "licences.md").read_text("utf-8")
     for name in (each.replace(".", "-").replace("_", "-") for each in declared - {"biograft"}):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_counts_add_up(tmp_path):
     command = [sys.executable, "-m", "biograft_lab.scripts.fuzz_readers", "--quick", "--json"]
     command += ["--readers", "llm-answer,wording"]

@@ -44,7 +44,7 @@ def test_a_machine_without_a_gpu_is_told_so():
     assert result == {"gpu": None, "families": {}}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_family_trains_with_tiny_models():
     done, result = run("--device", "cpu", "--quick")
     assert done.returncode == 0, done.stderr
