@@ -45,7 +45,7 @@ def _full_precision() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
     """Return the path of a data file, or skip the test and name the missing file."""
 

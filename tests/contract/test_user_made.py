@@ -15,7 +15,6 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 
 from biograft import BiograftError, KnowledgeBase, Linker
-from biograft.kb import build_starter
 from biograft.linking import build_index
 from biograft.mapping import (
     Decision,
@@ -121,10 +120,8 @@ def review(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
-    folder = tmp_path_factory.mktemp("user_made") / "KB"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
+def kb(kb: Path) -> KnowledgeBase:
+    return KnowledgeBase.open(kb)
 
 
 def test_a_review_has_all_its_terms_events_and_comments(review, expected):
