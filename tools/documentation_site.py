@@ -1,4 +1,4 @@
-"""Hooks of `make docs`: complete the navigation, mend links out of docs/, check its assets."""
+"""Hooks of `make docs`: complete the navigation, unlink what is outside docs/, check assets."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def _fill(entry: Any, rest: dict[str, list[Any]]) -> Any:
 
 
 def within(markdown: str, page: str) -> str:
-    """Mend the links of a page that lead out of docs/: such a link becomes text."""
+    """Turn the links of a page that lead out of docs/ into text."""
 
-    def mend(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         target = Path((DOCS / page).parent / match[2]).resolve()
         if target == ROOT / "README.md":
             return f"](index.md{match[3] or ''})" if "/" not in page else "](../index.md)"
         is_page = target.is_relative_to(DOCS) and not target.is_dir()
         return match[0] if is_page else "](#)"
 
-    mended = _LINK.sub(mend, markdown)
-    return re.sub(r"\[([^\]]+)\]\(#\)", r"\1", mended)
+    replaced = _LINK.sub(replace, markdown)
+    return re.sub(r"\[([^\]]+)\]\(#\)", r"\1", replaced)
 
 
 def show_bars(markdown: str) -> str:

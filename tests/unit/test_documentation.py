@@ -11,6 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+PAGES = sorted(
+    page for folder in (DOCS, ROOT / "lab", ROOT / "benchmarks") for page in folder.rglob("*.md")
+) + sorted(ROOT.glob("*.md"))
 
 
 def tool(name):
@@ -34,6 +37,29 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
     assert len(pages) == len(set(pages))
     in_folder = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     assert set(pages) == in_folder | {"changelog.md"}
+
+
+def anchors(page):
+    """Return the anchors of the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings_that_exist(page):
+    """Two links of the guides led nowhere."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    dead = []
+    for target, section in re.findall(r"\]\(([^()#\s]*)(?:#([^()\s]+))?\)", text):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        other = (page.parent / target).resolve() if target else page
+        if not other.exists() or (section and section not in anchors(other)):
+            dead.append(f"{target}#{section}")
+    assert not dead
 
 
 def test_links_out_of_the_documentation_become_text():

@@ -6,7 +6,7 @@ rows in the results of linking by protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,13 @@ SETS = {
     "askapatient": "AskAPatient",
     "zh-procedures": "Chinese procedures",
 }
+SHORT = (
+    "SapBERT, fine-tuned",
+    "BioSyn",
+    "biograft: lexical search",
+    "biograft: fine-tuned + lexical",
+)
+"""The systems of the README."""
 _HEADS = {
     "en": ("system", "trained on mentions", "model", "knowledge beside the dictionary"),
     "zh": ("系统", "是否用标注训练", "模型", "词典以外的知识"),
@@ -64,11 +71,21 @@ def linking_systems() -> tuple[LinkingSystem, ...]:
     return tuple(from_mapping(LinkingSystem, row, f"{FILE.name}: ") for row in rows)
 
 
-def leaderboard(result: Mapping[str, Any], language: str = "en") -> str:
-    """Return a line a system, a column a set; ours with 95 % intervals."""
+def leaderboard(
+    result: Mapping[str, Any], language: str = "en", names: Collection[str] = ()
+) -> str:
+    """Return a line a system, a column a set; ours with 95 % intervals.
+
+    Args:
+        result: The results of linking by protocol.
+        language: Language of the headings, en or zh.
+        names: The systems to show; default: all.
+    """
     ours = published_tests(result["rows"])
     lines = []
     for system in linking_systems():
+        if names and system.name not in names:
+            continue
         found = system.figures or {
             name: next((ours[name, each] for each in system.configs if (name, each) in ours), "")
             for name in SETS

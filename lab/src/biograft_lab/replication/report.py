@@ -17,7 +17,7 @@ from biograft.errors import InputError, nearest
 from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
-from biograft_lab.replication.leaderboard import leaderboard
+from biograft_lab.replication.leaderboard import SHORT, leaderboard
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -94,7 +94,8 @@ def tables() -> dict[str, Table]:
         "linking-protocols": side_by_side,
         "linking-protocols/best": best_on_dev,
         "linking-protocols/leaderboard": leaderboard,
-        "linking-protocols/leaderboard-zh": partial(leaderboard, language="zh"),
+        "linking-protocols/leaderboard-short": partial(leaderboard, names=SHORT),
+        "linking-protocols/leaderboard-short-zh": partial(leaderboard, language="zh", names=SHORT),
         "linking-protocols/causes": causes,
         "linking-accuracy": linking_accuracy,
         "linking-cross-lingual": linking_cross_lingual,

@@ -1,4 +1,4 @@
-"""The commands of docs/reproducing.md, run on toy data with tiny encoders and a few steps.
+"""The commands of lab/docs/reproducing.md, run on toy data with tiny encoders and a few steps.
 
 All commands run; that of ``torchrun ... -m biograft`` as one process: the processes of a
 job are tested in ``training/test_processes.py``.
@@ -23,7 +23,7 @@ from biograft.cli import make_app
 from biograft.nn.scratch_configs import NewSeq2Seq
 from biograft.recipes import shipped_recipes
 
-PAGE = Path(__file__).parents[2] / "docs" / "reproducing.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reproducing.md"
 ENGLISH = (
     ("heart attack", "myocardial infarction"), ("chronic kidney disease", "kidney failure"),
     ("asthma", "bronchial asthma"), ("type 2 diabetes", "adult diabetes"),
