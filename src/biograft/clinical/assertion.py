@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from biograft.clinical.events import Section, find_events, find_sections, lower
+from biograft.clinical.layout import FoldedText, needs_folding
 from biograft.clinical.rules import FLAGS, LANGUAGES, AssertionRules
 from biograft.clinical.scope import (
     AFFIRMED,
@@ -219,6 +220,35 @@ def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -
         return []
     low = lower(text)
     sections, headings = find_sections(text, low, rules)
+    if not needs_folding(text):
+        return _assert(rules, text, low, sections, headings, spans)
+    folded = FoldedText(text, headings)
+    low = lower(folded.text)
+    sections, headings = find_sections(folded.text, low, rules)
+    moved = [(folded.fold(start), folded.fold(end)) for start, end in spans]
+    return [
+        assertion._replace(
+            triggers=tuple([_unfold(trigger, folded, text) for trigger in assertion.triggers])
+        )
+        if assertion.triggers
+        else assertion
+        for assertion in _assert(rules, folded.text, low, sections, headings, moved)
+    ]
+
+
+def _unfold(trigger: Trigger, folded: FoldedText, text: str) -> Trigger:
+    start, end = folded.unfold(trigger.start, trigger.end)
+    return trigger._replace(start=start, end=end, text=text[start:end])
+
+
+def _assert(
+    rules: AssertionRules,
+    text: str,
+    low: str,
+    sections: Sequence[Section],
+    headings: list[tuple[int, int]],
+    spans: Sequence[tuple[int, int]],
+) -> list[Assertion]:
     if len(spans) == 1:
         events = find_events(low, rules, headings, spans)
         scan = Scan(low, events, rules)

@@ -16,9 +16,7 @@ Event: TypeAlias = tuple[int, int, CompiledRule]
 
 HEADING_END = CompiledRule("heading", EventKind.LINE)
 """Ends the statement before a heading, and the heading itself."""
-BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(?=\D)")
 _LAST_WORD = re.compile(r"[\w.]*\w$")
-_WRAPPED = re.compile(r"(?:,|\b(?:and|or|nor|of|with|the|a|for|to|no|in|on)|[、，])\s*$")
 _FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
 _HEADING_MARKS = ("\n", ":", "：", "【")
 """Without any of them, a text has no heading."""
@@ -26,8 +24,6 @@ _LONG_TEXT = 400
 """Characters from which on sentences without a mention are left out."""
 _NOWHERE = (sys.maxsize, sys.maxsize)
 _BEFORE_INITIALS = frozenset("by with of from and or for to no in dr the as against".split())
-_MIN_WRAPPED = 50
-"""Characters of a line that may have been wrapped; shorter lines are statements."""
 _LONGEST_WORD = 16
 
 
@@ -164,8 +160,6 @@ def _counts(low: str, start: int, rule: CompiledRule, rules: AssertionRules) -> 
         if low[start + 1 : start + 2].strip(' \t\n)"”’'):
             return False
         return _ends_sentence(low, start, rules)
-    if rule.kind is EventKind.LINE:
-        return not _is_wrapped(low, start)
     if rule.kind is EventKind.DASH:
         apart = low[start - 1 : start].isspace() and low[start + 1 : start + 2].isspace()
         return apart and not _is_bullet(low, start)
@@ -189,18 +183,6 @@ def _ends_sentence(low: str, dot: int, rules: AssertionRules) -> bool:
         return True
     before = _LAST_WORD.search(low, max(0, dot - _LONGEST_WORD), max(0, found.start() - 1))
     return before is not None and before[0] not in _BEFORE_INITIALS  # *hepatitis B.*, *by E. coli*
-
-
-def _is_wrapped(low: str, end: int) -> bool:
-    """Whether a line goes on in the next."""
-    start = low.rfind("\n", 0, end) + 1
-    line = low[start:end].rstrip()
-    following = low[end + 1 : low.find("\n", end + 1) if low.find("\n", end + 1) >= 0 else None]
-    if not following.strip() or not line or line[-1] in ".:;!?。；：！？":
-        return False
-    if BULLET.match(following) or ":" in following[:30] or "：" in following[:12]:
-        return False
-    return len(line) >= _MIN_WRAPPED or bool(_WRAPPED.search(line))
 
 
 def _apart_from(headings: list[tuple[int, int]], events: list[Event]) -> list[Event]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from biograft.clinical.events import BULLET, Event
+from biograft.clinical.events import Event
+from biograft.clinical.layout import BULLET
 from biograft.clinical.rules import FLAGS, AssertionRules, CompiledRule, EventKind
 
 (
