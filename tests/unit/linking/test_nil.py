@@ -25,16 +25,16 @@ def test_the_default_threshold(text, generators, expected):
 @pytest.mark.parametrize(("value", "is_nil"), [(0.5, False), (0.499, True)])
 def test_an_answer_at_the_threshold_counts(value, is_nil):
     by_score = NilThreshold(0.5, None, None, ("lexical",))
-    assert by_score.answers("flu", Candidate("D1", "Flu", "Flu", value)) is is_nil
+    assert by_score.is_nil("flu", Candidate("D1", "Flu", "Flu", value)) is is_nil
     calibrated = NilThreshold(0.5, Calibration("platt", ((1.0, 0.0),)), None, ("lexical",))
     first = Candidate("D1", "Flu", "Flu", 0.1, probability=value)
-    assert calibrated.answers("flu", first) is is_nil
+    assert calibrated.is_nil("flu", first) is is_nil
 
 
 @pytest.mark.parametrize(("score", "is_nil"), [(0.55, False), (0.549, True)])
 def test_an_answer_at_the_default_threshold_counts(score, is_nil):
     nil = NilThreshold(None, None, None, ("lexical",))
-    assert nil.answers("flu", Candidate("D1", "Cold", "Cold", score)) is is_nil
+    assert nil.is_nil("flu", Candidate("D1", "Cold", "Cold", score)) is is_nil
 
 
 LETTERS = st.text("abc", max_size=6)
