@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from biograft.serve.config import ServiceConfig as ServiceConfig
     from biograft.serve.engine import ServiceEngine as ServiceEngine
     from biograft.serve.keys import ApiKey as ApiKey, KeyFile as KeyFile
+    from biograft.serve.mcp import create_mcp_server as create_mcp_server
     from biograft.serve.run import run_service as run_service
 
 
