@@ -16,6 +16,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 from anyio.from_thread import start_blocking_portal
 from fastapi.testclient import TestClient
 
+from biograft import __version__
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
 from biograft.serve import KeyFile, ServiceConfig, create_app, create_mcp_server
 
@@ -30,7 +31,7 @@ LIMITS = ServiceConfig(max_body=4096, max_text=500, max_batch=3, max_k=5)
 VOLATILE = (
     "made_at", "batch", "identifier", "timestamp", "date", "lastUpdated", "version", "biograft",
 )  # fmt: skip
-_DAY = re.compile(r"\d{4}-\d\d-\d\d(?![\dT])")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?!T)( \d\d:\d\d:\d\d)?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Keys that differ from run to run beside times and hashes."""
 GETS = {
@@ -133,7 +134,7 @@ def body_of(answer: Any) -> Any:
     kind = answer.headers.get("content-type", "")
     if "json" in kind and "ndjson" not in kind:
         return answer.json()
-    return _UUID.sub("<uuid>", _DAY.sub("<day>", answer.text))
+    return _UUID.sub("<uuid>", _DAY.sub("<day>", answer.text)).replace(__version__, "<version>")
 
 
 def read(answer: Any) -> dict[str, Any]:

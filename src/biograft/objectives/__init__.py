@@ -11,10 +11,24 @@ if TYPE_CHECKING:
     from biograft.objectives.base import (
         Objective as Objective,
         PairHead as PairHead,
+        TensorBatch as TensorBatch,
+        TextStates as TextStates,
         labelled_cross_entropy as labelled_cross_entropy,
     )
     from biograft.objectives.configs import TextObjectiveConfig as TextObjectiveConfig
-    from biograft.objectives.examples import IGNORED as IGNORED, TextExample as TextExample
+    from biograft.objectives.examples import (
+        CONSISTENT as CONSISTENT,
+        FOLLOWS as FOLLOWS,
+        HEAD_OFFSET as HEAD_OFFSET,
+        IGNORED as IGNORED,
+        SEGMENT_ENDS as SEGMENT_ENDS,
+        VISIBLE_ENTITIES as VISIBLE_ENTITIES,
+        EntityGraph as EntityGraph,
+        EntityVisibility as EntityVisibility,
+        Setting as Setting,
+        TextExample as TextExample,
+        collate as collate,
+    )
 
 
 OBJECTIVES: Registry[Any] = Registry(
