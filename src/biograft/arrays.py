@@ -1,7 +1,7 @@
 """Open arrays of a folder and check what is in them; save arrays.
 
 Loops compiled by numba look at no bound: a number out of range reads, or writes, memory that is
-not theirs. A folder may be damaged, or made by somebody else, so what such loops index with is
+not theirs. A folder may be damaged, or made by others, so what such loops index with is
 checked once when it is opened, in a pass over the file from its beginning to its end. All that
 does not fit is a ``ValueError`` that names the file.
 """
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 Mode = Literal["r", "r+", "c"]
 
 _FAULTS = (OSError, ValueError, TypeError, ArithmeticError, SyntaxError, TokenError)
-"""What numpy raises for files that are none of its own, or damaged."""
+"""Errors that numpy raises for foreign or damaged files."""
 
 
 def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode = "r") -> Array:

@@ -33,20 +33,20 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactKind:
-    """One kind of thing on disk, in the words of its messages."""
+    """An artifact type: format, version, wording of errors."""
 
     format: str
     version: int
     called: str
-    """What people call it, such as ``dense index``."""
+    """Name in messages, such as ``dense index``."""
     remedy: str
-    """What to do about one that is damaged."""
+    """Remedy if damaged."""
     absent: str = ""
-    """What to do where there is none, if that is not the same."""
+    """Remedy if missing; defaults to ``remedy``."""
     file: str = MANIFEST
     """The manifest's name in the folder that it describes; empty: a file stands for itself."""
     keys: tuple[str, ...] = ()
-    """What the manifest cannot do without."""
+    """Required manifest keys."""
 
     def write(
         self, path: Path, content: Mapping[str, Any], *, overwrite: bool = False
@@ -223,7 +223,7 @@ class CheckedArtifact:
     n_files: int
     n_bytes: int
     problems: tuple[str, ...]
-    """What is wrong, one line each; empty if all is as it was written."""
+    """Problems, one line each; empty if all files are as written."""
 
 
 def check_artifacts(path: Path) -> Iterator[CheckedArtifact]:
@@ -250,21 +250,21 @@ def _check_artifact(file: Path, manifest: Mapping[str, Any]) -> CheckedArtifact:
 
 _HASH_CHUNK = 1 << 20
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-"""Of Linux's renameat2: paths as they are, and the flag to exchange them."""
+"""Arguments of Linux's renameat2: relative to the working folder, and exchange."""
 _WORK = re.compile(
     rf"\.([^/]+)\.{re.escape(socket.gethostname())}\.\d+-[0-9a-f]{{8}}\.(?:building|writing)"
 )
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CUT_SHORT = re.compile(r"\d+ requested and \d+ written")
-"""What numpy says of a file that it could not write whole."""
+"""Message of numpy for a file that was not written completely."""
 _STATED = re.compile(r"\(os error (\d{1,4})\)")
-"""How errors of the system end in messages of libraries in Rust, such as safetensors."""
+"""Suffix of system errors in messages of Rust libraries, such as safetensors."""
 _NO_PLACE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
     *(errno.EBUSY, errno.ENOTEMPTY),
 }
-"""What the system says of a target that cannot be, such as a folder below a file."""
+"""System errors of an invalid output path, such as a folder below a file."""
 
 
 def hash_file(path: Path, stop: Event | None = None) -> str:

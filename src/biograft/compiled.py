@@ -32,7 +32,7 @@ Work = Callable[..., int]
 MAX_UNCOMPILED = 50_000
 """Steps of a loop, of some microseconds each, that take about as long as to load numba."""
 _USUAL_SECONDS = 15
-"""What it takes to compile all that `biograft link` needs, for the message."""
+"""Usual time to compile the loops of `biograft link`, for the message."""
 _SILENT_SECONDS = 1.0
 """Without a terminal nothing is said of what takes less."""
 _CLEAR = "\r\x1b[K"
@@ -170,7 +170,7 @@ def cache_folder() -> Path | None:
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     with contextlib.suppress(OSError):  # of a system without a folder for temporary files
         temporary = Path(tempfile.gettempdir()) / f"biograft-{user}"
-        # numba unpickles what it finds there: nobody else may write to it
+        # numba unpickles what it finds there: no other user may write to it
         if _is_writable(temporary) and _is_private(temporary) and _is_writable(temporary / version):
             return temporary / version
     return None

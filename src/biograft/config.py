@@ -144,7 +144,7 @@ def _coerce_list(value: object, hint: Any, where: str) -> tuple[object, ...]:
 
 
 class Constraint(Protocol):
-    """What ``Annotated`` may say of a field beside its type."""
+    """A check of a field's value, given in ``Annotated``."""
 
     def check(self, field: str, value: object) -> None:
         """Raise ``ConfigError`` for a value that is not allowed."""
@@ -224,7 +224,7 @@ class Choice:
 Ratio: TypeAlias = Annotated[float, Range(min=0, max=1)]
 """A number from 0 to 1."""
 Weight: TypeAlias = Annotated[float, AtLeast(0)]
-"""How much a loss counts."""
+"""Weight of a loss."""
 
 
 class Config:

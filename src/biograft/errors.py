@@ -1,6 +1,6 @@
 """Everything biograft raises on purpose, in one tree.
 
-    BiograftError                 the user can mend it; the command line prints it as one line
+    BiograftError                 the user can fix it; the command line prints it as one line
     |-- InputError                a file that was given cannot be used as it is
     |   |-- FormatError           its content is not what the format says
     |   |-- EncodingError         its bytes are not in the encoding that was expected
@@ -9,7 +9,7 @@
     |-- StoreError                a knowledge base folder is missing, damaged or of another version
     |-- OutputError               the result cannot be written (exists already, disk full)
     |-- NotFoundError             an id, a name or a registry entry that does not exist
-    |-- ConflictError             somebody else changed it meanwhile, or must do it
+    |-- ConflictError             another user changed it meanwhile, or must do it
     `-- MissingExtraError         a package of an optional extra is not installed
 
 A message says what was found, what was expected, and what to do. Any other exception that
@@ -27,15 +27,15 @@ from typing import Any
 from biograft.terminal import visible
 
 SHOWN_TEXT = 80
-"""How much of a faulty line an error message shows, in characters."""
+"""Characters of a faulty line that an error message shows."""
 LISTED_TEXT = 1100
-"""How much of a list of known words an error message shows, in characters."""
+"""Characters of a list of known words that an error message shows."""
 _BEGINNING, _END = 1100, 400
-"""How much is kept of a message that what was read makes too long, in characters."""
+"""Characters kept at the beginning and end of a message that is too long."""
 
 
 class BiograftError(Exception):
-    """Base of all errors that the user can mend.
+    """Base of all errors that the user can fix.
 
     A message is one line of bounded length, whatever of a file it quotes, and safe for a terminal.
     """
@@ -106,7 +106,7 @@ class NotFoundError(BiograftError):
 
 
 class ConflictError(BiograftError):
-    """What is to be changed was changed by somebody else, or needs somebody else."""
+    """Concurrent change, or a second approval is required."""
 
 
 class MissingExtraError(BiograftError):

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 
 
 class NameKind(StrEnum):
-    """How a name stands to its concept."""
+    """Kind of a name."""
 
     PREFERRED = "preferred"
     SYNONYM = "synonym"
@@ -25,7 +25,7 @@ class NameKind(StrEnum):
 
 
 class IdKind(StrEnum):
-    """How an identifier stands to its concept."""
+    """Kind of an identifier."""
 
     PRIMARY = "primary"
     ALTERNATE = "alternate"

@@ -111,5 +111,5 @@ class Registry(Generic[T]):
         except Exception as error:  # whatever code of others raises
             raise ConfigError(
                 f"package {entry.package}: its {self.kind} {name!r} cannot be loaded from "
-                f"{entry.target} ({type(error).__name__}: {error}); mend or uninstall the package"
+                f"{entry.target} ({type(error).__name__}: {error}); fix or uninstall the package"
             ) from error

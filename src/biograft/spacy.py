@@ -57,7 +57,7 @@ class SpacyConfig(Config):
     overwrite_ents: bool = False
     """Whether they replace other entities that they overlap; else those stay."""
     alignment_mode: Annotated[str, Choice("expand", "strict", "contract")] = "expand"
-    """What becomes of a mention that ends within a token, as in ``Doc.char_span``."""
+    """Alignment of a mention that ends within a token, as in ``Doc.char_span``."""
     label: str | None = None
     """Label of the entities; None: the semantic type of the concept."""
 

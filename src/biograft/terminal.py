@@ -41,7 +41,7 @@ def _visible_char(char: str) -> str:
 _ACTING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""What :func:`visible` escapes, but for the whitespace that output has of its own."""
+"""Characters that :func:`visible` escapes, except whitespace of the output itself."""
 
 
 class VisibleStream:

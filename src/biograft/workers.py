@@ -27,7 +27,7 @@ _JOBS_PER_WORKER = 2
 """Jobs that are read ahead per worker."""
 
 _opened: Any = None
-"""What the jobs of this process share, if it is a worker."""
+"""Shared data of the jobs of this process, if it is a worker."""
 
 
 class Opener(Protocol):
@@ -46,7 +46,7 @@ class Finished(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """How jobs are executed: the number of processes (one is this process itself).
+    """Execution of jobs: the number of processes (one is this process itself).
 
     Without ``fork`` each process opens its own. ``place`` and ``remedy`` are for the message when a
     worker is killed.

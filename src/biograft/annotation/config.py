@@ -37,7 +37,7 @@ class AnnotationConfig:
     """``find`` names in the texts, take the mentions that documents have by the concept ids that
     these state (``given``), or ``both``: names count where they overlap no given mention."""
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
-    """How text is cleaned before; none: text stays as it is."""
+    """Cleaning of the text; None leaves it unchanged."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.threshold) and 0 <= self.threshold <= 1):

@@ -46,12 +46,12 @@ _CACHE_SIZE = 1 << 18
 
 
 _UNKNOWN, _NO_CONCEPT, _BY_NAME, _BY_LINKER = range(4)
-"""How a form was linked, if it was looked up."""
+"""Codes for how a form was linked."""
 _HOWS = {_NO_CONCEPT: "nothing", _BY_NAME: "name", _BY_LINKER: "linker"}
 
 
 class _LinkedForms:
-    """What forms are linked to, by numbers that they get when they are first seen."""
+    """Concepts of forms, numbered in order of appearance."""
 
     def __init__(self) -> None:
         self._numbers = VocabularyBuilder()

@@ -98,14 +98,14 @@ ENGINES: Registry[Engine] = Registry(
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionConfig:
-    """How annotation is executed; only ``chunk_bytes`` affects the result."""
+    """Execution of an annotation; only ``chunk_bytes`` affects the result."""
 
     engine: str = "local"
     workers: int = 0
     """Number of processes; 0: one per core."""
     resume: bool = False
     reading: InputConfig = field(default_factory=lambda: InputConfig(lines=True))
-    """How the files are read; a line of plain text is a document."""
+    """Options for reading files; a line of plain text is a document."""
     chunk_bytes: int = CHUNK_BYTES
     """Size of the text of a shard."""
 

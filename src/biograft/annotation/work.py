@@ -299,7 +299,7 @@ _DOCUMENTS, _CHARACTERS = 512, 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker needs besides the text."""
+    """Shared input of all workers, besides the text."""
 
     kb: Path
     out: Path

@@ -26,7 +26,7 @@ from biograft.nn.pretrained import (
 
 _KNOWLEDGE = KnowledgeBertConfig().to_dict().keys() - BertConfig().to_dict().keys()
 _OURS = {*MODEL_IDENTITY, *_KNOWLEDGE}
-"""What a plain BERT's configuration does not say."""
+"""Configuration keys that a plain BERT does not have."""
 
 
 def plain_bert(folder: Path) -> Any:

@@ -44,7 +44,7 @@ _AS_THEY_ARE = (
 """Fields that do not follow from the weights, with the same name in both configurations."""
 _ENTITIES = "entity.jsonl"
 _UNUSED = re.compile(r"\[unused\d+\]")
-"""How rows of the table without an entity are called."""
+"""Names of table rows without an entity."""
 
 
 class KeBioLM:

@@ -28,7 +28,7 @@ _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
 
 _MESSAGE_TEXT = 4000
-"""How much of an error message of other libraries is printed, in characters."""
+"""Longest printed error message of other libraries, in characters."""
 
 _COMPLETION = "_BIOGRAFT_COMPLETE"
 """Set by the shell that asks what a line may go on with."""
@@ -73,7 +73,7 @@ def make_app(first: str | None = None) -> typer.Typer:
     by name alone, without an import.
     """
     app = typer.Typer(
-        help="Link medical text to any ontology, and train language models that know it.",
+        help="Find, check and map medical concepts with any ontology, offline.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

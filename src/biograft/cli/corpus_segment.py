@@ -53,7 +53,7 @@ def segment(
     ] = None,
     cut_points: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Reviewed cut points; default: count them anew."),
+        typer.Option(metavar="FILE", help="Reviewed cut points; default: count them again."),
     ] = None,
     word_segmenter: Annotated[
         str | None,

@@ -45,7 +45,7 @@ def stop_words(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List names of KB that are ordinary words in text, with counts, to be looked at.
+    """List names of KB that are ordinary words in text, with counts, for review.
 
     Remove the lines of the names that are to be found; the rest is a file for --stop-file.
     """

@@ -37,13 +37,13 @@ def demo(
         Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the files of the demo.")
     ] = Path("demo"),
     language: Annotated[
-        str, typer.Option(metavar="en|zh", help="Of notes: the language of the notes.")
+        str, typer.Option(metavar="en|zh", help="notes: language of the notes.")
     ] = "en",
     serve: Annotated[
         bool | None,
         typer.Option(
             "--serve/--no-serve",
-            help="Of start: serve the page at the end, until Ctrl-C. Default: on a terminal only.",
+            help="start: serve the page at the end, until Ctrl-C. Default: on a terminal only.",
         ),
     ] = None,
 ) -> None:

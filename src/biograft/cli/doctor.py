@@ -34,7 +34,7 @@ _MODULES = {"pyyaml": "yaml"}
 
 @dataclass
 class Examination:
-    """What was found, by section, and what is wrong with it."""
+    """Facts of the installation by section, and problems."""
 
     sections: dict[str, dict[str, Any]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -209,7 +209,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is installed, what is missing, and where things are written.
+    """Check the installation: packages, versions, cache folders.
 
     With --kb, and --index, it also opens them and compares every file of the knowledge base with
     its hash. The exit status is 1 if anything is wrong; a missing extra is not. Nothing is sent.

@@ -64,7 +64,11 @@ def link(
         ),
     ],
     scorer: Annotated[
-        str, typer.Option(metavar="lenient|strict", help="The papers' rule, or concept level.")
+        str,
+        typer.Option(
+            metavar="lenient|strict",
+            help="lenient: any gold id counts; strict: exactly one concept.",
+        ),
     ] = "lenient",
     index: Index = None,
     model: Model = None,
@@ -105,7 +109,8 @@ def link(
         ),
     ] = None,
     train: Annotated[
-        str, typer.Option(metavar="PATH", help="Training gold, to report unseen mentions apart.")
+        str,
+        typer.Option(metavar="PATH", help="Training gold, to report unseen mentions separately."),
     ] = "",
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a report with charts to DIR.")

@@ -15,7 +15,7 @@ from biograft.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class _DataOptions:
-    """How ``evaluate task`` reads its files, and where it writes the predictions."""
+    """Options of ``evaluate task``: input format, and output path of the predictions."""
 
     form: str
     split: str

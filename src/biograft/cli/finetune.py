@@ -176,7 +176,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 _SHOWN = 3
-"""How many metrics of a task are printed."""
+"""Number of printed metrics of a task."""
 
 
 def train_task(options: FinetuneOptions) -> None:

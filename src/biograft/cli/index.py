@@ -41,7 +41,7 @@ def index(
         str | None,
         typer.Option(
             metavar="mean|cls",
-            help="Pooling of the encoder; default: as its files say, or as known of SapBERT.",
+            help="Pooling of the encoder; default: from its files, or as known for SapBERT.",
         ),
     ] = None,
     max_length: Annotated[
@@ -55,8 +55,8 @@ def index(
         str | None,
         typer.Option(
             metavar="torch|openvino",
-            help="What computes the vectors of names: torch, or openvino, faster on processors; "
-            "queries are encoded by torch. Default: torch.",
+            help="Engine that computes vectors of names: torch, or openvino, faster on "
+            "processors; queries are encoded by torch. Default: torch.",
         ),
     ] = None,
     similarity: Annotated[

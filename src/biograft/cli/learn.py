@@ -46,12 +46,12 @@ def learn_decisions(
         ),
     ] = None,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Take from INDEX all that it learned.")
+        bool, typer.Option("--forget", help="Remove learned names and weights from INDEX.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Teach an index what people decided; the knowledge base stays as it is.
+    """Teach an index the decisions of reviewers; the knowledge base is not changed.
 
     Approved terms become names of their concepts, a rejected concept is no candidate for its term
     again, and terms without a concept have none. With 50 decisions or more, the weights and the

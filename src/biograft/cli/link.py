@@ -102,8 +102,8 @@ def link(
             "-k",
             metavar="N",
             min=1,
-            help="Candidates per mention; default: 5, of a mention that equals a name only those "
-            "with that name.",
+            help="Candidates per mention; default: 5, or only those with that name if the "
+            "mention equals a name.",
         ),
     ] = None,
     threshold: Threshold = None,
@@ -124,7 +124,7 @@ def link(
     sources: ConceptSources = "",
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Say of each mention why its first candidate came first."),
+        typer.Option("--explain", help="Show why the first candidate of each mention came first."),
     ] = False,
     lang: Languages = "",
     stop_file: StopFile = None,

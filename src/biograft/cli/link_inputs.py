@@ -24,7 +24,7 @@ _FILE_SUFFIXES = (
 
 @dataclass
 class LinkInputs:
-    """What is to be linked; with ``terms`` each line or row is one mention."""
+    """Documents to link; with ``terms`` each line or row is one mention."""
 
     given: Sequence[str]
     config: dict[str, str | bool]

@@ -28,7 +28,7 @@ LlmAllowRemote = Annotated[
     bool,
     typer.Option(
         "--llm-allow-remote",
-        help="With --llm-url: another machine may be sent mentions with the text around them.",
+        help="With --llm-url: allow sending mentions and the text around them to another machine.",
     ),
 ]
 
@@ -51,7 +51,7 @@ def open_review(
 
 
 def report_review(review: ChoiceReview) -> None:
-    """Say on stderr how many mentions the model was asked about, and what came of it."""
+    """Print on stderr how many mentions the model was asked about, and the results."""
     counts = dict(review.counts)
     asked = counts.pop("asked", 0)
     rest = ", ".join(f"{n:,} {what}" for what, n in counts.items())

@@ -35,8 +35,8 @@ Prefer = Annotated[
     typer.Option(
         "--prefer",
         metavar="MSH,...",
-        help="Report the id of the first of these vocabularies that a concept has one of, "
-        "else its own id.",
+        help="Report ids of these vocabularies, in order of preference; default: the concept's "
+        "own id.",
     ),
 ]
 """Read by ``split_list``."""

@@ -74,8 +74,7 @@ def map_column(
         typer.Option(
             "--apply",
             metavar="DECISIONS",
-            help="Earlier decisions, which are not asked again: SSSOM TSV, or a mapped table with "
-            "verdicts.",
+            help="Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.",
         ),
     ] = None,
     index: Index = None,
@@ -94,7 +93,7 @@ def map_column(
         typer.Option(
             "--frequency-column",
             metavar="NAME",
-            help="Column that says how often a term occurs; default: each row counts 1.",
+            help="Column with the frequency of a term; default: each row counts 1.",
         ),
     ] = "",
     context_column: Annotated[

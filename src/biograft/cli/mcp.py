@@ -24,8 +24,7 @@ def mcp(
         str,
         typer.Option(
             metavar="HOST",
-            help="With --http: address to listen at; others than this machine are only answered "
-            "with --keys.",
+            help="With --http: address to listen at; other machines need --keys.",
         ),
     ] = "127.0.0.1",
     port: Annotated[

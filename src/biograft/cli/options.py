@@ -1,4 +1,4 @@
-"""What the commands share: options, the values of options, JSON output, warnings on stderr."""
+"""Shared parts of commands: options, their values, JSON output, warnings on stderr."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ MentionTypes = Annotated[
     typer.Option(
         "--mention-types",
         metavar="Disease,...",
-        help="Of what --ner finds, link mentions of these types only.",
+        help="Link only mentions of these types (with --ner).",
     ),
 ]
 """Read by ``split_list``."""
@@ -108,7 +108,7 @@ Misspelt = Annotated[
     bool,
     typer.Option(
         "--misspelt/--no-misspelt",
-        help="Find names of KB with spelling errors in text, too; their scores are lower.",
+        help="Also find misspelt names of KB in text; their scores are lower.",
     ),
 ]
 NoAbbreviations = Annotated[
@@ -125,15 +125,15 @@ NoAssertions = Annotated[
     bool,
     typer.Option(
         "--no-assertions",
-        help="Do not say whether a mention is negated, uncertain, historical, and so on.",
+        help="Do not compute assertion status (absent, possible, historical, ...).",
     ),
 ]
 NoShortForms = Annotated[
     bool,
     typer.Option(
         "--no-short-forms",
-        help="Do not expand clinical short forms that no text defines, and take headings and all "
-        "names in capitals for mentions.",
+        help="Do not expand clinical short forms; accept headings and all names in capitals as "
+        "mentions.",
     ),
 ]
 NoCoordinations = Annotated[

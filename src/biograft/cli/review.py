@@ -29,12 +29,12 @@ Database = Annotated[
     typer.Option("--review", metavar="DB", help="Review: a file (SQLite), or a postgresql:// URL."),
 ]
 Queue = Annotated[str, typer.Option(metavar="NAME", help="Queue of the review.")]
-Reviewer = Annotated[
-    str, typer.Option(metavar="NAME", help="Who decides; default: your user name.")
-]
+Reviewer = Annotated[str, typer.Option(metavar="NAME", help="Reviewer; default: your user name.")]
 Terms = Annotated[
     list[int] | None,
-    typer.Argument(metavar="[ID]...", help="Ids of terms; without, all that the filters mean."),
+    typer.Argument(
+        metavar="[ID]...", help="Ids of terms. Default: all terms that match the filters."
+    ),
 ]
 Comment = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
 Status = Annotated[
@@ -54,12 +54,13 @@ MinScore = Annotated[
     float | None, typer.Option(metavar="S", help="Terms whose suggestion scores at least this.")
 ]
 MaxScore = Annotated[
-    float | None, typer.Option(metavar="S", help="Terms whose best candidate scores no more.")
+    float | None,
+    typer.Option(metavar="S", help="Terms whose best candidate has at most this score."),
 ]
 MinFrequency = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Terms in at least so many rows.")
+    int | None, typer.Option(metavar="N", min=1, help="Terms in at least this many rows.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before many terms are decided.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation of bulk decisions.")]
 _SHOWN = 20
 
 
@@ -69,14 +70,14 @@ def import_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="What `biograft map` or `biograft review export` wrote, also edited; or SSSOM.",
+            help="Output of `biograft map` or `biograft review export`, edited or not; or SSSOM.",
         ),
     ],
     review: Database,
     queue: Queue = "review",
     approvals: Annotated[
         int | None,
-        typer.Option(metavar="1|2", help="People whom a decision needs; default: 1."),
+        typer.Option(metavar="1|2", help="Approvals required; default: 1."),
     ] = None,
     reviewer: Reviewer = "",
     encoding: Encoding = "utf-8",
@@ -84,8 +85,8 @@ def import_file(
 ) -> None:
     """Import mapped terms, or decisions that were made in a spreadsheet.
 
-    Rows that somebody else decided meanwhile are left as they are and listed; the exit status is
-    1 then. What was decided stays when the same terms are imported again.
+    Rows that another reviewer decided meanwhile are left as they are and listed, with exit status
+    1. Decisions stay when the same terms are imported again.
     """
     from biograft.mapping import import_review
 
@@ -125,7 +126,7 @@ def list_terms(
         typer.Option(
             metavar="NAME",
             help="Terms that this reviewer can decide: open ones, and "
-            "those that somebody else proposed.",
+            "those that another reviewer proposed.",
         ),
     ] = None,
     n: Annotated[
@@ -193,14 +194,15 @@ def approve(
     review: Database,
     ids: Terms = None,
     concept: Annotated[
-        str | None, typer.Option(metavar="ID", help="Another concept than the one suggested.")
+        str | None,
+        typer.Option(metavar="ID", help="Concept to approve instead of the suggested one."),
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of --concept.")] = None,
     relation: Annotated[
         str | None,
         typer.Option(
             metavar="exact|broad|narrow|close|related",
-            help="What the concept is to the term; default: exact.",
+            help="Relation of the concept to the term; default: exact.",
         ),
     ] = None,
     version: Annotated[
@@ -222,8 +224,8 @@ def approve(
 ) -> None:
     """Approve the suggestion of terms, or --concept for one.
 
-    Without ids, all terms that the filters mean and that wait for you, after asking. What is
-    ambiguous or has no suggestion is better looked at one by one.
+    Without ids: all terms that match the filters and wait for you, after a confirmation. Decide
+    ambiguous terms, and those without a suggestion, one by one.
     """
     where = _filter(
         status=status, flag=flag, text=text, min_probability=min_probability,
@@ -243,7 +245,7 @@ def reject(
     review: Database,
     ids: Terms = None,
     concept: Annotated[
-        str | None, typer.Option(metavar="ID", help="Another concept than the best candidate.")
+        str | None, typer.Option(metavar="ID", help="Concept to use instead of the best candidate.")
     ] = None,
     queue: Queue = "review",
     status: Status = None,
@@ -255,7 +257,7 @@ def reject(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Say that the suggestion of terms is wrong; it never comes first again for them."""
+    """Reject the suggestion of terms; it never comes first again for them."""
     where = _filter(status=status, flag=flag, text=text, max_score=max_score)
     details = {} if concept is None else {"concept": concept}
     with open_review(review) as store:
@@ -280,7 +282,7 @@ def no_concept(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Say that terms have no concept in the knowledge base."""
+    """Mark terms as having no concept in the knowledge base."""
     where = _filter(status=status, flag=flag, text=text, max_score=max_score)
     with open_review(review) as store:
         items, done = _decide_terms(
@@ -293,7 +295,7 @@ def no_concept(
 @app.command("comment")
 def add_comment(
     term: Annotated[int, typer.Argument(metavar="ID", help="Id of a term.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be said about it.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Comment text.")],
     review: Database,
     reviewer: Reviewer = "",
     as_json: Json = False,
@@ -312,13 +314,13 @@ def undo(
         int | None, typer.Argument(metavar="[EVENT]", help="Id of an event of the history.")
     ] = None,
     batch: Annotated[
-        str, typer.Option(metavar="ID", help="All that was done at once, such as an import.")
+        str, typer.Option(metavar="ID", help="A bulk action, such as an import.")
     ] = "",
     reviewer: Reviewer = "",
     comment: Comment = "",
     as_json: Json = False,
 ) -> None:
-    """Undo a decision, or all decisions of a batch; what was decided anew since then stays."""
+    """Undo a decision, or all decisions of a batch; newer decisions stay."""
     if (event is None) == (not batch):
         raise ConfigError("give the id of an event, or --batch (see `biograft review history`)")
     with open_review(review) as store:
@@ -333,13 +335,13 @@ def undo(
 def history(
     review: Database,
     term: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="Id of a term; without, the whole queue.")
+        int | None, typer.Argument(metavar="[ID]", help="Id of a term. Default: the whole queue.")
     ] = None,
     queue: Queue = "review",
     n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Maximum events.")] = _SHOWN,
     as_json: Json = False,
 ) -> None:
-    """Say who decided what, when and why, the latest first."""
+    """List who decided what, when and why, the latest first."""
     with open_review(review) as store:
         events = store.history(queue, term, limit=n)
     for each in events:
@@ -382,7 +384,7 @@ def export_file(
     ],
     queue: Queue = "review",
     proposals: Annotated[
-        bool, typer.Option("--proposals", help="In SSSOM also what nobody has decided yet.")
+        bool, typer.Option("--proposals", help="In SSSOM also terms without a decision.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,

@@ -73,8 +73,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="DB",
-            help="Review that is open at /review: a file, which is begun where there is none, or a "
-            "postgresql:// URL.",
+            help="Review to open at /review: a file, created if missing, or a postgresql:// URL.",
         ),
     ] = None,
     quiet: Quiet = False,
@@ -140,11 +139,11 @@ def new(
 
 @key_app.command("remove")
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key goes.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key to revoke.")],
     file: KeyPath = Path("keys.toml"),
     as_json: Json = False,
 ) -> None:
-    """Take a key away; a running service heeds it when it is started anew."""
+    """Revoke a key; a running service has to be restarted."""
     from biograft.serve.keys import KeyFile
 
     KeyFile.open(file).remove(name)
@@ -154,7 +153,7 @@ def remove(
 
 @key_app.command("list")
 def list_keys(file: KeyPath = Path("keys.toml"), as_json: Json = False) -> None:
-    """List who has a key, and what it allows."""
+    """List keys with owners and roles."""
     from biograft.serve.keys import KeyFile
 
     owners = [{"name": key.name, "role": key.role} for key in KeyFile.open(file).keys.values()]

@@ -1,4 +1,4 @@
-"""Assertion status: whether a mention is negated, uncertain, historical, about somebody else.
+"""Assertion status: whether a mention is negated, uncertain, historical, about another person.
 
 Negation detection (NegEx) and context (ConText) by rules, for clinical notes and articles, English
 and Chinese:
@@ -58,13 +58,13 @@ _EXPLICIT = (
     1 << UNCERTAIN | 1 << HISTORICAL | 1 << HYPOTHETICAL | 1 << FAMILY | 1 << OTHER_PERSON
     | 1 << CONDITIONAL | 1 << AFFIRMED
 )  # fmt: skip
-"""What a trigger says instead of the default of a section."""
+"""Flags of a trigger that replace the default of a section."""
 _WEAK = (UNCERTAIN, HYPOTHETICAL, CONDITIONAL)
 """Defaults of sections that any trigger replaces."""
 _NOT_THERE = 1 << NEGATED | 1 << HYPOTHETICAL
-"""What is not there at all is not there under a condition either: *no pain on exertion*."""
+"""Absent or hypothetical mentions cannot be conditional: *no pain on exertion*."""
 _REACTION = re.compile(r"[(（:：=→>–—][^;；.。\n]*$|\s-\s[^;；.。\n]*$")
-"""What stands before a reaction, after the substance: *penicillin (hives)*, *latex: rash*."""
+"""Separator between substance and reaction: *penicillin (hives)*, *latex: rash*."""
 
 
 class Trigger(NamedTuple):
@@ -78,7 +78,7 @@ class Trigger(NamedTuple):
 
 
 class Assertion(NamedTuple):
-    """What the text says about a mention."""
+    """Assertion status of a mention."""
 
     negated: bool = False
     uncertain: bool = False

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(?=\D)")
-"""What begins an item of a list, at the start of a line."""
+"""Beginning of a list item, at the start of a line."""
 _GAP = re.compile(r"[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|\t")
 """Whitespace that is not a single blank."""
 _COLUMN = re.compile(r"[^\W\d][\w /()-]{0,30}[:：]")

@@ -53,18 +53,18 @@ _LINK = re.compile(
     [:：=,，]?[ \t]*[≈约]?""".replace("\n", ""),
     re.IGNORECASE | re.VERBOSE,
 )
-"""What may stand between a mention and its value."""
+"""Text between a mention and its value."""
 _CHAIN = re.compile(
     r"[ \t]*(?:[,，(（/]|to|->|→|and|then|至|[(（](?:baseline|was))?[ \t]*", re.IGNORECASE
 )
-"""What may stand between two values of a mention."""
+"""Text between two values of a mention."""
 _BEFORE = re.compile(r"[ -]?(?:of[ ]|的)?", re.IGNORECASE)
-"""What may stand between a value and the mention after it."""
+"""Text between a value and the mention after it."""
 _AFTER_BARE = re.compile(
     r"[ \t]*(?:[,;)\n，。；、）(（]|\.(?!\d)|$|(?:on|at|and|with|from|for|in|today|now)\b)",
     re.IGNORECASE,
 )
-"""What follows a value without a unit; *2 days* is none."""
+"""Text after a value without a unit; *2 days* is no value."""
 _DATE = re.compile(r"(?:19|20)\d\d|\d+[/-]\d+[/-]\d+")
 _MAX_GAP = 32
 

@@ -19,7 +19,7 @@ Node: TypeAlias = dict[str, Any]
 
 
 class PhraseRule(Protocol):
-    """What a phrase stands for, and where it counts."""
+    """Meaning of a phrase, and where it counts."""
 
     @property
     def condition(self) -> str:
@@ -42,7 +42,7 @@ _AT_PLACEHOLDERS = re.compile(r"(####|#)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_FILLERS = 3
 MAX_CHARACTERS, MAX_WORDINGS = 200, 100_000
-"""Of each wording, and of wordings that a phrase may stand for."""
+"""Most characters of a wording, and most wordings of a phrase."""
 _PLACES = frozenset({"#", "####"})
 _RULES = ""
 """Key of a node whose phrase is complete."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 FLAGS = (
     "negated", "uncertain", "historical", "hypothetical", "family", "other_person", "conditional"
 )  # fmt: skip
-"""What may be asserted of a mention, in the order of the fields of an ``Assertion``."""
+"""Flags of a mention, in the order of the fields of an ``Assertion``."""
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
@@ -32,7 +32,7 @@ LANGUAGES = ("en", "zh")
 
 
 class EventKind(IntEnum):
-    """What a place in the text does to the scopes around it."""
+    """Effect of a position in the text on the scopes around it."""
 
     TRIGGER = 0
     AFFIRM = 1
@@ -60,7 +60,7 @@ class RuleEntry(Config):
     kind: Annotated[str, Choice(*KINDS)]
     phrases: tuple[str, ...]
     flags: tuple[Annotated[str, Choice(*FLAGS)], ...] = ()
-    """What a trigger asserts; for ``stop``: which flags it ends, empty for all."""
+    """Flags that a trigger asserts; for ``stop``: flags that it ends, empty for all."""
     direction: Annotated[str, Choice(*DIRECTIONS)] = "forward"
     scope: Annotated[str, Choice(*SCOPES)] = "list"
     where: Annotated[str, Choice(*WHERE)] = ""
@@ -76,7 +76,7 @@ class SectionEntry(Config):
     name: str
     headings: tuple[str, ...]
     flags: tuple[Annotated[str, Choice(*FLAGS)], ...] = ()
-    """What holds of a mention in the section unless a trigger says otherwise."""
+    """Default flags of a mention in the section, without a trigger."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ NEXT, PHRASE, LIST, CLAUSE, SENTENCE = range(5)
 _LAST_WORDS = re.compile(
     r"\s*(?:[.,;:!?)\]\n，。；、）]|$|(?:by|on|with|via|at|this|as|but|and|due|given|in|today)\b)"
 )
-"""What follows a trigger that looks backward: *PE ruled out by CT*."""
+"""Words after a trigger that looks backward: *PE ruled out by CT*."""
 _NEXT_GAP, _ZH_NEXT_GAP = 24, 2
 _VERB_GAP = 28
 """Characters between a verb and its complement: *was therefore completely excluded*."""
@@ -42,9 +42,9 @@ _SEGMENT_GAP = 12
 _BESIDE = " \t\"'”’*()（）"
 """Characters that may stand between a mention and what is said of it alone."""
 _SLASHED = re.compile(rf"(?:[{re.escape(_BESIDE)}]|/ ?\w+)*")
-"""What may stand between it and a mention that shares its statement: *nausea/vomiting*."""
+"""Text between it and a mention that shares its statement: *nausea/vomiting*."""
 _VALUE = re.compile(r"\s*(?:of|was|is|[:=<>])?\s*\d")
-"""What follows a mention in brackets that is a value: *AKI (Cr 2.4) resolved*."""
+"""A value after a mention in brackets: *AKI (Cr 2.4) resolved*."""
 _JOINED_GAP = 40
 """Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
 _ZH_ITEM = 4
@@ -226,7 +226,7 @@ class Scan:
         for mention in targets:
             for flag in rule.flags:
                 if flag == HISTORICAL and mention.bits & 1 << FAMILY:
-                    continue  # the past of somebody else
+                    continue  # the past of another person
                 if flag == NEGATED:  # *screening for depression was negative*
                     mention.drop(UNCERTAIN)
                     mention.drop(HYPOTHETICAL)
@@ -450,4 +450,4 @@ _STEPS = (
     Scan._seen, Scan._comma, Scan._open, Scan._close, Scan._colon, Scan._end, Scan._period,
     Scan._line, Scan._dash,
 )  # fmt: skip
-"""What an event does, by its kind."""
+"""Actions of events by kind."""

@@ -67,7 +67,7 @@ _SPACE = re.compile(r"\s")
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningConfig:
-    """What is removed, and the bounds of document length."""
+    """Characters to remove, and bounds of document length."""
 
     html: bool = True
     urls: bool = True

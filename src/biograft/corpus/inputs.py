@@ -80,7 +80,7 @@ _STRUCTURED_SUFFIXES = (".json", ".xml", ".ann", *_TABLE_SUFFIXES)
 
 @dataclass(frozen=True, kw_only=True)
 class InputConfig(Config):
-    """How inputs are read."""
+    """Options for reading inputs."""
 
     format: str = ""
     """``text``, ``table`` or a document format, of all files; empty: recognised by content."""

@@ -1,4 +1,4 @@
-"""Which names are searched in text, and which of them only as written.
+"""Rules for names in text: those that are searched, and those that match only as written.
 
 English *function words* never match, even if a store has a concept of that name (``NO``, ``was``).
 *Common words* with unusual capitals match only in the case of the name (``CAT``, ``cAMP``), while a
@@ -85,7 +85,7 @@ _LONGEST = max(map(len, _LISTED))
 
 @dataclass(frozen=True, kw_only=True)
 class NamesIndexConfig:
-    """Which names are searched in text."""
+    """Settings of the names that are searched in text."""
 
     languages: tuple[str, ...] = ()
     """Languages of the names; all by default."""
@@ -104,7 +104,7 @@ class NamesIndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChosenNames:
-    """Which names of a block are searched."""
+    """Names of a block that are searched."""
 
     searched: npt.NDArray[np.bool_]
     as_written: dict[int, str]
@@ -184,7 +184,7 @@ _JAMO = (0x1100, 0x11FF)
 
 
 class _KeyTable:
-    """What becomes of each character in the key of a name (``text.normalise``), on first use.
+    """Normalised form of each character in the key of a name (``text.normalise``), on first use.
 
     An entry holds the character of the key (0: dropped) and flags; *complex* characters become
     several, or may change with their neighbours.

@@ -26,7 +26,7 @@ from biograft.config import AtLeast, Config, Range
 Hashes = npt.NDArray[np.uint64]
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Of the polynomial hash of n-grams; modulo 2^64."""
+"""Factor of the polynomial hash of n-grams; modulo 2^64."""
 _SHIFT = np.uint64(29)
 
 

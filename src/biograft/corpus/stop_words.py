@@ -33,7 +33,7 @@ _HEADER = "# name\toccurrences\tin lower case\tafter *will*, *they*, ...\twhy"
 
 @dataclass(frozen=True, kw_only=True)
 class StopWordConfig(Config):
-    """Which names are proposed as stop words."""
+    """Settings of names that are proposed as stop words."""
 
     min_count: Annotated[int, AtLeast(1)] = 3
     """Occurrences in the text."""

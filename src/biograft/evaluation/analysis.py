@@ -41,7 +41,7 @@ class Population:
     acc1: float
     acc5: float
     interval: Interval
-    """Of acc@1, resampling documents."""
+    """Interval of acc@1, resampling documents."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics as plain values, in percent."""
@@ -195,7 +195,7 @@ CAUSES = {
     ErrorCause.NO_NAME: "the gold concept, or a name of it with like words, is not in the store",
     ErrorCause.OTHER: "the mention is a name of the gold concept only, or the gold is NIL",
 }
-"""What each cause means."""
+"""Meaning of each cause."""
 LIKE_WORDS = 0.5
 """Similarity from which two words may be spellings or forms of one."""
 

@@ -39,7 +39,7 @@ ANSWERS_FILE = "answers.json"
 
 
 class QueryKey(NamedTuple):
-    """What makes two queries the same."""
+    """Key by which two queries are equal."""
 
     document: str
     start: int | None
@@ -141,7 +141,7 @@ def _answer(candidate: Candidate) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two runs on the same queries differ."""
+    """Differences of two runs on the same queries."""
 
     metric: str
     bootstrap: Difference

@@ -38,7 +38,7 @@ class Score:
 
     counts: Counts
     intervals: dict[str, Interval]
-    """Of ``precision``, ``recall`` and ``f1``, resampling documents."""
+    """Intervals of ``precision``, ``recall`` and ``f1``, resampling documents."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics as plain values, in percent."""

@@ -123,7 +123,7 @@ def evaluate_findings(
 
 
 class _Types:
-    """Which concepts count."""
+    """Semantic types of the concepts that count."""
 
     def __init__(self, kb: KnowledgeBase, types: Sequence[str]) -> None:
         self.kb, self.types = kb, frozenset(types)

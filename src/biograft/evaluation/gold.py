@@ -19,7 +19,7 @@ from biograft.sources.files import is_empty
 from biograft.sources.log import ReadLog
 
 NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
-"""What benchmark files write for NIL, in any case."""
+"""Spellings of NIL in benchmark files, ignoring case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ DROPS = {
     "overlapping": "overlapping another mention",
     "unknown-ids": "with an id that the knowledge base does not have",
 }
-"""What published test sets leave out, and how it is counted."""
+"""Queries that published test sets leave out, with the names of their counts."""
 
 
 def drop_queries(gold: Gold, base: KnowledgeBase, names: Sequence[str]) -> Gold:

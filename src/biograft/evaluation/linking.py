@@ -89,7 +89,7 @@ class LinkingResult:
     scorer: str
     metrics: dict[str, float]
     intervals: dict[str, Interval]
-    """Of metrics that are means; resampled by document, or by query without documents."""
+    """Intervals of metrics that are means; resampled by document, or by query without documents."""
     judgements: Judgements
     rows: tuple[QueryRow, ...]
     resolved: Resolved

@@ -1,4 +1,4 @@
-"""What a knowledge base returns: concepts with their names and ids, relations, matches."""
+"""Records of a knowledge base: concepts with their names and ids, relations, matches."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What takes the place of a retired id, as its source says: ids of concepts in the store."""
+    """Successors of a retired id, as its source states: ids of concepts in the store."""
 
     id: str
     replaced_by: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class ConceptRelation:
 
 @dataclass(frozen=True, slots=True)
 class RelationCount:
-    """How often a concept has a relation as head (``out``) or as tail (``in``)."""
+    """Count of a concept's relations as head (``out``) or as tail (``in``)."""
 
     relation: str
     direction: str

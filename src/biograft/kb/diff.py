@@ -90,7 +90,7 @@ class StoreDiff:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What else may explain differences: other options of the build."""
+        """Other explanations of differences: different options of the build."""
         options = [_options(base) for base in (self.old, self.new)]
         differing = sorted(key for key in {**options[0], **options[1]}
                            if options[0].get(key) != options[1].get(key))  # fmt: skip
@@ -173,7 +173,7 @@ def diff_stores(
 
 
 class _Pairs:
-    """Which concepts of two stores are the same, and which took over an id."""
+    """Equal concepts of two stores, and concepts that took over an id."""
 
     def __init__(self, old: KnowledgeBase, new: KnowledgeBase) -> None:
         self.old_base, self.new_base = old, new

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What was read from one source."""
+    """Counts of one source."""
 
     path: str
     format: str
@@ -57,7 +57,7 @@ class SourceReport:
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build read, kept, merged and rejected."""
+    """Report of a build: read, kept, merged and rejected rows."""
 
     store: str
     counts: dict[str, int]

@@ -8,7 +8,7 @@ from biograft.kb.collector import CollectedRecords
 from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
 
 MAX_STEPS = 20
-"""How often a successor that is retired itself is followed."""
+"""Most steps to a successor that is not retired itself."""
 
 _SCHEMA = {"row": pl.UInt32, "id": pl.String, "kind": pl.UInt8}
 

@@ -1,4 +1,4 @@
-"""Names for what somebody is typing: those that begin with it, or have a word that does.
+"""Suggestions while typing: names that begin with the text, or have a word that does.
 
 :func:`~biograft.kb.search_names` scans all names, and needs nothing in memory. This keeps the
 places where words begin in the names of a store, sorted, so that an answer takes microseconds to a

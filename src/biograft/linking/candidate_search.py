@@ -57,7 +57,7 @@ class CandidateSearch:
 
     @property
     def source(self) -> str:
-        """What computes the scores: generators with their weights, and the ranker."""
+        """Origin of the scores: generators with their weights, and the ranker."""
         parts = [str(self.fused)] if self.fused else []
         return " ".join([*parts, self.ranker.name] if self.ranker else parts)
 

@@ -14,7 +14,7 @@ from biograft.documents import Document
 from biograft.linking.explanation import Explanation
 
 _DECIMALS = 6
-"""Of scores in JSON: as many as a 32-bit float has."""
+"""Decimals of scores in JSON: as many as a 32-bit float has."""
 
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
@@ -73,7 +73,7 @@ class Candidate:
     probability: float | None = None
     evidence: tuple[Evidence, ...] = ()
     tied: tuple[str, ...] = ()
-    """Of a first candidate: ids of other concepts with the same name, of the same kind."""
+    """Ids of other concepts with the same name, of the same kind; for a first candidate."""
     types: tuple[str, ...] = ()
     """Codes of the semantic types of the concept."""
     ids: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class LinkedMention:
     concept: str | None = None
     """Id of the concept; None means NIL."""
     assertion: Assertion | None = None
-    """What the text says about the mention; None where the linker does not ask."""
+    """Assertion status of the mention; None if it was not computed."""
     measurements: tuple[Measurement, ...] = ()
     """Values and doses beside the mention, as the text has them."""
     explanation: Explanation | None = None

@@ -15,7 +15,7 @@ from biograft.linking.fusion import CandidatePool
 Flags = npt.NDArray[np.bool_]
 
 _DEEPER, _DEEPEST = 8, 4096
-"""How many times more names are searched where none is wanted, and how many at most."""
+"""Factor by which a search is widened if a filter leaves nothing, and the most names."""
 
 
 class ConceptFilter:

@@ -17,7 +17,7 @@ DETECTIONS = ("names", "model", "both")
 
 
 MENTIONS = ("given", "find", "both")
-"""What to do with the mentions that documents have."""
+"""Handling of mentions that documents have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class LinkerConfig(Config):
     or ``both``: those found count where they overlap none given. None: link the given mentions of
     documents that have some, and find those of the others; a detector finds all."""
     detection: Annotated[str, Choice(*DETECTIONS)] | None = None
-    """How mentions are found in text: by the ``names`` of the store, by a trained ``model``, or by
+    """Detection of mentions in text: by the ``names`` of the store, by a trained ``model``, or by
     ``both``: names are mentions where they overlap none of the model. None: by the model, if there
     is one."""
     mention_types: tuple[str, ...] = ()

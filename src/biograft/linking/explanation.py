@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GeneratorScore:
-    """What one search gives the name of the first candidate."""
+    """Score of one search for the name of the first candidate."""
 
     generator: str
     weight: float
@@ -32,9 +32,9 @@ class Explanation:
     match: str
     scores: tuple[GeneratorScore, ...]
     order: str
-    """What decided between the first candidates."""
+    """Reason for the order of the first candidates."""
     support: str
-    """What the document says about a short form or shared name."""
+    """Support in the document for a short form or shared name."""
     threshold: float | None
     """The score, or probability, below which the answer is NIL."""
     limits: tuple[str, ...]

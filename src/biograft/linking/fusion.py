@@ -219,7 +219,7 @@ PREFERENCE = (
     NameKind.BROAD,
     NameKind.NARROW,
 )
-"""Of concepts that share the name searched for, the one to which it stands first here is meant."""
+"""Tie-break: name kinds in order of preference."""
 _RANK_OF_KIND = np.array([PREFERENCE.index(kind) for kind in NAME_KINDS], np.uint8)
 
 

@@ -115,14 +115,14 @@ class IndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
-    """What finds the names of a store: by similarity, and in text; and a calibration."""
+    """Searches of an index: by similarity and in text; and a calibration."""
 
     search: FusedSearch
     names: NamesIndex | None = None
     """Finds names in text; None where it is to be built in memory."""
     calibration: Calibration | None = None
     reviewed: ReviewedNames | None = None
-    """What people decided about terms."""
+    """Decisions of reviewers about terms."""
     languages: tuple[str, ...] = ()
     """The languages of the indexed names; empty means all."""
 

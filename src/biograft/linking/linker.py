@@ -16,7 +16,7 @@ A document passes through these steps; the mentions of many documents are search
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
    below the threshold; the default is that of the ranker, or of the search. What a document names
    without doubt decides about its short forms. Beside it stands what
-   the text says about the mention: negated, uncertain, historical, about somebody else.
+   the text says about the mention: negated, uncertain, historical, about another person.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ class Linker:
 
     @property
     def reviewed(self) -> ReviewedNames | None:
-        """What people decided about terms, where the index was taught it (`biograft learn`)."""
+        """Decisions of reviewers about terms, if the index learned them (`biograft learn`)."""
         return self._ranking.search.reviewed
 
     @property
@@ -336,7 +336,7 @@ class Linker:
 
     @property
     def detection(self) -> str:
-        """How mentions are found in text: by ``names``, by the ``model``, or by ``both``."""
+        """Detection of mentions: by ``names``, by the ``model``, or by ``both``."""
         if self.config.detection or self.detector is None:
             return self.config.detection or "names"
         with_names = self.config.mentions == "both" and isinstance(self.detector, GivenMentions)

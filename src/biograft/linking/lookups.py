@@ -1,4 +1,4 @@
-"""What is looked up for the mentions of a document, and why."""
+"""Strings that are looked up for the mentions of a document, and the reasons."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def overlapping(queries: Sequence[Query]) -> list[bool]:
 MIN_FITTED = 50
 """With fewer mentions, all of them may be names by chance."""
 MAX_NAMES = 0.95
-"""Of real mentions, about 75 to 80 % are names of a dictionary that holds the training ones."""
+"""Largest plausible ratio of names: about 0.75 to 0.8 for a dictionary with training mentions."""
 
 
 def is_name_of(kb: KnowledgeBase, text: str, ids: Iterable[str]) -> bool:

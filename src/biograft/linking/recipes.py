@@ -86,7 +86,7 @@ class LinkerKind:
     """The key under which a recipe names the encoder."""
     needs_encoder: bool
     takes: frozenset[str]
-    """Which of ``dev``, ``known``, ``index`` and ``model`` it uses."""
+    """Options that it uses: ``dev``, ``known``, ``index``, ``model``."""
     run: TrainLinker
     needs_train: bool = True
     """Whether it learns from labelled mentions; if not, they may be left out."""
@@ -170,7 +170,7 @@ class LinkerDataConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkerRecipe(Recipe):
-    """Which linker is trained, on what, and how."""
+    """A recipe of linker training: kind, data, settings."""
 
     kind: ClassVar[str] = "linker"
 

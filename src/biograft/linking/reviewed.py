@@ -37,7 +37,7 @@ REVIEWED = ArtifactKind(
 )
 SOURCE = "reviewed"
 DEFAULT_WEIGHT = 0.9
-"""Of a reviewed name beside a name of the store, where too few decisions say better."""
+"""Weight of a reviewed name relative to a name of the store, if too few decisions exist."""
 _EXACT = 1.0
 _DEPTH = 16
 """Reviewed names that are compared with a text."""
@@ -46,7 +46,7 @@ _STORE, _LEXICAL, _CALIBRATION = "kb", "lexical", "calibration.json"
 
 @dataclass(frozen=True, slots=True)
 class TermDecisions:
-    """What was decided about terms, by the key of each (:func:`biograft.text.term_key`)."""
+    """Decisions about terms, by the key of each (:func:`biograft.text.term_key`)."""
 
     approved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Concepts that a term means; several where a term has several codes, the best first."""
@@ -97,7 +97,7 @@ class ReviewedNames:
         """Return the candidates of texts, best first, with what was decided.
 
         ``allowed`` says which concepts may be answers. With ``held_out`` what was decided about a
-        text itself is not used: how a term would be answered had nobody decided about it.
+        text itself is not used: how a term would be answered without its decision.
         """
         similar = self._similar(texts, held_out=held_out) if by_similarity else [[]] * len(texts)
         results = []

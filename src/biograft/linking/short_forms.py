@@ -28,7 +28,7 @@ _CACHE_SIZE = 1 << 14
 _LATIN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z](?:[A-Za-z0-9/]*[A-Za-z0-9])?(?![A-Za-z0-9])")
 _CAPITALS = re.compile(r"(?<![A-Za-z0-9\-])[A-Z][A-Za-z0-9/]*[A-Z0-9]s?(?![A-Za-z0-9\-])")
 _TYPE = re.compile(r"(?:[1-9１-９一二三四ⅠⅡⅢ]|I{1,3})\s*型\s*$")
-"""What may stand before a short form in Chinese: 2型DM."""
+"""Type number before a short form in Chinese: 2型DM."""
 _PERCENT = re.compile(r"[%％]\s*(?:(?:on|in)\s+)?$")
 _BEFORE = re.compile(r"(?:^|\n)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
 _BEHIND = re.compile(r"[ \t]*(?:[:：\-]|\n|$)")
@@ -36,13 +36,13 @@ _BEHIND = re.compile(r"[ \t]*(?:[:：\-]|\n|$)")
 
 @dataclass(frozen=True)
 class ShortFormList:
-    """What ``short_forms.toml`` lists."""
+    """Content of ``short_forms.toml``."""
 
     headings: frozenset[str]
     also_mentions: frozenset[str]
     """Headings that are mentions elsewhere in a line."""
     after_percent: frozenset[str]
-    """What is a unit after a percentage: 96% RA, room air."""
+    """Short forms that are units after a percentage: 96% RA, room air."""
     english: dict[str, Meanings]
     chinese: dict[str, Meanings]
 

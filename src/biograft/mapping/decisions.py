@@ -53,7 +53,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Config):
-    """What was decided about one source term: that it means a concept, or does not, or none.
+    """A decision about one source term: it means a concept, does not mean it, or has none.
 
     >>> Decision(term="hart atack", concept="D009203", verdict="approved", author="Ada").is_decided
     True
@@ -69,15 +69,15 @@ class Decision(Config):
     name: str = ""
     """Preferred name of the concept when it was decided."""
     relation: Annotated[str, Choice(*RELATIONS)] = "exact"
-    """What the concept is to the term, as in SKOS; ``broad``: it is broader than the term."""
+    """Relation of the concept to the term, as in SKOS; ``broad``: it is broader than the term."""
     verdict: Annotated[str, Choice(*VERDICTS)] = PROPOSED
     """``proposed`` by a program and not decided; ``approved``: the term means the concept;
     ``rejected``: it does not; ``nil``: the knowledge base has no concept for it."""
     author: str = ""
-    """Who decided: a name, or an ORCID such as ``orcid:0000-0002-1825-0097``. ``|`` separates
+    """Author: a name, or an ORCID such as ``orcid:0000-0002-1825-0097``. ``|`` separates
     several."""
     reviewer: str = ""
-    """Who checked the decision of the author, written in the same way."""
+    """Reviewer of the author's decision, written in the same way."""
     time: str = ""
     """When it was decided, in UTC: ``2026-11-24T09:30:00Z``, or the date only."""
     comment: str = ""
@@ -110,7 +110,7 @@ class Decision(Config):
 
     @property
     def is_decided(self) -> bool:
-        """Whether somebody decided it, and it is no proposal of a program."""
+        """Return True if a reviewer decided it; False for a proposal of a program."""
         return self.verdict != PROPOSED
 
 
@@ -127,7 +127,7 @@ def is_time(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSet(Config):
-    """What is true of all decisions of a file."""
+    """Metadata of all decisions of a file."""
 
     id: str = ""
     """IRI of the set; empty: one that is made from its content."""
@@ -141,7 +141,7 @@ class MappingSet(Config):
     justification: Annotated[
         str, Choice("LexicalMatching", "SemanticSimilarityThresholdMatching", "CompositeMatching")
     ] = "LexicalMatching"
-    """How proposals were found, in the words of SEMAPV (Semantic Mapping Vocabulary)."""
+    """Justification of proposals, in the terms of SEMAPV (Semantic Mapping Vocabulary)."""
 
 
 _MANUAL = "ManualMappingCuration"

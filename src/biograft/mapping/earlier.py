@@ -31,7 +31,7 @@ FLAGS = (SEEN, *CHANGES)
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What was decided before about a term, and whether that still stands."""
+    """An earlier decision about a term, and whether it still holds."""
 
     decision: Decision | None = None
     flag: str = ""

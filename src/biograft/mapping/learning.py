@@ -1,7 +1,7 @@
 """Learning from decisions: reviewed names, rejected pairs, weights and a calibration of an index.
 
-Nothing is trained; all of it is fitted in seconds. What is fitted is measured on terms as if nobody
-had decided about them: a reviewed name does not count for its own term.
+Nothing is trained; all of it is fitted in seconds. Each term is measured as if it had not been
+reviewed: a reviewed name does not count for its own term.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SYNONYMS = ("exact", "close")
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """What was learned."""
+    """Result of learning."""
 
     n_approved: int
     n_rejected: int
@@ -49,9 +49,9 @@ class LearningReport:
     n_unknown: int
     """Decisions on concepts that the knowledge base does not have."""
     weight: float
-    """Of a reviewed name beside a name of the store."""
+    """Weight of a reviewed name relative to a name of the store."""
     lexical_weight: float | None = None
-    """Of lexical search beside dense search; None if it was not fitted."""
+    """Weight of lexical search beside dense search; None if it was not fitted."""
     threshold: float | None = None
     """Probability below which the answer is NIL; None if no calibration was fitted."""
 

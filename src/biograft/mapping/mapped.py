@@ -1,4 +1,4 @@
-"""What all formats of a mapping share: the settings of one run, and its proposals as decisions."""
+"""Shared parts of mapping formats: settings of one run, and its proposals as decisions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MappingRun:
 
     @property
     def store(self) -> str:
-        """What tells the store from others: the beginning of the hash of its content."""
+        """Identity of the store: the beginning of the hash of its content."""
         return store_fingerprint(self.kb)[:_FINGERPRINT]
 
     @property

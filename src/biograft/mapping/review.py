@@ -165,7 +165,7 @@ class ReviewStore:
             return self._add_terms(terms, reviewer, queue, approvals)
         except sa.exc.IntegrityError as error:
             raise ConflictError(
-                f"queue {queue!r}: somebody imported the same terms meanwhile; import again"
+                f"queue {queue!r}: another user imported the same terms meanwhile; import again"
             ) from error
 
     def _add_terms(
@@ -213,7 +213,7 @@ class ReviewStore:
         connection.execute(EVENTS.insert(), [event_row(id_, **added) for id_ in made])
 
     def _renew(self, connection: Connection, terms: Mapping[int, ReviewTerm]) -> None:
-        """Replace what a mapping says of terms that nobody has decided about."""
+        """Replace the proposals of a mapping for terms without a decision."""
         rows = [{"of": id_, "updated_at": now(), **columns_of(each)} for id_, each in terms.items()]
         if rows:
             columns: dict[str, Any] = {name: sa.bindparam(name) for name in rows[0] if name != "of"}
@@ -321,7 +321,7 @@ class ReviewStore:
     def _decide(
         self, connection: Connection, decisions: Sequence[TermDecision], batch: str
     ) -> list[tuple[TermDecision, BiograftError]]:
-        """Write decisions about terms that nobody has changed since; return those refused."""
+        """Write decisions about terms that have not changed since; return those refused."""
         items = read_items(connection, [each.term_id for each in decisions], lock=True)
         rows = connection.execute(sa.select(QUEUES.c.name, QUEUES.c.approvals))
         approvals = {row.name: row.approvals for row in rows}

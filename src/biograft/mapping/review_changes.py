@@ -23,7 +23,7 @@ Change = tuple[ReviewItem, TermState, dict[str, Any]]
 def read_items(
     connection: Connection, ids: Iterable[int], *, lock: bool = False
 ) -> dict[int, ReviewItem]:
-    """Return terms by their ids; locked, nobody else can change them in this transaction."""
+    """Return terms by their ids; locked, no other user can change them in this transaction."""
     wanted, found = list(dict.fromkeys(ids)), {}
     for start in range(0, len(wanted), _TOGETHER):
         query = (

@@ -22,7 +22,7 @@ HASH, HASH_BYTES = "hash", 16
 TABLES = ("review_queues", "review_terms", "review_events")
 """Tables whose rows have hashes."""
 _MARK, _LOOKED_AT = b"CREATE TABLE review_", 1 << 18
-"""What the schema of a review begins with, and where in the file it stands."""
+"""Beginning of the schema of a review, and the searched length of the file."""
 _TRIES = 3
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowError)
 
@@ -62,7 +62,7 @@ def check_review(path: Path) -> CheckedArtifact:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """Copy a database with what was written last; again, if somebody writes meanwhile."""
+    """Copy a database with what was written last; again, if another process writes meanwhile."""
     files = [path, path.with_name(f"{path.name}-wal")]
     for _ in range(_TRIES):
         before = _states(files)

@@ -1,7 +1,7 @@
 """Files of a review: mapped tables in, worksheets for a spreadsheet in and out, SSSOM in and out.
 
 A worksheet has a row a term with its version, and what was decided when it was written (``was``),
-so that a row that was edited is known from one that somebody else decided meanwhile.
+so that a row that was edited is known from one that another reviewer decided meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ACTIONS = {verdict: action for action, verdict in _VERDICTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class ReviewImport:
-    """What came of a file."""
+    """Result of an import."""
 
     n_rows: int
     n_added: int = 0
@@ -68,9 +68,9 @@ class ReviewImport:
     n_decided: int = 0
     n_unchanged: int = 0
     problems: tuple[tuple[int, str], ...] = ()
-    """Lines that were left out, and why: most often somebody decided meanwhile."""
+    """Lines that were left out, and why: most often another reviewer decided meanwhile."""
     batch: str = ""
-    """What ``biograft review undo`` takes back the decisions by."""
+    """Batch id with which ``biograft review undo`` undoes the decisions."""
 
 
 def import_review(
@@ -305,7 +305,7 @@ def _edited(
             raise ValueError("decision: is empty, and a concept is given; write approve or reject")
         raise ValueError("decision: was emptied; take it back by `biograft review undo`")
     if said == _was(item):
-        return None  # somebody else decided the same
+        return None  # another reviewer decided the same
     return TermDecision(
         item.id, action, reviewer, _whole("version", cells["version"]), concept or None,
         relation=relation or "exact", comment=cells.get("reason", "").strip(),

@@ -13,7 +13,7 @@ APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
     "approve", "reject", "nil", "comment", "undo", "add",
 )  # fmt: skip
 ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
-"""What a reviewer decides: the concept is right, it is wrong, there is none."""
+"""Actions of a reviewer: the concept is correct, it is wrong, there is none."""
 STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
 _AMBIGUOUS, _EXACT = "ambiguous", "exact"
@@ -44,7 +44,7 @@ class ReviewTerm:
 
     @property
     def doubt(self) -> float:
-        """How doubtful the suggestion is, from 0 to 1."""
+        """Doubt of the suggestion, from 0 to 1."""
         first = self.candidates[0] if self.candidates else None
         certainty = 0.0 if first is None else _certainty(first)
         if self.flag == NO_CONCEPT:
@@ -66,14 +66,14 @@ def _certainty(candidate: SuggestedConcept) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TermState:
-    """What was decided about a term; the undo of an event puts an earlier state back."""
+    """Decision state of a term; undoing an event restores an earlier state."""
 
     status: str = OPEN
     action: str = ""
     concept: str | None = None
     name: str | None = None
     relation: str = "exact"
-    """What the concept is to the term: exact, broad, narrow, close or related."""
+    """Relation of the concept to the term: exact, broad, narrow, close or related."""
     reviewer: str | None = None
     second_reviewer: str | None = None
     rejected: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class TermState:
         return cls(**{**values, "rejected": tuple(values["rejected"])})
 
     def proposes(self, action: str, concept: str | None) -> bool:
-        """Return whether somebody proposed this, and a second person is to decide."""
+        """Return True if this is proposed, and a second reviewer has to decide."""
         return self.status == PROPOSED and (self.action, self.concept) == (action, concept)
 
     def decide(
@@ -152,7 +152,7 @@ class ReviewItem:
 
 @dataclass(frozen=True, slots=True)
 class TermDecision:
-    """What somebody decides about a term."""
+    """A reviewer's decision about a term."""
 
     term_id: int
     action: str
@@ -168,7 +168,7 @@ class TermDecision:
 
 @dataclass(frozen=True, slots=True)
 class ReviewEvent:
-    """Who did what, when and why."""
+    """One event of a review: reviewer, action, time and comment."""
 
     id: int
     term_id: int
@@ -203,7 +203,7 @@ class ReviewEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewFilter(Config):
-    """Which terms of a queue are meant; what is not given does not limit."""
+    """Filter of the terms of a queue; omitted fields do not restrict."""
 
     status: Annotated[str, Choice(*STATUSES)] | None = None
     flag: str | None = None
@@ -215,14 +215,14 @@ class ReviewFilter(Config):
     max_score: Annotated[float, Range(min=0, max=1)] | None = None
     min_frequency: Annotated[int, AtLeast(1)] | None = None
     reviewer: str | None = None
-    """Who decided, as the first or the second."""
+    """Reviewer who decided, first or second."""
     waits_for: str | None = None
-    """Who is to decide: terms that are open, or proposed by somebody else."""
+    """Reviewer who can decide: terms that are open, or proposed by another reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What came of many decisions at once."""
+    """Result of a bulk decision."""
 
     batch: str
     n_changed: int

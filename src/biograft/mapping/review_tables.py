@@ -141,7 +141,7 @@ def _add_hashes(connection: Connection) -> None:
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_hashes)
-"""What brings a database from version N to N + 1; a new version appends one."""
+"""Migrations of a database from version N to N + 1; a new version appends one."""
 VERSION = len(MIGRATIONS)
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 120

@@ -65,7 +65,7 @@ class TermMapping:
     others: tuple[Candidate, ...] = ()
     """Candidates that are not the answer, best first."""
     decision: Decision | None = None
-    """What was decided before, where the flag tells of it."""
+    """Earlier decision, if the flag refers to one."""
 
 
 def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:

@@ -23,11 +23,11 @@ SAME_SIGN_P = 0.2
 """Below this p value a difference that is not significant is still reported by its sign."""
 _SMALLEST_P = 1e-12
 _Z_HALF_WIDTH, _Z_POWER = 1.959964, 0.841621
-"""Of the 95 % interval, and of a power of 80 %."""
+"""Normal quantiles of the 95 % interval, and of a power of 80 %."""
 
 
 class Verdict(StrEnum):
-    """What an experiment says about a claim."""
+    """Verdict of an experiment about a claim."""
 
     REPRODUCED = "reproduced"
     SAME_SIGN = "same sign"

@@ -68,7 +68,7 @@ class Judgements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """How a metric is computed: from each query, then averaged, or from all at once.
+    """Computation of a metric: from each query, then averaged, or from all at once.
 
     Both functions take the judgements and the cut-off (0 where the metric has none).
     """

@@ -41,7 +41,7 @@ KNOWLEDGE_LAYERS: Registry[Any] = Registry(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeLayerConfig(Config):
-    """What all knowledge layers share: ``after`` counts the layers of the encoder before it."""
+    """Base of all knowledge layers: ``after`` counts the layers of the encoder before it."""
 
     implementation: ClassVar[str]
     """``module:class`` of the layer, imported when it is built."""

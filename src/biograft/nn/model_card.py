@@ -43,12 +43,12 @@ text is {pooling} of the states of the last layer, scaled to length 1. Texts hav
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """What is known of a training."""
+    """Facts of a training for its model card."""
 
     base_model: str
     """Name or folder of the encoder that the training began with."""
     method: str
-    """What was trained, in a few words."""
+    """Training method, in a few words."""
     data: Mapping[str, Any]
     """Numbers and hashes of the training data."""
     metrics: Mapping[str, Any]

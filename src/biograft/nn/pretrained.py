@@ -30,7 +30,7 @@ from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, 
 from biograft.nn.settings import EncoderSettings, write_settings
 
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
-"""What is downloaded of an encoder, and of a tokenizer."""
+"""Files that are downloaded of an encoder, and of a tokenizer."""
 TOKENIZER_FILES = ("*.json", "*.txt", "*.model")
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
 _NO_LIMIT = 100_000
@@ -39,7 +39,7 @@ _FAULTS = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
     *(SafetensorError, ConfigError, UnpicklingError, EOFError),
 )
-"""What transformers raises for missing, damaged or foreign folders."""
+"""Errors that transformers raises for missing, damaged or foreign folders."""
 _CODE_FILES = ("config.json", "tokenizer_config.json")
 """Files in which ``auto_map`` names Python modules to load a folder with."""
 

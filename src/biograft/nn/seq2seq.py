@@ -65,7 +65,7 @@ def cut_round_mention(
 
 
 _CHUNK = 16_384
-"""How many texts are tokenised at once; encodings take much memory."""
+"""Texts that are tokenised at once; encodings take much memory."""
 _DROPOUTS = ("dropout", "attention_dropout", "dropout_rate", "hidden_dropout_prob",
              "attention_probs_dropout_prob")  # fmt: skip
 _NO_LIMIT = 100_000

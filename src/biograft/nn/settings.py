@@ -31,7 +31,7 @@ _OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncoderSettings:
-    """How a text becomes one vector."""
+    """Settings that turn a text into one vector."""
 
     pooling: str
     """Name of a pooling: ``cls`` or ``mean``."""

@@ -202,7 +202,7 @@ class LossTerm:
 
 
 class Objective(LossTerm):
-    """What a model is trained for.
+    """Base of training objectives.
 
     ``states`` and ``batch`` of ``loss`` are ``TextStates`` and ``TensorBatch`` for objectives of
     running text; those of name pairs and of generation state their own.

@@ -24,7 +24,7 @@ REDUCTIONS = ("mean", "sequence_sum")
 """A loss is the mean over items, or the sum over the items of each sequence, as some papers print
 it, and the mean over sequences."""
 MENTION_REDUCTIONS = ("mse", *REDUCTIONS)
-"""Of squared distances: the mean over dimensions too, or the distances reduced as above."""
+"""Reductions of squared distances: the mean over dimensions too, or as above."""
 MASKING_MODES = ("token", "whole_word", "whole_entity")
 NEIGHBOUR_FORMS = ("eq16", "eq19")
 CORRECTIONS = ("log_q", "mu_log_q", "none")
@@ -72,7 +72,7 @@ class TextObjectiveConfig(ObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedTokensConfig(TextObjectiveConfig):
-    """Which tokens masked language modelling predicts.
+    """Settings of masked language modelling.
 
     ``mode`` is the unit of masking: a ``token``, a ``whole_word`` with all its tokens, or a
     ``whole_entity``, which is a word or a mention with all its words. Of the tokens of a text
@@ -172,7 +172,7 @@ class EntitySegmentationConfig(TextObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BidirectionalEntityMaskingConfig(TextObjectiveConfig):
-    """How many long mentions have a part masked, and how it is predicted.
+    """Settings of masking one half of long mentions.
 
     Of the long mentions of a sequence ``entity_ratio`` have one of their two parts masked, as long
     as at most ``max_token_ratio`` of the sequence's tokens are; masked_tokens then masks fewer
@@ -197,7 +197,7 @@ class BidirectionalEntityMaskingConfig(TextObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedNeighbourConfig(TextObjectiveConfig):
-    """How neighbours are scored, and against how many other entities.
+    """Settings of predicting neighbours against sampled entities.
 
     A score is ``mu`` times a cosine. With ``form`` ``eq16`` both sides are projected by the
     relation; ``eq19`` takes the cosine before the last product of the fast computation.
@@ -256,7 +256,7 @@ class EntityPredictionConfig(TextObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameGeometryConfig(TextObjectiveConfig):
-    """How strongly the cosines of names stay as they were, of at most ``max_names`` a batch."""
+    """Weight of keeping the cosines of names, of at most ``max_names`` a batch."""
 
     implementation: ClassVar[str] = "biograft.objectives.name_geometry:NameGeometry"
 
@@ -266,7 +266,7 @@ class NameGeometryConfig(TextObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameGenerationConfig(ObjectiveConfig):
-    """How the tokens of a name are learned.
+    """Settings of learning the tokens of a name.
 
     ``label_smoothing`` is the part of the loss that goes to the whole vocabulary: in the form
     ``mean`` to all its tokens, in the form ``fairseq`` to all but the right one. ``r_drop``, where
@@ -288,7 +288,7 @@ class NameGenerationConfig(ObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynonymAlignmentConfig(ObjectiveConfig):
-    """Which loss, with which parameters, on which triplets.
+    """Settings of the alignment loss: kind, parameters, triplets.
 
     ``miner`` says which triplets (anchor, positive, negative) count: ``all`` whose negative is
     at most ``margin`` farther than the positive, of these the ``hard`` ones (negative no farther)
@@ -311,7 +311,7 @@ class SynonymAlignmentConfig(ObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynonymMarginalConfig(Config):
-    """How a name is scored for a mention: (similarity + weight * lexical score) / temperature.
+    """Score of a name for a mention: (similarity + weight * lexical score) / temperature.
 
     ``similarity`` is the inner product of vectors of length 1 (``cosine``) or as they are
     (``dot``; BioSyn's, with a temperature of 1). The weight is learned: it starts at

@@ -201,7 +201,7 @@ class Setting:
     embeddings: Any = None
     """(tokens, width): the input embeddings of the model that training starts from."""
     entity_visibility: str = MIXED
-    """Which mentions the knowledge layers receive the entities of; see ``EntityVisibility``."""
+    """Mentions whose entities the knowledge layers receive; see ``EntityVisibility``."""
     encoder: Any = None
     """The encoder that training starts from, if it has no knowledge layers."""
     first: int = 0

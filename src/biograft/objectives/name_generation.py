@@ -214,7 +214,7 @@ def _truncate(prompt: list[int], name: list[int], room: int) -> tuple[list[int],
 
 
 _UNITS = {"exact": "rows", "unlikelihood": "branches"}
-"""What statistics are means over; all others are over tokens, like the loss."""
+"""Units of the statistics that are not means over tokens."""
 
 
 class EncodedBatches:

@@ -108,7 +108,7 @@ makes it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """Which encoder is trained: a folder or a name of the hub, and how it makes one vector.
+    """The encoder to train: a folder or a name of the hub, and its pooling.
 
     What is not given comes from the files beside the weights; ``lower`` from the stream.
     """
@@ -131,7 +131,7 @@ class EncoderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartConfig(EncoderConfig):
-    """Which model pre-training begins with; without a name one is made from scratch.
+    """Initial model of pre-training; without a name one is made from scratch.
 
     ``dropout``, also in attention, applies to models that generate names, as does the ``decoder``
     that is added if the model is an encoder.
@@ -147,7 +147,7 @@ class StartConfig(EncoderConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingRecipe(Recipe):
-    """Which model is pre-trained, on which stream, with which objectives, and how."""
+    """A recipe of pre-training: model, stream, objectives, settings."""
 
     kind: ClassVar[str] = "pretrain"
 

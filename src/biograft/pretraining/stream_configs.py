@@ -14,7 +14,7 @@ from biograft.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynonymPairsConfig(Config):
-    """Which pairs of names to learn from.
+    """Settings of the pairs of names to learn from.
 
     At most ``max_pairs`` pairs of one concept are sampled, by ``seed`` (0: all pairs).
     ``languages`` keeps names in these languages only (empty: all); ``cross_language`` keeps pairs
@@ -39,7 +39,7 @@ MIN_LENGTH, MAX_LENGTH = 8, 32_767
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatedTextConfig(Config):
-    """Which annotated text to read, and how it becomes sequences of tokens.
+    """Settings of reading annotated text as sequences of tokens.
 
     ``shards`` is a folder of `biograft corpus annotate`; its tokens are stored in ``cache`` (by
     default beside it). With ``pack`` a sequence of at most ``max_length`` tokens holds several
@@ -104,7 +104,7 @@ class AnnotatedTextConfig(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTemplatesConfig(Config):
-    """Which sentences are made from a knowledge base.
+    """Settings of sentences made from a knowledge base.
 
     The sentence of a concept has at most ``max_definitions`` definitions, cut to
     ``definition_words`` words; without a definition, at most ``max_synonyms`` names. ``lower``

@@ -36,7 +36,7 @@ _READ = ("concepts", "names", "types")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubstitutionConfig(Config):
-    """Which mentions are replaced by what, in how many copies of each document.
+    """Settings of replacing mentions, and copies of each document.
 
     In a copy, a mention that can be replaced is with ``probability``. With
     ``synonym_probability`` it gets another name of its own concept, otherwise one of another
@@ -86,7 +86,7 @@ class SynonymSubstitution:
     config: SubstitutionConfig
     entities: pa.Table
     forms: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """How often each entity of each language has which name in the text (``count_forms``)."""
+    """Counts of names in the text by entity and language (``count_forms``)."""
     _names: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     _types: dict[str, str] = field(default_factory=dict)
     _candidate_rows: dict[tuple[str, str | None], tuple[Ints, Ints]] = field(default_factory=dict)

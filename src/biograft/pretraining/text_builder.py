@@ -106,7 +106,7 @@ def open_packed(
 
 
 class _Wanted(NamedTuple):
-    """What packed text is built from, besides the shards."""
+    """Inputs of packed text, besides the shards."""
 
     config: AnnotatedTextConfig
     tokenizer: Any

@@ -87,7 +87,7 @@ def _n_documents(shard: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PackingJob:
-    """What all parts share: settings, tokenizer, entities, and where the parts are written."""
+    """Shared data of all parts: settings, tokenizer, entities, output folder."""
 
     config: AnnotatedTextConfig
     tokenizer: Any

@@ -104,7 +104,7 @@ class Service:
         return self.engine.link(jobs)
 
     async def reload(self) -> None:
-        """Open the store and the index anew, and answer from them; nothing under way is lost."""
+        """Reopen the store and the index without losing a request in progress."""
         async with self._reloading:
             self.engine = await asyncio.to_thread(self.reopen)
 
@@ -231,7 +231,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         "/v1/search",
         response_model=SearchAnswer,
         responses=_ERRORS,
-        summary="Concepts for what somebody is typing",
+        summary="Suggestions of concepts while typing",
         openapi_extra={"parameters": SearchQuery.parameters()},
     )
     async def search(request: Request) -> Response:

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 _WEIGHT = 0.2
-"""Of the last batch, in the average of what a job takes."""
+"""Weight of the last batch in the average time of a job."""
 
 
 class QueueFullError(Exception):

@@ -33,7 +33,7 @@ _SHOWN_IDS = 50
 
 
 class ConceptAnswers:
-    """What a store says about concepts and texts, as plain values of bounded size."""
+    """Answers about concepts and texts, as plain values of bounded size."""
 
     def __init__(self, engine: ServiceEngine) -> None:
         self.engine, self.kb = engine, engine.kb

@@ -25,7 +25,7 @@ class ServiceConfig(Config):
     max_wait: Annotated[float, Range(above=0)] = 5.0
     """Seconds that a request would wait to be linked, as it seems; for more it is answered 503."""
     max_per_client: Annotated[int, AtLeast(1)] = 64
-    """Requests of one key, or address, that are under way; another one is answered 429."""
+    """Requests of one key, or address, that are in progress; another one is answered 429."""
     timeout: Annotated[float, Range(above=0)] = 30.0
     """Seconds until a request is answered 503, and for its body to arrive (else 408)."""
     max_steps: Annotated[int, AtLeast(1)] = 4_000_000

@@ -1,6 +1,6 @@
-"""What the service answers from: a store, its linkers and its suggestions, opened once.
+"""Engine of the service: a store, its linkers and its suggestions, opened once.
 
-A new version is opened beside the one in use and put in its place; requests under way end on the
+A new version is opened beside the one in use and put in its place; requests in progress end on the
 one they began with.
 """
 

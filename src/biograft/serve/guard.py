@@ -1,4 +1,4 @@
-"""What every request passes before it is read: keys, limits, time; and what is counted and logged.
+"""Guard of every request before it is read: keys, limits, time; counts and log.
 
 Neither logs nor metrics have text, queries or ids: only the route, the status and times.
 """
@@ -52,7 +52,7 @@ class ServiceMetrics:
             registry=self.registry,
         )
         self.under_way = Gauge(
-            "biograft_requests_under_way", "Requests under way", registry=self.registry
+            "biograft_requests_in_progress", "Requests in progress", registry=self.registry
         )
         self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
         self._of_route = lru_cache(256)(self._find)
@@ -135,7 +135,7 @@ class Guard:
             await self._too_large(send)
             return
         if self._under_way[client] >= self._config.max_per_client:
-            detail = f"{self._config.max_per_client} requests of this client are under way"
+            detail = f"{self._config.max_per_client} requests of this client are in progress"
             await refuse(send, 429, detail, {"retry-after": str(_RETRY_AFTER)})
             return
         self._under_way[client] += 1

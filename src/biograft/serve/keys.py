@@ -16,7 +16,7 @@ from biograft.config import Choice, Config, check_fields, from_mapping, load_tom
 from biograft.errors import ConfigError, NotFoundError
 
 ROLES = ("read", "review", "admin")
-"""What a key allows; each role may do what those before it may."""
+"""Roles of a key; each role includes those before it."""
 _PREFIX = "bg_"
 
 
@@ -59,7 +59,7 @@ class KeyFile:
         return self._by_hash.get(_hash(key))
 
     def add(self, name: str, role: str) -> str:
-        """Make a key for somebody, write its hash into the file, and return the key."""
+        """Make a key for a user, write its hash into the file, and return the key."""
         if name in self.keys:
             raise ConfigError(f"{self.path}: {name!r} has a key; remove it first")
         key = _PREFIX + secrets.token_urlsafe(32)

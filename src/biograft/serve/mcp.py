@@ -33,7 +33,7 @@ from biograft.serve.run import check_host, server_options
 
 log = logging.getLogger("biograft.serve")
 _MAX_CHARACTERS = 50_000
-"""Of a text that is linked."""
+"""Most characters of a text that is linked."""
 _MAX_WORDS = 1_000
 """Characters of a name, an id or a term."""
 _INSTRUCTIONS = """\

@@ -82,7 +82,7 @@ class UndoRequest(_Request):
 
 
 class FindingRequest(_Request):
-    """What somebody said about a finding in a text: only its own words are kept."""
+    """A reviewer's verdict on a finding in a text: only its own words are stored."""
 
     text: Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
     decision: Literal["correct", "wrong", "other"]

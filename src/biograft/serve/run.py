@@ -103,7 +103,7 @@ def server_options(host: str, port: int) -> dict[str, Any]:
 
 
 def free_port(first: int = 8080, tries: int = 100) -> int:
-    """Return a port of this machine that nobody listens at."""
+    """Return a free port of this machine."""
     for port in range(first, first + tries):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))

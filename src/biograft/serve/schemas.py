@@ -23,7 +23,7 @@ class _Request(BaseModel):
 class SearchQuery(BaseModel):
     """The query of a search."""
 
-    q: str = Field(max_length=MAX_QUERY, description="What somebody is typing.")
+    q: str = Field(max_length=MAX_QUERY, description="The beginning of a name.")
     limit: int = Field(10, ge=1, le=MAX_HITS, description="Concepts wanted.")
     language: str | None = Field(None, max_length=20, description="Language of the names.")
 
@@ -53,7 +53,7 @@ class SearchQuery(BaseModel):
 
 
 class LinkOptions(_Request):
-    """What a request may choose; the rest is as the service was started."""
+    """Options of a request; all else is fixed when the service starts."""
 
     k: int | None = Field(None, ge=1, description="Candidates of a mention.")
     threshold: float | None = Field(

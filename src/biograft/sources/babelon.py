@@ -23,7 +23,7 @@ _COLUMNS = {
     "text": ("translation_value", "translation_text"),
     "language": ("translation_language", "translation_lang"),
 }
-"""What is read, and the columns that may hold it."""
+"""Fields, and the columns that may contain them."""
 _STATUS = ("translation_status", "status")
 _KINDS = {"label": NameKind.PREFERRED, **SCOPES}
 _DEFINITIONS = ("IAO_0000115", "definition", "hasDefinition")

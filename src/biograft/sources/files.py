@@ -41,7 +41,7 @@ _ZIP_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError),
     *(UnicodeDecodeError, OverflowError),
 )
-"""What zipfile raises for damaged archives, names of members and versions included."""
+"""Errors that zipfile raises for damaged archives, including member names and versions."""
 _ENCRYPTED = 1
 """The flag of an encrypted member of a zip."""
 _READ_BYTES = 1 << 20

@@ -51,7 +51,7 @@ class SearchConfig(Config):
     learning_rates: tuple[Annotated[float, Above(0)], ...] = ()
     """Candidates, selected by the dev score; empty: ``config.training.learning_rate``."""
     choosing_seeds: int = 1
-    """How many of the seeds the search uses."""
+    """Number of seeds that the search uses."""
     seeds: tuple[Annotated[int, AtLeast(0)], ...] = (1,)
 
     def __post_init__(self) -> None:

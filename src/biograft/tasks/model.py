@@ -1,4 +1,4 @@
-"""What every task model offers (``TaskModel``), and length-sorted training batches.
+"""Interface of task models (``TaskModel``), and length-sorted training batches.
 
 To add a task, write one module with a model of this protocol and a ``TaskKind``, and register it
 in ``tasks/task.py``.

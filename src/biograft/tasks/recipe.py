@@ -47,7 +47,7 @@ class TaskEncoderConfig(EncoderConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecipe(Recipe):
-    """Which task is trained, with which encoder, and how."""
+    """A recipe of task training: task, encoder, settings."""
 
     kind: ClassVar[str] = "task"
 

@@ -45,11 +45,11 @@ class TaskTokenizer:
         n_before = int(bool(special) and special[0] in opening)
         self._before, self._after = special[:n_before], special[n_before:]
         self.room = encoder.max_length - len(special)
-        """How many tokens of text fit into a sequence."""
+        """Tokens of text that fit into a sequence."""
 
     @property
     def n_before(self) -> int:
-        """How many special tokens precede the text."""
+        """Number of special tokens before the text."""
         return len(self._before)
 
     def frame(self, ids: Sequence[int]) -> list[int]:

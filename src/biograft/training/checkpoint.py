@@ -48,7 +48,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class TrainingState:
-    """What a checkpoint saves and restores beside the cursor."""
+    """State that a checkpoint saves and restores, besides the cursor."""
 
     model: nn.Module
     optimiser: torch.optim.Optimizer

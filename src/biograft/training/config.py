@@ -18,7 +18,7 @@ rounding."""
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """How the batch of an update is divided among processes and forward passes."""
+    """Division of the batch of an update among processes and forward passes."""
 
     n_processes: int
     accumulate: int

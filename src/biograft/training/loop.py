@@ -48,7 +48,7 @@ from biograft.training.sharding import (
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Batch]):
-    """What the loop trains: a model, batches, and the loss of a batch.
+    """A training task: a model, batches, and the loss of a batch.
 
     ``compute_loss`` is called with the model as it is run (wrapped if there are several
     processes). ``evaluate`` is called without gradient, the model in inference mode.

@@ -271,7 +271,7 @@ def _with_counts(queries: Sequence[SimilarityQuery], counts: Any) -> list[Simila
 
 @dataclass(frozen=True, slots=True)
 class _ModelOptions:
-    """How encoders are read and word vectors trained."""
+    """Options of reading encoders and training word vectors."""
 
     pooling: str
     with_entities: bool

@@ -99,7 +99,7 @@ class QueryConfig:
     languages: tuple[str, ...] = ("en",)
     """Languages of names; queries use the first one in which a concept has a name."""
     masked: str = "both"
-    """Which end of a triple is blank."""
+    """The end of a triple that is blank."""
     relations: tuple[str, ...] = ()
     """Relations to use; none: all."""
     per_relation: int = 200

@@ -1,4 +1,4 @@
-"""How probable names are at the masked place of a text, by a masked language model.
+"""Probability of names at the masked position of a text, by a masked language model.
 
 All tokens of a name are masked at once, so that only the text around them tells the name, and names
 of equally many tokens need one pass. The mean log probability of a name's tokens is its

@@ -54,7 +54,7 @@ class Claim:
     predicts: Annotated[str, Choice(HIGHER, LOWER, EQUAL)] = HIGHER
     margin: Annotated[float, AtLeast(0)] = 0.0
     needs: str = ""
-    """What is missing to test the claim, where it has not been run."""
+    """Data or hardware that is missing to test the claim, if it was not run."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -63,7 +63,7 @@ class Claim:
 
     @property
     def arms(self) -> Arms:
-        """What is compared."""
+        """The arms that are compared."""
         return Arms(
             set=self.set, of=self.of, against=self.against, protocol=self.protocol,
             dictionary=self.dictionary, part=self.part,

@@ -42,7 +42,7 @@ _N_WATCHED = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionSettings:
-    """How a detector is trained, and which dictionaries are searched.
+    """Settings of detector training, and the dictionaries that are searched.
 
     ``start`` is a set from whose detector the encoder is taken; without it training starts from
     ``encoder``. ``added`` is what the dictionaries have beside the published names. Without
@@ -59,7 +59,7 @@ class DetectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionVariant:
-    """How mentions are found, and on which splits that is measured."""
+    """A way to find mentions, and the splits on which it is measured."""
 
     detection: Annotated[str, Choice(*DETECTIONS[1:])] = "model"
     splits: tuple[Annotated[str, Choice(*TRAINED_ON)], ...] = tuple(TRAINED_ON)

@@ -155,7 +155,7 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderTaskSettings:
-    """How encoders are pre-trained and fine-tuned.
+    """Settings of pre-training and fine-tuning the encoders.
 
     ``paths`` maps keys of the pre-training recipe to inputs. Every variant that the experiment
     pre-trains is pre-trained with each of ``pretraining_seeds``; without any, once, with the seed

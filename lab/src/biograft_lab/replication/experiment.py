@@ -23,7 +23,7 @@ _TABLES = ("inputs", "bases", "settings", "set_settings", "variants")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """How the table of an encoder experiment is laid out.
+    """Layout of the table of an encoder experiment.
 
     ``reference`` is the variant that the p values compare with; ``held_out`` are metrics of
     held-out text, each with its column name; with ``rows = "sets"`` the sets are the rows.

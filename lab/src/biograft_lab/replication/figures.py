@@ -17,7 +17,7 @@ CURVES = {
     "entity-coverage": ("fraction of mentions with an entity input", "coverage "),
     "smedbert-neighbours": ("neighbours of an entity", " neighbours"),
 }
-"""Of each experiment the quantity that its labels give, and the words beside the number."""
+"""Per experiment: the quantity that its labels give, and the words beside the number."""
 
 _MEMORY = {
     "resident_mib": "resident",
@@ -27,7 +27,7 @@ _MEMORY = {
 
 
 Curves = dict[str, list[tuple[float, float, float]]]
-"""Of each encoder the points of its curve."""
+"""Points of the curve of each encoder."""
 _COLOURS = ("#1f6f8b", "#c1572b", "#4c7a34", "#6b4e8e")
 _VERDICTS = {
     Verdict.REPRODUCED: "#1f6f8b",

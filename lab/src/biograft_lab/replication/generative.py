@@ -55,7 +55,7 @@ _TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeSettings:
-    """How models are trained.
+    """Settings of training.
 
     ``pretrained`` is the input that fine-tuning starts from; without it the names of the set's own
     dictionary are learned first.
@@ -69,7 +69,7 @@ class GenerativeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeVariant:
-    """How a linker is trained, and what it is used with.
+    """A way to train a linker, and the searches that it is used with.
 
     ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
     ``names`` those that may be generated. With a ``search`` it is used beside that search, or, if
@@ -163,7 +163,7 @@ class _Models:
 
     @property
     def about(self) -> Row:
-        """What a row says of the training."""
+        """Columns of a row that describe the training."""
         return {
             "note": self.chosen.note,
             "pretrained": self.settings.pretrained,

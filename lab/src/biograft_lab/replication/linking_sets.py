@@ -60,7 +60,7 @@ _NCBI = {
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """How a dictionary is made, and whether each split has its own."""
+    """Recipe of a dictionary, and whether each split has its own."""
 
     source: MakeSource
     by_split: bool = False
@@ -87,7 +87,7 @@ class LinkingSet:
     shared: str = ""
     """The name of its dictionaries, where several sets have the same ones; else its own name."""
     drops: tuple[str, ...] = ()
-    """What is left out, and counted, before a linker is judged (``DROPS``)."""
+    """Kinds of queries that are left out, and counted, before a linker is judged (``DROPS``)."""
 
     @property
     def own_dictionaries(self) -> bool:

@@ -73,7 +73,7 @@ class MemoryLinkingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLinkingVariant:
-    """What links: an encoder's entity memory, its vectors of names, or lexical search."""
+    """A linker: an encoder's entity memory, its vectors of names, or lexical search."""
 
     links: Annotated[str, Choice(MEMORY, DENSE_SEARCH, LEXICAL)]
     encoder: str = ""

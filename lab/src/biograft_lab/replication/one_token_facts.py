@@ -50,7 +50,7 @@ IN_QUERY, NOT_IN_QUERY = "name in the query", "name not in the query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTokenSettings:
-    """How many queries are asked of each store, and how many best tokens count."""
+    """Limits: queries of each knowledge base, and best tokens that count."""
 
     n_queries: Annotated[int, AtLeast(1)] = 3000
     k: Annotated[int, AtLeast(1)] = 5

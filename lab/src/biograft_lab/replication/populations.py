@@ -1,4 +1,4 @@
-"""Which concepts the mentions of a test set have: seen in training, known to a table, or neither.
+"""Populations of test mentions by concept: seen in training, known to a table, or neither.
 
 An entity table can help most where fine-tuning has not seen the concept, but the table has it. The
 recall of each population is a ratio of sums over documents, as a metric is (``task_counts``).

@@ -23,7 +23,7 @@ _ADDED = {
     IDS: ", more names and ids",
     MENTIONS: ", training terms as names",
 }
-"""What a system's dictionary has beside that of the protocol."""
+"""Additions to the dictionary of the protocol."""
 
 
 class _Value(NamedTuple):

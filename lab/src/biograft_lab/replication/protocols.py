@@ -117,7 +117,7 @@ class LinkingTask:
 
     @property
     def key(self) -> Row:
-        """What identifies the rows of this task, but for the system."""
+        """Key of the rows of this task, without the system."""
         return {
             "set": self.set,
             "protocol": self.protocol,

@@ -33,7 +33,7 @@ def reliability_tables() -> dict[str, Callable[[], str]]:
 
 
 def tried() -> str:
-    """Return what was tried, on what, and what came of it, by benchmark."""
+    """Return attempts, targets and results by benchmark."""
     rows: list[tuple[str, ...]] = []
     for stem, (what, command, rows_of) in _BENCHMARKS.items():
         path = RESULTS / f"{stem}.json"
@@ -44,7 +44,7 @@ def tried() -> str:
         made = f"`{result.get('command', command)}`"
         for number, cells in enumerate(rows_of(result)):
             rows.append((*("" if number else what, *cells), "" if number else made))
-    return markdown(["", "on", "tried", "came of it", "command"], rows)
+    return markdown(["", "on", "tried", "result", "command"], rows)
 
 
 def _fuzz(result: Result) -> Iterator[Cells]:

@@ -79,7 +79,7 @@ class RemovedNeighbourSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourVariant:
-    """What scores the candidates.
+    """A scorer of candidates.
 
     ``graph`` is the distance of trained embeddings, ``untrained`` that of their random start,
     ``pepr`` the personalised PageRank from the head, ``lexical`` the similarity of names,

@@ -62,7 +62,7 @@ class SegmentEndSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentEndVariant:
-    """What the probe reads: states of an encoder, or the character and the next one.
+    """Input of the probe: states of an encoder, or the character and the next one.
 
     With ``labels = "random"`` each character has one label, drawn at the true rate: what a probe
     learns of these, it learns by heart.
@@ -84,7 +84,7 @@ class SegmentedNames:
 
     names: list[str]
     is_train: npt.NDArray[np.bool_]
-    """Of each decision."""
+    """True for decisions that the probe is trained on."""
     name_of: npt.NDArray[np.int64]
     position: npt.NDArray[np.int64]
     is_end: npt.NDArray[np.bool_]

@@ -254,4 +254,4 @@ _MAKERS: dict[str, _Make] = {
     r"^the folder of|^multilingual-e5-small": lambda toy, *_: toy.encoder(),
     r"^a file of relation, tab, words": lambda toy, *_: toy.wording(),
 }  # fmt: skip
-"""How an input is made, by a pattern of its description; the first that fits."""
+"""Maker of an input, by a pattern of its description; the first match counts."""

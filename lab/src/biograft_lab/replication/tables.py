@@ -109,7 +109,7 @@ def linking_supervised(result: Mapping[str, Any]) -> str:
 
 
 _Metrics = dict[str, dict[str, float]]
-"""Of one seed: configuration -> metrics."""
+"""Metrics of one seed by configuration."""
 
 
 def _seeds_of_sets(rows: Rows) -> dict[str, list[_Metrics]]:

@@ -1,4 +1,4 @@
-"""What each test document adds to the main metric of a fine-tuning run, from its predictions.
+"""Contribution of each test document to the main metric of a fine-tuning run, from its predictions.
 
 A metric such as F1 is a ratio of sums over documents: 2 TP to predicted and gold entities; accuracy
 is that of right answers to questions. With the numerator and the denominator of every document, two

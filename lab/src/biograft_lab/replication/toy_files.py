@@ -50,7 +50,7 @@ _DRUGS = (
     ("adrenaline", "epinephrine", "肾上腺素", "副肾素"),
 )
 RELATIONS = ("treats", "causes", "T", "Pr", "Sa", "E", "U", "Rg", "B")
-"""Of the toy graph: two words, and codes of PharmKG."""
+"""Relations of the toy graph: two words, and codes of PharmKG."""
 ALIAS = "T-breast-cancer\talias\tT-liver-cancer"
 """A triple of the toy graph that joins two names of one entity."""
 

@@ -1,4 +1,4 @@
-"""What becomes of a damaged file: refused, found by `biograft check`, without effect, or silent.
+"""Effects of damaged files: refused, found by `biograft check`, without effect, or silent.
 
 Each file of each kind of artefact has a bit flipped, is cut short, or changes places with the same
 file of another artefact. Then the artefact is used, in a process of its own, and checked:
@@ -70,7 +70,7 @@ class Artefact:
     """Answers of the artefact in a folder, which must be equal from run to run."""
     commands: tuple[str, ...] = (STORE,)
     changes: str = ""
-    """What the command of the other artefact of its kind has in addition."""
+    """Additional arguments of the command for the other artefact of this kind."""
     trains: bool = False
     writes: bool = False
     """Whether its use changes it, so that it is copied first."""
@@ -192,13 +192,13 @@ ARTEFACTS = {
 
 @dataclass
 class Outcome:
-    """What came of all damages to one kind of artefact."""
+    """Results of all damages to one kind of artefact."""
 
     files: int = 0
     damages: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
     changed: int = 0
-    """Of what only check found: how often the answers were others."""
+    """Damages found only by ``check`` that changed the answers."""
     problems: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

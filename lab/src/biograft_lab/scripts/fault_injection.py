@@ -1,4 +1,4 @@
-"""What is left on disk when a call to the system fails, or the process is killed, at any step.
+"""Files left on disk when a system call fails, or the process is killed, at any step.
 
 Each command runs again and again; the n-th call that changes the disk (write, rename, sync, mkdir,
 open for writing, reservation of space, shared mapping) fails with "no space", "input/output error"
@@ -135,7 +135,7 @@ OPERATIONS = {
 
 @dataclass
 class Outcome:
-    """What came of one command."""
+    """Result of one command."""
 
     steps: int = 0
     """Calls that change the disk, of an undisturbed run."""

@@ -29,7 +29,7 @@ from biograft_lab.places import REPOSITORY
 
 COUNTS, CURRENT, FOUND = "counts", "current", "found"
 _MAX_BYTES = 1 << 13
-"""Of an input."""
+"""Largest input in bytes."""
 _MAX_HANGING = 120
 """Seconds of the processor beside those of the fuzzing; a reader that takes them hangs."""
 _MAX_SHRINKING = 400

@@ -1,4 +1,4 @@
-"""What readers make of damaged and hostile input: records, or an error of one line, nothing else.
+"""Fuzzing of readers: damaged and hostile input must give records, or an error of one line.
 
 Every reader of sources, documents, tasks, gold standards, tables, decisions, rules, recipes,
 requests and artefacts gets small valid inputs that are mutated, guided by the coverage of our code
@@ -11,7 +11,7 @@ written or whose offsets do not fit its text, more than 5 seconds, more than 4 G
 
 Counts add up in the file that ``--add`` names. What is found is kept, made small, as
 ``lab/tests/fuzz/READER/FINDING``, which ``lab/tests/test_readers_fuzz.py`` replays: it fails
-until the reader is mended. ``--corpus`` keeps the inputs that reach new code for the next run.
+until the reader is fixed. ``--corpus`` keeps the inputs that reach new code for the next run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _used() -> float:
 
 
 def _result(work: Path, name: str, seconds: float, options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what came of a reader, and keep its findings."""
+    """Collect the results of a reader, and keep its findings."""
     inputs = int.from_bytes((work / COUNTS / name).read_bytes(), "little")
     found = sorted((work / FOUND / name).glob("*"))
     kept = [path for path in found if path.suffix != ".json"]

@@ -50,7 +50,7 @@ _HEAVY = (
 _MAX_DATA = 8 << 30
 """Bytes that a child may allocate: a changed loop may not end."""
 _MAX_SECONDS = 60.0
-"""Of a processor, for the tests of a mutant, on the unchanged source; slower ones are left out."""
+"""Most processor time for the tests of a mutant on the unchanged source."""
 _ALL = "all tests"
 _NOT_EXCHANGED = 97
 KILLED, SURVIVED = "killed", "survived"
@@ -58,7 +58,7 @@ KILLED, SURVIVED = "killed", "survived"
 
 @dataclass
 class Reach:
-    """Which tests pass, the time of a processor that they take, and which lines they reach."""
+    """Passing tests, their processor time, and the lines that they reach."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)

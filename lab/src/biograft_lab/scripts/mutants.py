@@ -46,7 +46,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What tells it from others, whatever stands above it in the file."""
+        """Key that does not depend on the lines above it in the file."""
         return f"{self.file}: {self.was} -> {self.becomes}"
 
 

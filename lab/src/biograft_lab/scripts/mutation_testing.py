@@ -79,7 +79,7 @@ class Module:
 
     @property
     def hash_of_tests(self) -> str:
-        """What changes when a test does."""
+        """Hash that changes when a test does."""
         files = [file for test in self.tests for file in _python_files(ROOT / test)]
         return _hash(*(file.read_text(encoding="utf-8") for file in files))
 
@@ -111,7 +111,7 @@ def _hash(*texts: str) -> str:
 
 
 class Outcomes:
-    """What came of mutants in earlier runs, a line each in a file."""
+    """Results of mutants in earlier runs, one line each in a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -140,7 +140,7 @@ def _name(mutant: Mutant) -> str:
 
 
 class Testing:
-    """Mutants, their tests and what came of them, in a folder."""
+    """Mutants, their tests and results, in a folder."""
 
     def __init__(self, folder: Path, options: argparse.Namespace) -> None:
         self._folder, self._options = folder, options
@@ -149,7 +149,7 @@ class Testing:
         self._known = read_known()
 
     def run(self, name: str) -> dict[str, Any]:
-        """Try the mutants of a module; return what came of them."""
+        """Try the mutants of a module; return the results."""
         if name == NAMED:
             return self._run_named()
         module, options = find_module(name), self._options

@@ -1,4 +1,4 @@
-"""What readers and writers share: typed JSON fields, offsets, ids, XML elements."""
+"""Shared parts of readers and writers: typed JSON fields, offsets, ids, XML elements."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def refuse_empty(path: Path) -> FormatError:
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 _SEARCH_WINDOW = 20
-"""How far from its offsets a mention with wrong offsets is searched, in characters."""
+"""Search distance for a mention with wrong offsets, in characters."""
 _MAX_SHIFT = 3
-"""How far each fragment of a mention with gaps may be shifted, in characters."""
+"""Largest shift of each fragment of a mention with gaps, in characters."""
 _MAX_FRAGMENTS = 4
 _WHITESPACE = re.compile(r"\s+")
 

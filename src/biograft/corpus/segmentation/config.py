@@ -12,7 +12,7 @@ from biograft.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentationConfig:
-    """Which entities count as long, and how they are split."""
+    """Settings of long entities and their segmentation."""
 
     language: str = CHINESE
     """``zh``, or a language written with spaces (the rules for heads are English ones)."""

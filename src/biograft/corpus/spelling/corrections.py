@@ -37,7 +37,7 @@ _MIN_JOINED, _MIN_PIECE, _SHORT = 6, 2, 4
 _MAX_BEFORE = 12
 """Words before a corrected one that may belong to its name."""
 _MAX_CORRECTED, _LONG_NAME = 2, 4
-"""How many words of a name are corrected at most, two only in names of so many words."""
+"""Most corrected words of a name; names with fewer words than ``_LONG_NAME`` have one."""
 _OPPOSITES = tuple(
     (tuple(map(ord, one)), tuple(map(ord, other)))
     for one, other in (("hyper", "hypo_"), ("inter", "intra"), ("macro", "micro"))
@@ -53,7 +53,7 @@ _A, _C, _I, _L, _S, _U, _ANY = map(ord, "acilsu_")
 
 
 class Corrections(NamedTuple):
-    """What may stand for the words of a text: (corrections,) each, by position."""
+    """Possible corrections of the words of a text: (corrections,) each, by position."""
 
     starts: Ints
     """Where the corrections of each token begin, one more than there are tokens."""

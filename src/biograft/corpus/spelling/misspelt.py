@@ -22,7 +22,7 @@ from biograft.corpus.tokens import Ints, Tokens
 _MAX_ACRONYM = 6
 """A word of so many capitals is an acronym, which has no spelling."""
 _MAX_OCCURRENCES = 2
-"""What a text has more often is spelt as it is meant."""
+"""Words that occur more often are assumed to be correct."""
 _SENTENCE_ENDS = frozenset(".!?:;\n\"'([*•-")
 
 

@@ -22,7 +22,7 @@ from biograft.corpus.vocabulary import Uints
 MIN_LETTERS, LONG_WORD, MAX_LETTERS = 5, 9, 40
 """The shortest word with an edit, the shortest with two, and the longest that is searched."""
 MAX_NEAREST = 16
-"""How many words are returned at most."""
+"""Most words that are returned."""
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT, _ALL = np.uint64(29), (1 << 64) - 1
 _LETTERS = 0xDF

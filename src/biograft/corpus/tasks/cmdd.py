@@ -33,7 +33,7 @@ _SYMPTOM = re.compile("BI*")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side says, and its symptoms: the words, and their standard name."""
+    """A turn of a dialogue and its symptoms: the words, and their standard name."""
 
     speaker: str
     text: str

@@ -56,7 +56,7 @@ class SamplingConfig(Config):
     """Negative sampling: an end of a true triple is replaced."""
 
     kind: Annotated[str, Choice(*SAMPLERS)] = "uniform"
-    """Which end: both equally often, or by the Bernoulli rule of TransH (``bernoulli``)."""
+    """Corrupted end: both equally often, or by the Bernoulli rule of TransH (``bernoulli``)."""
     negatives: Annotated[int, AtLeast(1)] = 1
     filtered: bool = False
     """Never sample a training triple as a negative."""

@@ -62,7 +62,7 @@ class EmbeddingSteps(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingExecution:
-    """How a training is executed; the results do not depend on it, on a GPU up to rounding.
+    """Execution of a training; results do not depend on it, on a GPU up to rounding.
 
     ``device`` is ``auto``, ``cpu`` or ``cuda`` (TransE only). ``announce`` receives an estimate of
     time and memory before the first epoch.

@@ -1,4 +1,4 @@
-"""What every detector is, and how the mentions of a text are ordered."""
+"""Protocol of mention detectors, and the order of the mentions of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no mention although it is a name: persons after a title, units after a number."""
+"""Names that are no mentions: persons after a title, units after a number."""
 
 from __future__ import annotations
 

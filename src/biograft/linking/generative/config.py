@@ -19,7 +19,7 @@ PER_CONCEPT = ("all", "shortest", "random")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamesConfig(Config):
-    """Which names of a store may be generated.
+    """Names of a knowledge base that may be generated.
 
     ``lower`` lower-cases names, mentions and contexts. A name of several concepts belongs to all
     of them or, with ``shared`` = ``fewest``, to the one with the fewest names. ``per_concept``

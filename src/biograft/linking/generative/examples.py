@@ -100,7 +100,7 @@ class GenerationCounts:
     """Skipped if ``drop_overlapping`` is set."""
     used: int = 0
     without_text: int = 0
-    """Of the used ones: the words around them are not known."""
+    """Used mentions whose text is missing."""
 
 
 @dataclass(frozen=True, slots=True)

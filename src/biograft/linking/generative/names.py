@@ -152,7 +152,7 @@ NAME_TRIE = ArtifactKind(
     format="biograft-name-trie",
     version=1,
     called="trie of names",
-    remedy="remove the folder, it is rebuilt for the store at hand",
+    remedy="remove the folder, it is rebuilt for the current store",
     keys=("store", "tokenizer", "names", "n_cut"),
 )
 _ARRAYS: dict[str, type[np.generic]] = {

@@ -62,7 +62,7 @@ _KINDS: dict[str, type[np.generic]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalConfig:
-    """How names are normalised, and which names are indexed."""
+    """Settings of normalisation, and of the names that are indexed."""
 
     steps: str = str(DEFAULT_STEPS)
     languages: tuple[str, ...] = ()

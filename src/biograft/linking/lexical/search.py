@@ -55,7 +55,7 @@ class _Query(NamedTuple):
 
 
 class _Units(NamedTuple):
-    """What the bounds of a query mean."""
+    """Scale of the bounds of a query."""
 
     scale: float
     """Units in a score of 1."""

@@ -77,7 +77,7 @@ _IDENTIFIERS: dict[str, Callable[[str], str]] = {
     "bioc-json": str,
     "brat": _brat_id,
 }
-"""How each format spells the id of a document."""
+"""Spelling of document ids by format."""
 
 
 def _pubtator(documents: Documents, run: OutputRun) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Disorders become a ``Condition``, tests and measurements an ``Observation``, and findings of
 relatives a ``FamilyMemberHistory``. What the text does not state as a fact about the patient or a
-relative is left out and counted, so that nobody takes it for one.
+relative is left out and counted, so that no reader takes it for one.
 """
 
 from __future__ import annotations

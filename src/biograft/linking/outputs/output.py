@@ -1,4 +1,4 @@
-"""What an output is: a writer of linked documents, with its settings and what it leaves out."""
+"""Outputs: writers of linked documents, with settings and counts of what is left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Documents: TypeAlias = Iterable[LinkedDocument]
 
 @dataclass(frozen=True, kw_only=True)
 class OutputConfig(Config):
-    """What a user can choose about an output."""
+    """Options of an output."""
 
     prefer: tuple[str, ...] = ()
     """Vocabularies whose ids are given where a concept has one, the first preferred."""
@@ -53,7 +53,7 @@ class Output:
     write: Callable[[Documents, OutputRun, Path, bool], None] | None = None
     """Writes to a path; the last argument allows overwriting."""
     needs: str = ""
-    """What ``write`` needs as its path: a file, or a folder."""
+    """Kind of path that ``write`` needs: a file, or a folder."""
 
 
 def storable(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is reported of a link: ids of preferred vocabularies, and candidates worth reading."""
+"""Reporting of links: ids of preferred vocabularies, and candidates worth reading."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _with_ids(candidate: Candidate, ids: ConceptIds, *, all_ids: bool) -> Candid
 
 
 def without_dissimilar(mention: LinkedMention) -> LinkedMention:
-    """Of a mention that equals the name of its first candidate, keep candidates of that name.
+    """Keep only candidates with the name of the first one, if the mention equals that name.
 
     Whoever reads them has no use for names that are only similar. Concepts that share the name
     stay.

@@ -66,7 +66,7 @@ class CandidateChooser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceConfig(Config):
-    """Which mentions are asked about, and what is shown of them."""
+    """Settings of questions: mentions to ask about, and the shown context."""
 
     ask: Annotated[str, Choice("doubtful", "all")] = "doubtful"
     """``doubtful``: mentions that equal no name of the first candidate, or also one of another

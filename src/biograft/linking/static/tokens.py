@@ -32,7 +32,7 @@ _CHINESE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerSettings:
-    """What a WordPiece tokenizer does with a text, in the terms of its files."""
+    """Settings of a WordPiece tokenizer, named as in its files."""
 
     handle_chinese_chars: bool = True
     strip_accents: bool = True

@@ -24,7 +24,7 @@ from biograft.text import APOSTROPHES
 
 _MAX_CACHED = 200_000
 _CONTINUES = "##"
-"""How WordPiece begins a token that continues a word."""
+"""Prefix of WordPiece tokens that continue a word."""
 
 
 class EntityMention(NamedTuple):

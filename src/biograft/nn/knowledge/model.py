@@ -56,7 +56,7 @@ class KnowledgeBertOutput(ModelOutput):
 
 
 class KnowledgeBertPreTrained(BertPreTrainedModel):
-    """What both models share; weights are initialised as those of BERT."""
+    """Shared base of both models; weights are initialised as those of BERT."""
 
     config: KnowledgeBertConfig
     config_class = KnowledgeBertConfig

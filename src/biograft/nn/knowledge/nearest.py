@@ -39,7 +39,7 @@ def largest(scores: Tensor, k: int) -> Tensor:
 REBUILT_AFTER = 1000
 """Searches in training after which the clusters of a trained table are built again."""
 _SAMPLED, _ROUNDS, _SEED = 64, 8, 0
-"""Of k-means: sampled rows for each cluster, rounds, seed."""
+"""Settings of k-means: sampled rows for each cluster, rounds, seed."""
 
 
 class Clusters(nn.Module):

@@ -1,4 +1,4 @@
-"""What the service says of itself: capabilities, and its code systems as resources."""
+"""Self-description of the service: capabilities, and its code systems as resources."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ class ValueSetReader:
 
 
 class _Made:
-    """What is collected while a value set is read."""
+    """Intermediate result of reading a value set."""
 
     def __init__(self, contained: list[Any]) -> None:
         self.contained = [each for each in contained if isinstance(each, dict)]

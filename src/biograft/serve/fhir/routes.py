@@ -97,7 +97,7 @@ def add_fhir(
     Args:
         app: Application that gets them.
         terminology: Returns the terminology in use; it is called outside the loop.
-        seconds: Time after which nobody waits for an answer, so that work on it ends.
+        seconds: Time after which no client waits for an answer, so that work on it ends.
         max_steps: Steps of work that a request may need.
 
     Returns:

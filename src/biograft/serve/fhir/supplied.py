@@ -432,4 +432,4 @@ def _fits(version: str | None, wanted: str) -> bool:
 
 
 Codes = CodeSystems | RequestCodes
-"""What knows the codes of a request: the store alone, or with what the request brings."""
+"""Codes of a request: those of the store, or with code systems of the request."""

@@ -215,7 +215,7 @@ class Terminology:
         chosen = self._value_set(asked, codes)
         _check_versions(chosen, _versions(asked.all_texts("check-system-version")))
         made = Expansion(codes, asked, chosen, self._suggestions, str(self.kb.manifest["made_at"]))
-        # those of a URL of the store are kept, so that the next page is at hand
+        # those of a URL of the store are kept, so that the next page is available
         kept = codes is self.systems and not chosen.resource and "filter" not in asked
         return made.answer(self._expanded(asked.required("url")) if kept else None)
 

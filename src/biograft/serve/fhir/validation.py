@@ -18,7 +18,7 @@ _STEPS_OF_CODE = 50
 
 @dataclass
 class _Checked:
-    """What was found of one code."""
+    """Result of checking one code."""
 
     given: Coding
     place: str

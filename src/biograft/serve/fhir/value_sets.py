@@ -19,7 +19,7 @@ from biograft.serve.fhir.work import AT_ONCE, spend
 
 
 class Condition(NamedTuple):
-    """What the concepts of a value set have in common."""
+    """Condition on the concepts of a value set."""
 
     holds: Callable[[int], bool]
     rows: Callable[[], Sequence[int]] | None = None
@@ -93,7 +93,7 @@ class ValueSet:
     included: tuple[CodeSet, ...]
     excluded: tuple[CodeSet, ...] = ()
     displays: dict[int, str] = field(default_factory=dict)
-    """How the value set itself calls a code."""
+    """Display names that the value set itself gives to codes."""
     designations: dict[int, list[Resource]] = field(default_factory=dict)
     """Further names that the value set itself gives a code."""
     active_only: bool = False

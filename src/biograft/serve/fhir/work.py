@@ -1,8 +1,8 @@
-"""How much work a request may make: what it reads, what it goes through, what it writes out.
+"""Work limits of a request: codes that it reads, visits and writes.
 
 A small request can ask for very much: value sets that include each other, filters over whole
 systems, batches of these. The work of one HTTP request is counted, however many entries it has,
-and refused as too costly at a limit, or when there is nobody left to answer.
+and refused as too costly at a limit, or when no client waits any more.
 """
 
 from __future__ import annotations

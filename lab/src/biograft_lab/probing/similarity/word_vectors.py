@@ -102,7 +102,7 @@ class WordVectors:
     tokens: list[str]
     vectors: Vectors
     split: Tokenizer = tokenize
-    """How texts become tokens."""
+    """Function that splits a text into tokens."""
 
     def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
         """Score the candidates of each query."""
