@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
-from biograft.errors import OutputError
+from biograft.errors import BiograftError, OutputError
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -116,7 +116,10 @@ def _start_worker(given: Any, is_open: bool) -> None:
     global _opened  # noqa: PLW0603 - the one thing a worker keeps from job to job
     leave_interrupts_to_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _opened = given if is_open else given.open()
+    try:
+        _opened = given if is_open else given.open()
+    except BiograftError as error:
+        _opened = error  # raised with the first job: a pool only tells that its worker died
 
 
 def leave_interrupts_to_parent() -> None:
@@ -135,4 +138,6 @@ def _end_with_parent() -> None:
 def _work(work: Callable[[Any, J], R], job: J) -> R:
     if _opened is None:
         raise RuntimeError("a worker got a job before it was ready")
+    if isinstance(_opened, BiograftError):
+        raise _opened
     return work(_opened, job)

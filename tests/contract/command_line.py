@@ -23,11 +23,13 @@ class Ran:
         status: The exit status.
         out: Standard output.
         err: Standard error.
+        kind: The class of the error that ended it; of commands in this process only.
     """
 
     status: int
     out: str
     err: str
+    kind: str = ""
 
     @property
     def json(self) -> Any:
@@ -63,7 +65,7 @@ def run_command(line: str, *more: object, text: str = "") -> Ran:
     from biograft.cli import main
 
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
-    terminate, status = signal.getsignal(signal.SIGTERM), 0
+    terminate, status, kind = signal.getsignal(signal.SIGTERM), 0, ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["biograft", *shlex.split(line), *map(str, more)])
         patch.setattr(sys, "stdout", streams[0])
@@ -74,10 +76,14 @@ def run_command(line: str, *more: object, text: str = "") -> Ran:
             main()
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            if status:
+                kind = (
+                    "UsageError" if ended.__context__ is None else type(ended.__context__).__name__
+                )
         finally:
             signal.signal(signal.SIGTERM, terminate)
     out, err = (stream.buffer.getvalue().decode() for stream in streams)
-    return Ran(status, out, err)
+    return Ran(status, out, err, kind)
 
 
 def run_process(line: str, *more: object, text: str = "") -> Ran:

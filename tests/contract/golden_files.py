@@ -21,12 +21,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import biograft
+
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
 KNOWN_WRONG = HERE / "known_wrong.toml"
 TOLERANCE = 1e-4
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+\d\d:\d\d)?")
-_HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+\d\d:\d\d)?)?")
+_HASH = re.compile(r"\b([0-9a-f]{16,64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
+_TOOL = re.compile(rf"\bbiograft {re.escape(biograft.__version__)}")
 ANY = "<any>"
 
 
@@ -55,7 +58,7 @@ def scrub(value: Any, folders: Mapping[str, str] = {}, volatile: Iterable[str] =
         return value.item() if hasattr(value, "item") else value
     for folder, name in sorted(folders.items(), key=lambda pair: -len(pair[0])):
         value = value.replace(folder, name)
-    return _HASH.sub("<hash>", _TIME.sub("<time>", value))
+    return _HASH.sub("<hash>", _TIME.sub("<time>", _TOOL.sub("biograft <version>", value)))
 
 
 def differences(golden: Any, value: Any, at: str = "") -> Iterator[str]:
@@ -169,12 +172,12 @@ class GoldenFiles:
 
 
 def _round(value: Any) -> Any:
-    """Cut floats to six digits after the point, which keeps the files short."""
+    """Cut floats to seven digits, which keeps the files short."""
     if isinstance(value, dict):
         return {key: _round(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_round(item) for item in value]
-    return round(value, 6) if isinstance(value, float) else value
+    return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
 def known_wrong() -> list[dict[str, str]]:

@@ -14,7 +14,6 @@ from biograft.cli.options import (
     Overwrite,
     print_json,
     refuse_input_as_output,
-    report_left_out,
 )
 from biograft.errors import ConfigError
 
@@ -93,11 +92,4 @@ def _read(place: str, queue: str) -> list[Decision]:
 
     with open_review(place) as store:
         queues = [queue] if queue else [each["queue"] for each in store.queues()]
-        left_out: list[tuple[str, str]] = []
-        decided = [
-            decision
-            for each in queues
-            for decision in export_decisions(store, each, left_out=left_out)
-        ]
-    report_left_out(left_out)
-    return decided
+        return [decision for each in queues for decision in export_decisions(store, each)]
