@@ -76,3 +76,63 @@ def term_key(text: str) -> str:
     True
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+"""Control characters, and what any program may take for the end of a line: a pattern."""
+_CONTROL = re.compile(CONTROL)
+_REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_REFUSED_IN_COMMENTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # fillers, the empty Braille cell
+)
+
+
+def one_line(text: str) -> str:
+    r"""Return a name on one line: white space and control characters become single spaces.
+
+    Args:
+        text: Name, code, or any other text that belongs on one line.
+
+    >>> one_line("Myocardial\n\tinfarction ")
+    'Myocardial infarction'
+    """
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def fold_lines(text: str) -> str:
+    """Return a text on one line if it is not on one already; other white space stays as it is.
+
+    Args:
+        text: Name, code, or any other text that belongs on one line.
+    """
+    return one_line(text) if _CONTROL.search(text) else text
+
+
+def is_invisible(text: str) -> bool:
+    """Return True if a text has no character that can be seen, such as zero-width spaces alone.
+
+    Args:
+        text: Text of any length; an empty one is invisible.
+    """
+    return all(
+        char in _UNSEEN
+        or unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf")
+        or "\ufe00" <= char <= "\ufe0f"
+        for char in text
+    )
+
+
+def name_fault(text: str, *, multiline: bool = False) -> str:
+    """Return why a text cannot be stored as a name, an id or a comment; empty if it can be.
+
+    Args:
+        text: The text; an empty one is no fault.
+        multiline: Whether line ends and tabs are allowed, as in a comment.
+    """
+    if multiline:
+        refused = _REFUSED_IN_COMMENTS.search(text)
+        return "expected no control characters but tabs and line ends" if refused else ""
+    if _REFUSED.search(text):
+        return "expected one line without control characters"
+    return "expected a text that can be seen" if text.strip() and is_invisible(text) else ""

@@ -14,6 +14,7 @@ from biograft.cli.options import (
     Overwrite,
     print_json,
     refuse_input_as_output,
+    report_left_out,
 )
 from biograft.errors import ConfigError
 
@@ -92,4 +93,11 @@ def _read(place: str, queue: str) -> list[Decision]:
 
     with open_review(place) as store:
         queues = [queue] if queue else [each["queue"] for each in store.queues()]
-        return [decision for each in queues for decision in export_decisions(store, each)]
+        left_out: list[tuple[str, str]] = []
+        decided = [
+            decision
+            for each in queues
+            for decision in export_decisions(store, each, left_out=left_out)
+        ]
+    report_left_out(left_out)
+    return decided

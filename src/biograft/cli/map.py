@@ -30,12 +30,13 @@ from biograft.cli.options import (
     print_json,
     refuse_input_as_output,
     report_inputs,
+    report_left_out,
     split_languages,
     split_list,
 )
 from biograft.errors import ConfigError, InputError
 from biograft.progress import Progress
-from biograft.text import whole_number
+from biograft.text import one_line, whole_number
 
 if TYPE_CHECKING:
     from biograft.corpus.inputs import Inputs
@@ -171,8 +172,13 @@ def map_column(
     )  # fmt: skip
     changed: list[dict[str, Any]] = []
     mapped = _counted(map_terms(linker, terms, earlier), len(terms), progress)
-    counts = write_mapping(_noted(mapped, changed), out, run, to=form, overwrite=overwrite)
+    left_out: list[tuple[str, str]] = []
+    counts = write_mapping(
+        _noted(mapped, changed), out, run, to=form, overwrite=overwrite, left_out=left_out
+    )
+    report_left_out(left_out)
     summary = _summary(len(terms), counts, earlier)
+    summary["n_left_out"] = len(left_out)
     summary["seconds"] = round(time.perf_counter() - started, 3)
     found = {} if earlier is None else {"changed": changed}
     _report(summary, changed, {**found, "out": str(out)} if as_json else None)
@@ -199,8 +205,8 @@ def _terms(
                     reason = "the frequency is no whole number above 0"
                     inputs.log.reject(reason, line, said, path=file.path)
                     continue
-                code = "|".join(" ".join(cells[name].split()) for name in codes)
-                context = tuple((name, " ".join(cells[name].split())) for name in contexts)
+                code = "|".join(one_line(cells[name]) for name in codes)
+                context = tuple((name, one_line(cells[name])) for name in contexts)
                 yield SourceTerm(cells[column], code.strip("|") and code, n, context)
 
     return distinct_terms(rows())

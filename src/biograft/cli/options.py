@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 REJECTED = 1
 """Exit status when records or files were left out and all others were read."""
 
+_SHOWN = 20
+"""Maximum lines about what was left out."""
 _KB = "Folder of the knowledge base."
 _KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB)
 
@@ -307,6 +309,18 @@ def refuse_input_as_output(out: Path | None, *inputs: str | Path | None) -> None
             continue
         if out.samefile(given):
             raise ConfigError(f"{out}: is an input, too; choose another file for the output")
+
+
+def report_left_out(left_out: Sequence[tuple[str, str]]) -> None:
+    """Say on stderr what an output could not hold.
+
+    Args:
+        left_out: What was left out, such as a term, and why.
+    """
+    for what, why in left_out[:_SHOWN]:
+        typer.echo(visible(f"not written: {what}: {why}"), err=True)
+    if len(left_out) > _SHOWN:
+        typer.echo(f"not written: {len(left_out) - _SHOWN:,} more", err=True)
 
 
 def note_without_index(

@@ -15,6 +15,7 @@ from biograft.cli.options import (
     Overwrite,
     print_json,
     refuse_input_as_output,
+    report_left_out,
 )
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.terminal import visible
@@ -393,10 +394,14 @@ def export_file(
     from biograft.mapping import export_review
 
     refuse_input_as_output(out, review)
+    left_out: list[tuple[str, str]] = []
     with open_review(review) as store:
-        n = export_review(store, out, queue=queue, proposals=proposals, overwrite=overwrite)
+        n = export_review(
+            store, out, queue=queue, proposals=proposals, overwrite=overwrite, left_out=left_out
+        )
+    report_left_out(left_out)
     if as_json:
-        print_json({"n_rows": n, "out": str(out)})
+        print_json({"n_rows": n, "n_left_out": len(left_out), "out": str(out)})
     else:
         typer.echo(f"{n:,} rows")
 

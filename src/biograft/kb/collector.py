@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from biograft.errors import FormatError
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
-from biograft.records import RECORD_TYPES, RETIRED, IdRecord, Record, TypeRecord
+from biograft.records import RECORD_TYPES, RETIRED, IdRecord, NameRecord, Record, TypeRecord
 from biograft.sources import Block, Item, ReadLog
+from biograft.text import CONTROL, is_invisible, one_line
 
 FLUSH_RECORDS = 100_000
 MEMORY_BUDGET = 1 << 30
@@ -87,8 +88,8 @@ class LabelEncoder:
 
 
 _IDENTIFIERS = frozenset({"concept", "id", "head", "tail", "relation", "type"})
-_BREAKS = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
-"""Control characters, and what any program may take for the end of a line."""
+_SEEN = r"[^\p{C}\p{Z}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"
+"""A character that is certainly visible; texts without any are looked at one by one."""
 
 
 class CollectedRecords:
@@ -174,6 +175,8 @@ class CollectedRecords:
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
         frame = self._without_breaks(frame)
+        if table == NameRecord.table:
+            frame = self._readable_names(frame)
         if not frame.height:
             return
         if table == TypeRecord.table:
@@ -196,12 +199,32 @@ class CollectedRecords:
     def _without_breaks(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Reject rows with a line break in an id: where ids are written, they would begin a row."""
         for name in _IDENTIFIERS.intersection(frame.columns):
-            broken = frame[name].str.contains(_BREAKS)
+            broken = frame[name].str.contains(CONTROL)
             if broken.any():
                 log = self._log or ReadLog(self._path)
                 for line, text in frame.filter(broken).select("line", name).rows():
                     log.reject(f"{name}: holds a control character", line, text, path=self._path)
                 frame = frame.filter(~broken)
+        return frame
+
+    def _readable_names(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Fold names to one line, as doubtful, and reject those that nobody can see."""
+        log = self._log or ReadLog(self._path)
+        text = frame["text"]
+        broken = text.str.contains(CONTROL)
+        if broken.any():
+            for line, name in frame.filter(broken).select("line", "text").rows():
+                log.doubt("name: held line ends or control characters", line, name, path=self._path)
+            folded = text.filter(broken).map_elements(one_line, pl.String)
+            text = text.scatter(broken.arg_true(), folded)
+            frame = frame.with_columns(text)
+        unsure = frame.filter(~text.str.contains(_SEEN)).select("text").unique()
+        unseen = [name for (name,) in unsure.rows() if name and is_invisible(name)]
+        if unseen or (broken.any() and (text.filter(broken) == "").any()):
+            is_unseen = text.is_in([*unseen, ""]) & (broken | (text != ""))
+            for line, name in frame.filter(is_unseen).select("line", "text").rows():
+                log.reject("name: has no visible character", line, ascii(name), path=self._path)
+            frame = frame.filter(~is_unseen)
         return frame
 
     def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:

@@ -42,12 +42,12 @@ from biograft.mapping.curies import (
 from biograft.sources.files import read_lines, read_text
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
+from biograft.text import name_fault
 
 PROPOSED, APPROVED, REJECTED, NIL = "proposed", "approved", "rejected", "nil"
 VERDICTS = (PROPOSED, APPROVED, REJECTED, NIL)
 RELATIONS = ("exact", "broad", "narrow", "close", "related")
 UNSPECIFIED_LICENSE = "https://w3id.org/sssom/license/unspecified"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?")
 
 
@@ -103,10 +103,10 @@ class Decision(Config):
                 f"time: expected a date, or a time as 2026-11-24T09:30:00Z, found {self.time!r}"
             )
         for name in ("term", "code", "context", "concept", "name", "author", "reviewer", "store"):
-            if _CONTROL.search(getattr(self, name)):
-                raise ConfigError(f"{name}: expected one line without control characters")
-        if _CONTROL.search(re.sub(r"[\n\t]", "", self.comment)):
-            raise ConfigError("comment: expected no control characters but tabs and line ends")
+            if fault := name_fault(getattr(self, name)):
+                raise ConfigError(f"{name}: {fault}")
+        if fault := name_fault(self.comment, multiline=True):
+            raise ConfigError(f"comment: {fault}")
 
     @property
     def is_decided(self) -> bool:

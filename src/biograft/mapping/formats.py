@@ -63,20 +63,43 @@ def write_mapping(
     *,
     to: str = "csv",
     overwrite: bool = False,
+    left_out: list[tuple[str, str]] | None = None,
 ) -> Counter[str]:
-    """Write a mapping; return the number of terms of each flag. A failure leaves nothing."""
+    """Write a mapping; return the number of terms of each flag. A failure leaves nothing.
+
+    Args:
+        mappings: Mapped terms.
+        path: File to write.
+        run: Settings of the mapping.
+        to: Name of a format (`FORMATS`).
+        overwrite: Replace an existing file.
+        left_out: Filled with the terms that SSSOM cannot hold, and why; without it, the first of
+            them is an error.
+    """
     counts: Counter[str] = Counter()
     counted = _counted(mappings, counts)
     if to == "sssom":
-        store = run.store
         metadata = MappingSet(source=run.source, kb=run.kb_name, justification=run.justification)
-        decisions = (as_decision(mapping, run, store) for mapping in counted)
+        decisions = _decisions(counted, run, left_out)
         write_decisions(path, decisions, metadata, overwrite=overwrite)
         return counts
     with new_file(path, overwrite=overwrite) as file:
         for chunk in _chunks(counted, run, to):
             file.write(encoded(chunk))
     return counts
+
+
+def _decisions(
+    mappings: Iterable[TermMapping], run: MappingRun, left_out: list[tuple[str, str]] | None
+) -> Iterator[Decision]:
+    store = run.store
+    for mapping in mappings:
+        try:
+            yield as_decision(mapping, run, store)
+        except ConfigError as error:
+            if left_out is None:
+                raise
+            left_out.append((repr(mapping.term.text), str(error)))
 
 
 def _chunks(mappings: Iterable[TermMapping], run: MappingRun, to: str) -> Iterator[str]:

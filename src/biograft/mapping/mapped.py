@@ -12,6 +12,7 @@ from biograft.linking.outputs.report import ConceptIds
 from biograft.mapping.decisions import Decision
 from biograft.mapping.earlier import CHANGES, SEEN
 from biograft.mapping.terms import EXACT, TermMapping
+from biograft.text import fold_lines
 
 _FINGERPRINT = 16
 """Characters of the hash of a store that tell it from others."""
@@ -65,7 +66,7 @@ def as_decision(mapping: TermMapping, run: MappingRun, store: str) -> Decision:
         code=term.code,
         context=term.context_text,
         concept="" if mapping.concept is None else run.ids.chosen(mapping.concept),
-        name=mapping.name or "",
+        name=fold_lines(mapping.name or ""),
         relation="exact" if mapping.flag == EXACT or mapping.concept is None else "related",
         time=run.time.date().isoformat(),
         comment=comment or ("" if mapping.flag in ("", EXACT) else mapping.flag),

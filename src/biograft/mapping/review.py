@@ -60,7 +60,7 @@ from biograft.mapping.review_rows import (
     term_of,
 )
 from biograft.mapping.review_tables import EVENTS, QUEUES, TERMS, ReviewDatabase, now
-from biograft.text import term_key
+from biograft.text import name_fault, term_key
 
 DEFAULT_QUEUE = "review"
 _MAX_TEXT = 2000
@@ -178,7 +178,10 @@ class ReviewStore:
             own = self._make_queue(connection, queue, approvals)
             rows = connection.execute(sa.select(TERMS).where(TERMS.c.queue == own.id))
             known = {(row.term_key, row.code, row.context): row for row in rows}
-            for term in terms:
+            for term in (each.folded() for each in terms):
+                for candidate in term.candidates:
+                    if fault := name_fault(candidate.concept):
+                        raise ConfigError(f"concept {candidate.concept!r}: {fault}")
                 key = (term_key(term.text), term.code, term.context)
                 earlier = known.get(key)
                 if earlier is None and key[0]:
@@ -370,6 +373,8 @@ class ReviewStore:
     def undo(self, event_id: int, *, reviewer: str, comment: str = "") -> ReviewItem:
         """Undo an event: the term is again as it was before. An undo can be undone, too."""
         _check_text("reviewer", reviewer)
+        if comment:
+            _check_text("comment", comment)
         with self.database.writing() as connection:
             event = self._event(connection, event_id)
             said = {"reviewer": reviewer, "comment": comment}
@@ -381,6 +386,8 @@ class ReviewStore:
     def undo_batch(self, batch: str, *, reviewer: str, comment: str = "") -> BulkResult:
         """Undo all that was done at once; what was decided anew since then stays."""
         _check_text("reviewer", reviewer)
+        if comment:
+            _check_text("comment", comment)
         own = _new_batch()
         with self.database.writing() as connection:
             query = select_events().where(EVENTS.c.batch == batch).order_by(EVENTS.c.id.desc())
@@ -474,5 +481,7 @@ def _check_approvals(approvals: int) -> None:
 
 
 def _check_text(what: str, value: str) -> None:
-    if not value.strip() or len(value) > _MAX_TEXT or "\0" in value:
+    if not value.strip() or len(value) > _MAX_TEXT:
         raise ConfigError(f"{what}: expected a text of 1 to {_MAX_TEXT:,} characters")
+    if fault := name_fault(value, multiline=what == "comment"):
+        raise ConfigError(f"{what}: {fault}")

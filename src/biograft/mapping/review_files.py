@@ -41,7 +41,7 @@ from biograft.mapping.table import read_earlier
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
-from biograft.text import term_key, whole_number
+from biograft.text import fold_lines, term_key, whole_number
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
@@ -266,7 +266,7 @@ def _import_worksheet(
         n_rows += 1
         try:
             decision = _edited(cells, items, reviewer)
-        except ValueError as error:
+        except (ValueError, ConfigError) as error:
             problems.append((line, str(error)))
             continue
         if decision is None:
@@ -399,54 +399,84 @@ def _as_decided(item: ReviewItem, decision: Decision, person: str) -> TermDecisi
 
 
 def export_decisions(
-    store: ReviewStore, queue: str = DEFAULT_QUEUE, *, proposals: bool = False
+    store: ReviewStore,
+    queue: str = DEFAULT_QUEUE,
+    *,
+    proposals: bool = False,
+    left_out: list[tuple[str, str]] | None = None,
 ) -> list[Decision]:
-    """Return the decisions of a queue that stand; with ``proposals`` also what is still open."""
+    """Return the decisions of a queue that stand.
+
+    Args:
+        store: The review.
+        queue: Name of the queue.
+        proposals: Return what is still open as well.
+        left_out: Filled with the terms that no mapping set can hold, and why; without it, the
+            first of them is an error. Databases of earlier versions may have some.
+    """
     comments, rejections = store.comments(queue), store.rejections(queue)
     found: list[Decision] = []
     for item in sorted(store.items(queue), key=lambda each: each.id):
-        term, state = item.term, item.state
-        plain = Decision(
-            term=term.text, code=term.code, context=term.context, frequency=term.frequency,
-        )  # fmt: skip
-        for concept in state.rejected:
-            who, at = rejections.get((item.id, concept), ("", ""))
-            found.append(
-                replace(
-                    plain,
-                    verdict="rejected",
-                    concept=concept,
-                    name=_name(term, concept),
-                    author=who,
-                    time=at,
-                    comment=comments.get(item.id, ""),
-                )
+        try:
+            found += _decisions_of(item, comments, rejections, proposals=proposals)
+        except ConfigError as error:
+            if left_out is None:
+                raise
+            left_out.append((f"term {item.id}", str(error)))
+    return found
+
+
+def _decisions_of(
+    item: ReviewItem,
+    comments: Mapping[int, str],
+    rejections: Mapping[tuple[int, str], tuple[str, str]],
+    *,
+    proposals: bool,
+) -> list[Decision]:
+    found: list[Decision] = []
+    term, state = item.term, item.state
+    plain = Decision(
+        term=fold_lines(term.text), code=fold_lines(term.code),
+        context=fold_lines(term.context), frequency=term.frequency,
+    )  # fmt: skip
+    for concept in state.rejected:
+        who, at = rejections.get((item.id, concept), ("", ""))
+        found.append(
+            replace(
+                plain,
+                verdict="rejected",
+                concept=concept,
+                name=fold_lines(_name(term, concept)),
+                author=who,
+                time=at,
+                comment=comments.get(item.id, ""),
             )
-        if state.status in ("approved", "nil"):
-            found.append(
-                replace(
-                    plain,
-                    verdict=state.status,
-                    concept=state.concept or "",
-                    name=state.name or "",
-                    relation=state.relation,
-                    author=state.reviewer or "",
-                    reviewer=state.second_reviewer or "",
-                    time=item.updated_at,
-                    comment=comments.get(item.id, ""),
-                    probability=_probability(term, state.concept),
-                )
+        )
+    if state.status in ("approved", "nil"):
+        found.append(
+            replace(
+                plain,
+                verdict=state.status,
+                concept=state.concept or "",
+                name=fold_lines(state.name or ""),
+                relation=state.relation,
+                author=state.reviewer or "",
+                reviewer=state.second_reviewer or "",
+                time=item.updated_at,
+                comment=comments.get(item.id, ""),
+                probability=_probability(term, state.concept),
             )
-        elif proposals and state.status in (OPEN, PROPOSED):
-            first = item.suggestion
-            found.append(
-                replace(
-                    plain,
-                    concept=first.concept if first else "",
-                    name=first.name if first else "",
-                    probability=first.probability if first else None,
-                )
+        )
+    elif proposals and state.status in (OPEN, PROPOSED):
+        first = item.suggestion
+        found.append(
+            replace(
+                plain,
+                concept=first.concept if first else "",
+                name=fold_lines(first.name) if first else "",
+                probability=first.probability if first else None,
             )
+        )
     return found
 
 
@@ -466,11 +496,21 @@ def export_review(
     queue: str = DEFAULT_QUEUE,
     proposals: bool = False,
     overwrite: bool = False,
+    left_out: list[tuple[str, str]] | None = None,
 ) -> int:
-    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv); return the rows."""
+    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv); return the rows.
+
+    Args:
+        store: The review.
+        path: File to write.
+        queue: Name of the queue.
+        proposals: In SSSOM, write what is still open as well.
+        overwrite: Replace an existing file.
+        left_out: Filled with the terms that SSSOM cannot hold, and why; see `export_decisions`.
+    """
     path = Path(path)
     if path.name.lower().endswith(SSSOM_ENDING):
-        decisions = export_decisions(store, queue, proposals=proposals)
+        decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
         return write_decisions(path, decisions, MappingSet(source=queue), overwrite=overwrite)
     if path.suffix.removeprefix(".").lower() not in _DELIMITERS:
         raise ConfigError(

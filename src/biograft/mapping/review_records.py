@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from biograft.config import AtLeast, Choice, Config, Range
+from biograft.errors import ConfigError
+from biograft.text import fold_lines, name_fault
 
 OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
 APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
@@ -41,6 +43,14 @@ class ReviewTerm:
     flag: str = ""
     candidates: tuple[SuggestedConcept, ...] = ()
     """Best first."""
+
+    def folded(self) -> ReviewTerm:
+        """Return the term with each of its texts on one line."""
+        names = (replace(each, name=fold_lines(each.name)) for each in self.candidates)
+        return replace(
+            self, text=fold_lines(self.text), code=fold_lines(self.code),
+            context=fold_lines(self.context), candidates=tuple(names),
+        )  # fmt: skip
 
     @property
     def doubt(self) -> float:
@@ -164,6 +174,13 @@ class TermDecision:
     name: str | None = None
     relation: str = "exact"
     comment: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("reviewer", "concept", "name"):
+            if fault := name_fault(getattr(self, field) or ""):
+                raise ConfigError(f"{field}: {fault}")
+        if fault := name_fault(self.comment, multiline=True):
+            raise ConfigError(f"comment: {fault}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +14,7 @@ from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, LinkedMention
 from biograft.mapping.decisions import Decision
 from biograft.mapping.earlier import SEEN, Earlier, EarlierDecisions
-from biograft.text import HAN_CHARACTER, normalise, term_key
+from biograft.text import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 
 EXACT, AMBIGUOUS, NIL, CONTEXT, REJECTED = "exact", "ambiguous", "nil", "context", "rejected"
 NEAR = 0.02
@@ -79,22 +78,18 @@ def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
     """
     found: dict[tuple[object, ...], SourceTerm] = {}
     for term in terms:
-        text = _one_line(term.text)
-        if not text:
+        text = one_line(term.text)
+        if is_invisible(text):
             continue
+        context = tuple((fold_lines(column), fold_lines(value)) for column, value in term.context)
+        term = replace(term, text=text, code=fold_lines(term.code), context=context)  # noqa: PLW2901
         key = (term_key(text), term.code, term.context)
         earlier = found.get(key)
         if earlier is None:
-            found[key] = replace(term, text=text)
+            found[key] = term
         else:
             found[key] = replace(earlier, frequency=earlier.frequency + term.frequency)
     return list(found.values())
-
-
-def _one_line(text: str) -> str:
-    """Return a text on one line, without control characters."""
-    plain = (" " if unicodedata.category(char) == "Cc" else char for char in text)
-    return " ".join("".join(plain).split())
 
 
 def map_terms(

@@ -22,6 +22,7 @@ from biograft.mapping import (
     export_review,
 )
 from biograft.serve.answers import json_answer
+from biograft.text import one_line
 
 FINDINGS = "findings"
 """The queue of what was judged on the page of findings."""
@@ -152,10 +153,14 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
         ending, media_type = _EXPORTS[to]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"review{ending}"
-            export_review(store, path, queue=queue)
+            left_out: list[tuple[str, str]] = []
+            export_review(store, path, queue=queue, left_out=left_out)
             content = path.read_bytes()
-        name = f'attachment; filename="review{ending}"'
-        return Response(content, media_type=media_type, headers={"content-disposition": name})
+        headers = {
+            "content-disposition": f'attachment; filename="review{ending}"',
+            "x-left-out": ", ".join(term for term, _ in left_out[:_MAX_TERMS]),
+        }
+        return Response(content, media_type=media_type, headers=headers)
 
 
 def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
@@ -208,13 +213,13 @@ def _judge(store: ReviewStore, asked: FindingRequest, reviewer: str) -> dict[str
     """Add the words of a finding to the queue of findings, and decide about them."""
     if asked.concept is None:
         raise ConfigError("concept: say which one is right, or wrong")
-    suggested = asked.suggested or asked.concept
-    found = store.find(FINDINGS, asked.text)
+    suggested, text = asked.suggested or asked.concept, one_line(asked.text)
+    found = store.find(FINDINGS, text)
     if found is None:
         candidates = (SuggestedConcept(suggested, asked.name or ""),)
-        term = ReviewTerm(asked.text, candidates=candidates)
+        term = ReviewTerm(text, candidates=candidates)
         store.add_terms([term], reviewer=reviewer, queue=FINDINGS)
-        found = store.find(FINDINGS, asked.text)
+        found = store.find(FINDINGS, text)
     if found is None:
         raise ConfigError("text: expected words")
     item = store.decide(

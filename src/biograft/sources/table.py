@@ -189,18 +189,23 @@ def _split(cell: str, config: SourceConfig) -> list[str]:
 def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
     """Read the table's rows as cells by role."""
     roles: dict[str, int] = {}
+    header: list[str] = []
     n_cells = 0
     numbered = all(column.startswith("#") for column in config.columns.values())
     has_header = not (config.columns and numbered)
     for line, cells in read_cells(config):
         if not roles:
             roles = _roles(config, cells if has_header else [], line)
-            n_cells = len(cells)
+            header, n_cells = cells, len(cells)
             if has_header:
                 _note_unused(cells, roles, log)
                 continue
         text = " ".join(cells)
         if not text.strip():
+            continue
+        if has_header and cells == header:
+            log.read()
+            log.reject("the header again", line, text)
             continue
         surplus = "".join(cells[n_cells:]).strip() if has_header else ""
         if len(cells) <= max(roles.values()) or surplus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 
 import pytest
 
@@ -50,7 +51,9 @@ def test_from_a_mapped_table_to_sssom(review, tmp_path):
     (after,) = review("approve", str(hart["id"]), "--concept", "D2", "--json")
     assert (after["concept"], after["name"], after["version"]) == ("D2", "Heart Arrest", 3)
     out = tmp_path / "x.sssom.tsv"
-    assert review("export", "-o", str(out), "--json") == [{"n_rows": 4, "out": str(out)}]
+    assert review("export", "-o", str(out), "--json") == [
+        {"n_rows": 4, "n_left_out": 0, "out": str(out)}
+    ]
     assert "sssom:NoTermFound" in out.read_text("utf-8")
     (status,) = review("status", "--json")
     assert status["statuses"] == {"approved": 3, "nil": 1}
@@ -113,3 +116,27 @@ def test_wrong_use_is_one_line(review, words, said):
 def test_a_table_that_is_no_mapping_is_refused(review, tmp_path):
     (tmp_path / "terms.csv").write_text("term,code\nflu,1\n", "utf-8")
     assert "biograft map" in review("import", str(tmp_path / "terms.csv"), code=2).err
+
+
+def test_texts_with_line_ends_do_not_block_the_export(review, tmp_path):
+    """One name with a line end, or a concept with a tab, blocked the export of a whole review."""
+    table = tmp_path / "more.csv"
+    table.write_text(f'{HEADER}\n"chest\npain",D9,"Chest\n\tPain",1.0,,,7,1\n', "utf-8")
+    review("import", str(table))
+    (chest,) = review("list", "--text", "chest pain", "--json")
+    assert (chest["text"], chest["candidates"][0]["name"]) == ("chest pain", "Chest Pain")
+    review("approve", "--min-score", "0.7", "--yes")
+    for words in (("--concept", "D\t2"), ("--name", "a\nb"), ("--comment", "\x07")):
+        assert "control characters" in review("approve", "1", *words, code=2).err
+    with sqlite3.connect(tmp_path / "review.db") as old:  # an earlier version stored such texts
+        old.execute("UPDATE review_terms SET name = 'Heart\nattack' WHERE text = 'heart attack'")
+        old.execute("UPDATE review_terms SET concept = 'D\t3' WHERE text = '=1+1'")
+    old.close()
+    out = tmp_path / "x.sssom.tsv"
+    done = review("export", "-o", str(out))
+    assert "3 rows" in done.out
+    assert "not written: term 4: concept: expected one line" in done.err
+    text = out.read_text("utf-8")
+    assert "\tHeart attack\t" in text
+    (counts,) = review("export", "-o", str(out), "--overwrite", "--json")
+    assert (counts["n_rows"], counts["n_left_out"]) == (3, 1)

@@ -647,3 +647,24 @@ class TestIris:
         )
         assert (base[other].name, base["HP:1"].name) == ("Pump", "All")
         assert len(report.warnings) == 1
+
+
+def test_names_are_folded_to_one_line_or_rejected(tmp_path):
+    """A name with a line end was stored, and later blocked the export of what mapped to it."""
+    path = tmp_path / "x.csv"
+    path.write_text(
+        'id,name,synonyms\n1,"Myocardial\n\tinfarction",heart  attack\n2,\u200b\ufeff,flu\n'
+        "id,name,synonyms\n3,\u2800,cold\x07\n",
+        "utf-8",
+    )
+    config = BuildConfig(sources=(SourceConfig(path=path),))
+    report = build_store(config, tmp_path / "kb")
+    base = KnowledgeBase.open(tmp_path / "kb")
+    assert [[name.text for name in each.names] for each in base] == [
+        ["Myocardial infarction", "heart  attack"], ["flu"], ["cold"],
+    ]  # fmt: skip
+    assert {why: n for why, (n, _) in rejected(report).items()} == {
+        "name: has no visible character": 2, "the header again": 1,
+    }  # fmt: skip
+    (doubt,) = report.sources[0].doubtful.values()
+    assert doubt["n"] == 2

@@ -9,6 +9,7 @@ from biograft.lazy import lazify
 if TYPE_CHECKING:
     from biograft.graph.embedding.config import (
         GraphRecipe as GraphRecipe,
+        ModelConfig as ModelConfig,
     )
     from biograft.graph.embedding.embeddings import Embeddings as Embeddings
     from biograft.graph.embedding.epochs import EmbeddingExecution as EmbeddingExecution
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         EmbeddingResult as EmbeddingResult,
         embed_graph as embed_graph,
     )
+    from biograft.graph.embedding.transe import Tables as Tables
     from biograft.graph.triples import (
         SPLITS as SPLITS,
         graph_fingerprint as graph_fingerprint,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         generate_names as generate_names,
     )
     from biograft.nn.generation.config import BeamConfig as BeamConfig
+    from biograft.trie import FlatTrie as FlatTrie
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)
