@@ -6,8 +6,7 @@ from collections import Counter
 from itertools import combinations
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.pretraining.stream_configs import SynonymPairsConfig
-from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
+from biograft.pretraining import PairBatches, SynonymPairs, SynonymPairsConfig
 from biograft.sources import SourceConfig
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"

@@ -4,13 +4,7 @@ from itertools import islice
 
 import pytest
 
-from biograft.corpus.formats import (
-    DOCUMENT_FORMATS,
-    FormatAdapter,
-    read_documents,
-    sniff,
-    write_documents,
-)
+from biograft.corpus import DOCUMENT_FORMATS, FormatAdapter, read_documents, sniff, write_documents
 from biograft.sources import ReadLog
 
 CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.dense import DenseIndex
-from biograft.linking.dense.search import ExactSearch, VectorTable
-from biograft.nn import TextEncoder
-from biograft.nn.batches import USUAL_LENGTH, token_batches
+from biograft.linking import DenseIndex, ExactSearch, VectorTable
+from biograft.nn import TextEncoder, token_batches
+from biograft.nn.batches import USUAL_LENGTH
 from biograft.sources import SourceConfig
 
 pytestmark = pytest.mark.slow

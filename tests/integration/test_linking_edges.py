@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from biograft.evaluation import GoldConfig, evaluate_linking, read_gold
-from biograft.evaluation.calibration import calibrate_linker
+from biograft.evaluation import GoldConfig, calibrate_linker, evaluate_linking, read_gold
 from biograft.kb import KnowledgeBase, build_starter
-from biograft.linking import Linker
-from biograft.linking.outputs import link_chunks
+from biograft.linking import Linker, link_chunks
 
 SAMPLE = [
     json.loads(line)

@@ -11,15 +11,15 @@ import pytest
 from biograft.evaluation import (
     EvaluationConfig,
     GoldConfig,
+    Resolved,
     StoreIds,
     evaluate_linking,
     read_gold,
     resolve_gold,
+    run_queries,
 )
-from biograft.evaluation.ids import Resolved
-from biograft.evaluation.linking import run_queries
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.candidates import Candidate
+from biograft.linking import Candidate
 from biograft.sources import SourceConfig
 
 KS = tuple(range(1, 11))

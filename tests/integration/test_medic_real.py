@@ -3,8 +3,7 @@
 import pytest
 
 from biograft.records import IdRecord, NameRecord
-from biograft.sources import Probe, biosyn, medic
-from biograft.sources.files import read_head
+from biograft.sources import Probe, biosyn, medic, read_head
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
 

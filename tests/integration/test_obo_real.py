@@ -7,8 +7,7 @@ and 26 synonyms of relation types (Typedef stanzas), which are no facts about te
 import pytest
 
 from biograft.records import IS_A, ConceptRecord, NameRecord, RelationRecord
-from biograft.sources import Probe, obo
-from biograft.sources.files import read_head
+from biograft.sources import Probe, obo, read_head
 
 FOLDER = "ontologies/obo/"
 

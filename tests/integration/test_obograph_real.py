@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from biograft.records import ConceptRecord
-from biograft.sources import Probe, obograph
-from biograft.sources.files import read_head
+from biograft.sources import Probe, obograph, read_head
 
 JSON = "ontologies/obograph_json/DO_cancer_slim.json.gz"
 OBO = "ontologies/obo/DO_cancer_slim.obo"

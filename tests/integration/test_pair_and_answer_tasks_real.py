@@ -8,20 +8,22 @@ import pytest
 import torch
 from tokenizers.processors import TemplateProcessing
 
-from biograft.corpus.tasks.records import RankingExample
-from biograft.nn import TextEncoder
-from biograft.nn.scratch import make_character_encoder
-from biograft.tasks import TASKS
-from biograft.tasks.classification import ClassificationModel, ClassPrediction, MatchingModel
-from biograft.tasks.configs import (
+from biograft.corpus import RankingExample
+from biograft.nn import TextEncoder, make_character_encoder
+from biograft.tasks import (
+    TASKS,
     ClassificationConfig,
+    ClassificationModel,
+    ClassPrediction,
     MatchingConfig,
+    MatchingModel,
     RankingConfig,
+    RankingModel,
     TaskDataConfig,
     TaskTraining,
+    fit,
+    ranking_report,
 )
-from biograft.tasks.ranking import RankingModel, ranking_report
-from biograft.tasks.training import fit
 
 ZH = "zh/chineseblue"
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.corpus.tasks import (
-    TaskConfig,
-    anonymise,
-    overlap,
-    read_task,
-    summarise,
-    write_examples,
-)
+from biograft.corpus import TaskConfig, anonymise, overlap, read_task, summarise, write_examples
 
 DDI = "re_en/ddi2013/DDICorpus-2013.zip"
 ZH = "zh/chineseblue"

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from biograft.nn import TextEncoder
-from biograft.tasks.configs import NerConfig, RelationConfig, TaskDataConfig
-from biograft.tasks.ner import NerModel
-from biograft.tasks.relation import RelationModel
-from biograft.tasks.task import TASKS
+from biograft.tasks import TASKS, NerConfig, NerModel, RelationConfig, RelationModel, TaskDataConfig
 
 NER = {
     "BC5CDR-chem": ("train.tsv", 4560, 5203),
@@ -23,7 +20,7 @@ NER = {
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
-    from biograft.nn.scratch import make_character_encoder
+    from biograft.nn import make_character_encoder
 
     folder = tmp_path_factory.mktemp("encoder")
     make_character_encoder(["abcdefghijklmnopqrstuvwxyz0123456789-()@$,.;:"], folder, width=16)

@@ -13,8 +13,7 @@ from biograft.corpus import (
     read_pubtator,
     write_pubtator,
 )
-from biograft.linking.composites import split_composite
-from biograft.linking.normalisation import DEFAULT_STEPS
+from biograft.linking import DEFAULT_STEPS, split_composite
 from biograft.sources import ReadLog
 
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt{}"

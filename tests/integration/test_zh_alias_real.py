@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from biograft.records import NameKind, NameRecord, RelationRecord
+from biograft.sources import Probe, read_head
 from biograft.sources.chinese import DISEASE_TABLE
-from biograft.sources.files import read_head
-from biograft.sources.format import Probe
 
 pytestmark = pytest.mark.slow
 

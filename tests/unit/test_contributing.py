@@ -22,7 +22,7 @@ from biograft.cli import app
 from biograft.kb import KnowledgeBase
 from biograft.linking import LINKERS, MODELS
 from biograft.metrics import METRICS, Judgements, Metric
-from biograft.nn.knowledge import KNOWLEDGE_LAYERS, EntityInputs
+from biograft.nn import KNOWLEDGE_LAYERS, EntityInputs
 from biograft.objectives import OBJECTIVES
 from biograft.sources import FORMATS
 from biograft.tasks import TASKS, open_task

@@ -11,7 +11,7 @@ import pytest
 from biograft import Linker, link_frame
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.outputs import COLUMNS
+from biograft.linking import COLUMNS
 from biograft.sources import SourceConfig
 
 CONCEPTS = [

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from biograft.config import load_toml, set_value
-from biograft.corpus.formats import read_documents
+from biograft.corpus import read_documents
 from biograft.errors import BiograftError, ConfigError
 from biograft.sources import ReadLog
 from biograft.text import whole_number

@@ -12,7 +12,7 @@ from command_runs import runner_of
 
 from biograft.cli import app
 from biograft.kb import BuildConfig, build_store
-from biograft.linking.outputs import COLUMNS, OUTPUTS
+from biograft.linking import COLUMNS, OUTPUTS
 from biograft.linking.outputs.omop import COLUMNS as OMOP_COLUMNS
 from biograft.sources import SourceConfig
 

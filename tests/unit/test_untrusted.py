@@ -21,9 +21,9 @@ from mischief import Mischief
 import biograft
 from biograft.arrays import open_array
 from biograft.artifacts import ArtifactKind, check_artifacts, describe_files, new_folder
-from biograft.corpus.inputs import Inputs
+from biograft.corpus import Inputs
 from biograft.errors import BiograftError, NotFoundError, StoreError
-from biograft.evaluation.gold import read_gold
+from biograft.evaluation import read_gold
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.recipes import Recipe
 from biograft.registry import Registry
@@ -204,7 +204,7 @@ def test_a_recipe_imports_nothing_that_it_names(recipe, tmp_path, witness):
 
 @pytest.mark.parametrize("name", ["witness_module:run", "os:system", ["os:system"], None, {}])
 def test_a_manifest_imports_nothing_that_it_names(name, tmp_path, witness):
-    from biograft.linking.rankers import load_ranker
+    from biograft.linking import load_ranker
     from biograft.tasks import open_task
 
     (tmp_path / "manifest.json").write_text(json.dumps({"format": name, "version": 1}))
@@ -219,7 +219,7 @@ def test_a_manifest_imports_nothing_that_it_names(name, tmp_path, witness):
 
 
 def test_a_knowledge_layer_is_one_of_ours(witness):
-    from biograft.nn.knowledge_layers import read_layers
+    from biograft.nn import read_layers
 
     for table in (
         {"witness_module:run": {}},
@@ -238,7 +238,7 @@ def pickled(path: Path) -> None:
 
 
 def test_an_array_of_objects_is_not_unpickled(tmp_path, capsys):
-    from biograft.linking.supervised.ranker import Network
+    from biograft.linking import Network
     from biograft.trie import FlatTrie
 
     pickled(tmp_path / "a.npy")
@@ -255,7 +255,7 @@ def test_an_array_of_objects_is_not_unpickled(tmp_path, capsys):
 
 def test_an_archive_of_arrays_is_no_array(tmp_path):
     """Guards: ``np.load`` takes a zip for a table of arrays, which has no type."""
-    from biograft.linking.supervised.ranker import Network
+    from biograft.linking import Network
 
     for name in Network.__annotations__:
         with (tmp_path / f"{name}.npy").open("wb") as file:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import torch
 
-from biograft.nn.scratch_configs import NewSeq2Seq
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn import NewSeq2Seq, Seq2SeqModel
 
 SMALL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 

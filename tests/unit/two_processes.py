@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from biograft.kb import KnowledgeBase
-from biograft.pretraining.recipe import PretrainingRecipe
+from biograft.pretraining import PretrainingRecipe
 
 NEEDED = [
     "accelerate",

@@ -8,9 +8,16 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.annotation.config import AnnotationConfig as AnnotationConfig
-    from biograft.annotation.pipeline import Annotator as Annotator
-    from biograft.annotation.runner import annotate_corpus as annotate_corpus
-    from biograft.annotation.work import AnnotationReport as AnnotationReport
+    from biograft.annotation.pipeline import Annotator as Annotator, select_best as select_best
+    from biograft.annotation.runner import (
+        ENGINES as ENGINES,
+        ExecutionConfig as ExecutionConfig,
+        annotate_corpus as annotate_corpus,
+    )
+    from biograft.annotation.work import (
+        AnnotationReport as AnnotationReport,
+        find_files as find_files,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

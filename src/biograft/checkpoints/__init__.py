@@ -12,7 +12,9 @@ if TYPE_CHECKING:
         export_checkpoint as export_checkpoint,
         import_checkpoint as import_checkpoint,
     )
+    from biograft.checkpoints.kebiolm import KEBIOLM as KEBIOLM
     from biograft.checkpoints.layouts import FORMS as FORMS, LAYOUTS as LAYOUTS
+    from biograft.checkpoints.published import read_published as read_published
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

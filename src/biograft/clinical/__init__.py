@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Measurement as Measurement,
         find_measurements as find_measurements,
     )
+    from biograft.clinical.phrases import PhraseTrie as PhraseTrie
     from biograft.clinical.rules import FLAGS as FLAGS, AssertionRules as AssertionRules
 
 

@@ -12,8 +12,12 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.evaluation.analysis import (
+        ErrorCause as ErrorCause,
+        ErrorKind as ErrorKind,
         Mistake as Mistake,
         Population as Population,
+        count_causes as count_causes,
+        count_kinds as count_kinds,
         find_mistakes as find_mistakes,
         score_reachable as score_reachable,
         similarity_buckets as similarity_buckets,
@@ -27,6 +31,11 @@ if TYPE_CHECKING:
         evaluate_assertions as evaluate_assertions,
         read_assertions as read_assertions,
     )
+    from biograft.evaluation.calibration import (
+        calibrate_linker as calibrate_linker,
+        calibrate_result as calibrate_result,
+        calibration_gain as calibration_gain,
+    )
     from biograft.evaluation.comparison import (
         Comparison as Comparison,
         ScoredQueries as ScoredQueries,
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
         TextResult as TextResult,
         evaluate_text as evaluate_text,
     )
+    from biograft.evaluation.figures import draw_figures as draw_figures
     from biograft.evaluation.findings import (
         Finding as Finding,
         FindingMistake as FindingMistake,
@@ -58,6 +68,7 @@ if TYPE_CHECKING:
         read_gold_texts as read_gold_texts,
     )
     from biograft.evaluation.ids import (
+        Resolved as Resolved,
         StoreIds as StoreIds,
         drop_queries as drop_queries,
         resolve_gold as resolve_gold,
@@ -69,9 +80,13 @@ if TYPE_CHECKING:
         QueryRow as QueryRow,
         evaluate_linking as evaluate_linking,
         nil_as_linked as nil_as_linked,
+        run_queries as run_queries,
     )
     from biograft.evaluation.report import (
+        REPORT as REPORT,
         LinkingReport as LinkingReport,
+        to_html as to_html,
+        to_markdown as to_markdown,
         write_report as write_report,
     )
 

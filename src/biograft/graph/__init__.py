@@ -7,9 +7,32 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.graph.adjacency import (
+        build_adjacency as build_adjacency,
+        stationary_distribution as stationary_distribution,
+    )
+    from biograft.graph.embedding import (
+        EmbeddingExecution as EmbeddingExecution,
+        Embeddings as Embeddings,
+        GraphRecipe as GraphRecipe,
+        embed_graph as embed_graph,
+        predict_links as predict_links,
+    )
+    from biograft.graph.embedding.config import (
+        LossConfig as LossConfig,
+        ModelConfig as ModelConfig,
+        OptimiserConfig as OptimiserConfig,
+        SamplingConfig as SamplingConfig,
+    )
+    from biograft.graph.embedding.embeddings import start_tables as start_tables
+    from biograft.graph.embedding.negatives import make_sampler as make_sampler
+    from biograft.graph.embedding.ranking import (
+        LinkPrediction as LinkPrediction,
+        rank_triples as rank_triples,
+    )
     from biograft.graph.neighbour_table import Edges as Edges, NeighbourTable as NeighbourTable
     from biograft.graph.neighbours import build_neighbours as build_neighbours
-    from biograft.graph.pepr import PeprConfig as PeprConfig
+    from biograft.graph.pepr import PageRank as PageRank, PeprConfig as PeprConfig, Ranked as Ranked
     from biograft.graph.triples import (
         SPLITS as SPLITS,
         Triples as Triples,

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     )
     from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
     from biograft.kb.fingerprints import fingerprint as fingerprint
+    from biograft.kb.hierarchy import Hierarchy as Hierarchy
     from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
+    from biograft.kb.merging import merge_concepts as merge_concepts
     from biograft.kb.search import search_names as search_names
     from biograft.kb.store import KnowledgeBase as KnowledgeBase
+    from biograft.kb.suggest import NameSuggestions as NameSuggestions
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

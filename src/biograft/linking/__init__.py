@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.linking.agreement import agree as agree
+    from biograft.linking.averaging import average_encoders as average_encoders
     from biograft.linking.calibration import (
         Calibration as Calibration,
         choose_threshold as choose_threshold,
@@ -26,37 +28,171 @@ if TYPE_CHECKING:
         LinkedMention as LinkedMention,
         NameHits as NameHits,
     )
+    from biograft.linking.composites import (
+        split_composite as split_composite,
+        split_composites as split_composites,
+    )
     from biograft.linking.config import LinkerConfig as LinkerConfig
+    from biograft.linking.dense import DenseConfig as DenseConfig, DenseIndex as DenseIndex
+    from biograft.linking.dense.build import collect_texts as collect_texts
+    from biograft.linking.dense.config import STORAGES as STORAGES
+    from biograft.linking.dense.encoders import (
+        DEFAULT_ENCODER as DEFAULT_ENCODER,
+        default_encoder as default_encoder,
+        load_encoder as load_encoder,
+    )
+    from biograft.linking.dense.search import (
+        ExactSearch as ExactSearch,
+        GraphSearch as GraphSearch,
+        RowHits as RowHits,
+        UnitVectorTable as UnitVectorTable,
+        VectorTable as VectorTable,
+    )
     from biograft.linking.detection import (
         DictionaryDetector as DictionaryDetector,
         GivenMentions as GivenMentions,
         MentionDetector as MentionDetector,
+        MisspeltDetector as MisspeltDetector,
         ModelDetector as ModelDetector,
         UnionDetector as UnionDetector,
     )
+    from biograft.linking.finetuning import (
+        FinetuneConfig as FinetuneConfig,
+        finetune_encoder as finetune_encoder,
+    )
+    from biograft.linking.finetuning.candidates import (
+        CandidateFinder as CandidateFinder,
+        EpochOrder as EpochOrder,
+        Shard as Shard,
+    )
+    from biograft.linking.finetuning.training_data import (
+        NameTable as NameTable,
+        make_examples as make_examples,
+    )
     from biograft.linking.fusion import (
         CandidateBuilder as CandidateBuilder,
+        CandidatePool as CandidatePool,
         FusedSearch as FusedSearch,
+        collect_candidates as collect_candidates,
+        empty_pool as empty_pool,
+        extend_pool as extend_pool,
+    )
+    from biograft.linking.generative import (
+        GenerativeConfig as GenerativeConfig,
+        GenerativeTraining as GenerativeTraining,
+        Mixing as Mixing,
+        NamesConfig as NamesConfig,
+        NameTrie as NameTrie,
+        Seq2SeqLinker as Seq2SeqLinker,
+        collect_mentions as collect_mentions,
+        select_names as select_names,
+        train_generative as train_generative,
     )
     from biograft.linking.index import (
+        INDEX as INDEX,
+        WEIGHTS as WEIGHTS,
         IndexConfig as IndexConfig,
         build_index as build_index,
         open_index as open_index,
+        read_weights as read_weights,
         update_index as update_index,
+        write_weights as write_weights,
+    )
+    from biograft.linking.lexical import (
+        LexicalConfig as LexicalConfig,
+        LexicalIndex as LexicalIndex,
+    )
+    from biograft.linking.lexical.synonyms import (
+        WordSynonyms as WordSynonyms,
+        learn_substitutions as learn_substitutions,
     )
     from biograft.linking.linker import Linker as Linker
-    from biograft.linking.outputs import write_linked as write_linked
+    from biograft.linking.lookups import Lookup as Lookup
+    from biograft.linking.mentions import MentionForms as MentionForms
+    from biograft.linking.nil import (
+        NilThreshold as NilThreshold,
+        default_threshold as default_threshold,
+        is_misspelt as is_misspelt,
+    )
+    from biograft.linking.normalisation import (
+        DEFAULT_STEPS as DEFAULT_STEPS,
+        STEPS as STEPS,
+        Steps as Steps,
+    )
+    from biograft.linking.outputs import (
+        COLUMNS as COLUMNS,
+        OUTPUTS as OUTPUTS,
+        ConceptIds as ConceptIds,
+        link_chunks as link_chunks,
+        write_linked as write_linked,
+    )
+    from biograft.linking.outputs.lines import candidates_table as candidates_table, table as table
+    from biograft.linking.queries import (
+        Context as Context,
+        LabelledMention as LabelledMention,
+        LabelledQuery as LabelledQuery,
+        label_examples as label_examples,
+    )
     from biograft.linking.rankers import (
         MODELS as MODELS,
         LoadRanker as LoadRanker,
         NameFinder as NameFinder,
+        load_ranker as load_ranker,
+        needs_search as needs_search,
     )
     from biograft.linking.recipes import (
         LINKERS as LINKERS,
         LinkerKind as LinkerKind,
+        LinkerRecipe as LinkerRecipe,
+        LinkerTrainingData as LinkerTrainingData,
         Outcome as Outcome,
+        finetune as finetune,
         label_mentions as label_mentions,
     )
+    from biograft.linking.rerank import (
+        ChoiceConfig as ChoiceConfig,
+        ChoiceError as ChoiceError,
+        ChoiceReview as ChoiceReview,
+        ContextReranker as ContextReranker,
+        LlmChooser as LlmChooser,
+        LlmConfig as LlmConfig,
+        RerankConfig as RerankConfig,
+        RerankTraining as RerankTraining,
+        UnavailableError as UnavailableError,
+        collect_examples as collect_examples,
+        load_context_reranker as load_context_reranker,
+        train_reranker as train_reranker,
+    )
+    from biograft.linking.rerank.model import CrossEncoder as CrossEncoder
+    from biograft.linking.rerank.reranker import (
+        MentionCandidates as MentionCandidates,
+        SearchRanker as SearchRanker,
+    )
+    from biograft.linking.search_weights import fit_lexical_weight as fit_lexical_weight
+    from biograft.linking.short_forms import (
+        KnownShortForms as KnownShortForms,
+        short_form_list as short_form_list,
+    )
+    from biograft.linking.static import StaticConfig as StaticConfig, StaticEncoder as StaticEncoder
+    from biograft.linking.static.encoder import StaticWeights as StaticWeights, quantise as quantise
+    from biograft.linking.static.tokens import (
+        WordPieceTokenizer as WordPieceTokenizer,
+        read_tokenizer as read_tokenizer,
+    )
+    from biograft.linking.supervised import (
+        RankerConfig as RankerConfig,
+        TrainedRanker as TrainedRanker,
+        grow_store as grow_store,
+        load_trained_ranker as load_trained_ranker,
+        train_network as train_network,
+    )
+    from biograft.linking.supervised.features import (
+        FeatureExtractor as FeatureExtractor,
+        MentionMemory as MentionMemory,
+        assign_folds as assign_folds,
+        feature_names as feature_names,
+    )
+    from biograft.linking.supervised.ranker import Network as Network
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

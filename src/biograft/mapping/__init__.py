@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.mapping.curies import concept_curie as concept_curie, concept_of as concept_of
     from biograft.mapping.decisions import (
+        RELATIONS as RELATIONS,
+        VERDICTS as VERDICTS,
         Decision as Decision,
         MappingSet as MappingSet,
         read_decisions as read_decisions,
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
         write_decisions as write_decisions,
     )
     from biograft.mapping.earlier import EarlierDecisions as EarlierDecisions
-    from biograft.mapping.formats import write_mapping as write_mapping
+    from biograft.mapping.formats import concept_map as concept_map, write_mapping as write_mapping
     from biograft.mapping.learning import (
         LearningReport as LearningReport,
         forget as forget,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     )
     from biograft.mapping.mapped import MappingRun as MappingRun
     from biograft.mapping.review import ReviewStore as ReviewStore
+    from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,
         export_review as export_review,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from biograft.metrics.linking import (
         SCORERS as SCORERS,
         RankedAnswer as RankedAnswer,
+        check_scorer as check_scorer,
         lenient as lenient,
         nil_counts as nil_counts,
         split_composite as split_composite,

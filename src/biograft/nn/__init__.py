@@ -7,8 +7,64 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.nn.batches import pad as pad, token_batches as token_batches
     from biograft.nn.encoder import POOLINGS as POOLINGS, TextEncoder as TextEncoder
-    from biograft.nn.precision import PRECISIONS as PRECISIONS
+    from biograft.nn.generation import BeamConfig as BeamConfig
+    from biograft.nn.generation.beam_search import (
+        GeneratedNames as GeneratedNames,
+        GenerationInputs as GenerationInputs,
+        generate_names as generate_names,
+    )
+    from biograft.nn.knowledge import (
+        KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS,
+        KnowledgeBertConfig as KnowledgeBertConfig,
+        KnowledgeBertForMaskedLM as KnowledgeBertForMaskedLM,
+        KnowledgeBertModel as KnowledgeBertModel,
+        TableEntity as TableEntity,
+        entity_table as entity_table,
+        read_entities as read_entities,
+        write_entities as write_entities,
+    )
+    from biograft.nn.knowledge.entity_finder import (
+        EntityFinder as EntityFinder,
+        EntityMention as EntityMention,
+    )
+    from biograft.nn.knowledge.entity_fusion import EntityFusion as EntityFusion
+    from biograft.nn.knowledge.entity_memory import EntityMemory as EntityMemory
+    from biograft.nn.knowledge.inputs import (
+        EntityInputs as EntityInputs,
+        spans_of_tags as spans_of_tags,
+    )
+    from biograft.nn.knowledge.nearest import Clusters as Clusters, nearest_rows as nearest_rows
+    from biograft.nn.knowledge.neighbour_attention import NeighbourAttention as NeighbourAttention
+    from biograft.nn.knowledge_layers import (
+        EntityFusionConfig as EntityFusionConfig,
+        EntityMemoryConfig as EntityMemoryConfig,
+        NeighbourAttentionConfig as NeighbourAttentionConfig,
+        read_layers as read_layers,
+    )
+    from biograft.nn.masked_lm import MaskedLanguageModel as MaskedLanguageModel
+    from biograft.nn.model_card import ModelCard as ModelCard, render_card as render_card
+    from biograft.nn.precision import (
+        PRECISIONS as PRECISIONS,
+        attention_for_training as attention_for_training,
+        autocast_in as autocast_in,
+        choose_precision as choose_precision,
+        processor_has_bf16 as processor_has_bf16,
+    )
+    from biograft.nn.pretrained import (
+        load_config as load_config,
+        load_masked_lm as load_masked_lm,
+        load_model as load_model,
+        load_tokenizer as load_tokenizer,
+        quiet_transformers as quiet_transformers,
+    )
+    from biograft.nn.scratch import make_character_encoder as make_character_encoder
+    from biograft.nn.scratch_configs import (
+        NewBert as NewBert,
+        NewDecoder as NewDecoder,
+        NewSeq2Seq as NewSeq2Seq,
+    )
     from biograft.nn.seq2seq import Seq2SeqModel as Seq2SeqModel
     from biograft.nn.settings import EncoderSettings as EncoderSettings
 

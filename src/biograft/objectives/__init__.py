@@ -9,25 +9,87 @@ from biograft.registry import Registry
 
 if TYPE_CHECKING:
     from biograft.objectives.base import (
+        LossTerm as LossTerm,
         Objective as Objective,
         PairHead as PairHead,
         TensorBatch as TensorBatch,
         TextStates as TextStates,
         labelled_cross_entropy as labelled_cross_entropy,
     )
-    from biograft.objectives.configs import TextObjectiveConfig as TextObjectiveConfig
+    from biograft.objectives.bidirectional_entity_masking import (
+        BidirectionalEntityMasking as BidirectionalEntityMasking,
+    )
+    from biograft.objectives.configs import (
+        LOSSES as LOSSES,
+        BidirectionalEntityMaskingConfig as BidirectionalEntityMaskingConfig,
+        ContextEntityConsistencyConfig as ContextEntityConsistencyConfig,
+        EntityDetectionConfig as EntityDetectionConfig,
+        EntityLinkingConfig as EntityLinkingConfig,
+        EntityPredictionConfig as EntityPredictionConfig,
+        EntitySegmentationConfig as EntitySegmentationConfig,
+        MaskedMentionConfig as MaskedMentionConfig,
+        MaskedNeighbourConfig as MaskedNeighbourConfig,
+        MaskedTokensConfig as MaskedTokensConfig,
+        NameGenerationConfig as NameGenerationConfig,
+        NameGeometryConfig as NameGeometryConfig,
+        NextSentenceConfig as NextSentenceConfig,
+        SentenceOrderConfig as SentenceOrderConfig,
+        SynonymAlignmentConfig as SynonymAlignmentConfig,
+        SynonymMarginalConfig as SynonymMarginalConfig,
+        TextObjectiveConfig as TextObjectiveConfig,
+    )
+    from biograft.objectives.context_entity_consistency import (
+        ContextEntityConsistency as ContextEntityConsistency,
+    )
+    from biograft.objectives.entity_detection import EntityDetection as EntityDetection
+    from biograft.objectives.entity_linking import EntityLinking as EntityLinking
+    from biograft.objectives.entity_prediction import EntityPrediction as EntityPrediction
+    from biograft.objectives.entity_segmentation import EntitySegmentation as EntitySegmentation
     from biograft.objectives.examples import (
         CONSISTENT as CONSISTENT,
         FOLLOWS as FOLLOWS,
         HEAD_OFFSET as HEAD_OFFSET,
         IGNORED as IGNORED,
         SEGMENT_ENDS as SEGMENT_ENDS,
+        SPECIAL as SPECIAL,
         VISIBLE_ENTITIES as VISIBLE_ENTITIES,
+        WITHHELD_NEIGHBOURS as WITHHELD_NEIGHBOURS,
         EntityGraph as EntityGraph,
         EntityVisibility as EntityVisibility,
         Setting as Setting,
+        TextBatch as TextBatch,
         TextExample as TextExample,
         collate as collate,
+        set_visible_entities as set_visible_entities,
+    )
+    from biograft.objectives.masked_mention import MaskedMention as MaskedMention
+    from biograft.objectives.masked_neighbour import (
+        EdgeTable as EdgeTable,
+        MaskedNeighbour as MaskedNeighbour,
+        RelationProducts as RelationProducts,
+        TypeSampler as TypeSampler,
+    )
+    from biograft.objectives.masked_tokens import MaskedTokens as MaskedTokens
+    from biograft.objectives.name_examples import (
+        NameBatches as NameBatches,
+        NameExample as NameExample,
+    )
+    from biograft.objectives.name_generation import (
+        NameGeneration as NameGeneration,
+        NameGenerationTraining as NameGenerationTraining,
+        SequenceBatch as SequenceBatch,
+    )
+    from biograft.objectives.name_geometry import NameGeometry as NameGeometry
+    from biograft.objectives.next_sentence import NextSentence as NextSentence
+    from biograft.objectives.sentence_order import SentenceOrder as SentenceOrder
+    from biograft.objectives.synonym_alignment import (
+        SynonymAlignment as SynonymAlignment,
+        TripletMarginMiner as TripletMarginMiner,
+    )
+    from biograft.objectives.synonym_marginal import (
+        BankScorer as BankScorer,
+        NameScorer as NameScorer,
+        marginal_loss as marginal_loss,
     )
 
 

@@ -12,10 +12,15 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.serve.app import create_app as create_app
+    from biograft.serve.batching import (
+        MicroBatcher as MicroBatcher,
+        QueueFullError as QueueFullError,
+    )
     from biograft.serve.config import ServiceConfig as ServiceConfig
     from biograft.serve.engine import ServiceEngine as ServiceEngine
+    from biograft.serve.fhir import Terminology as Terminology, parse_systems as parse_systems
     from biograft.serve.keys import ApiKey as ApiKey, KeyFile as KeyFile
-    from biograft.serve.mcp import create_mcp_server as create_mcp_server
+    from biograft.serve.mcp import create_mcp_server as create_mcp_server, run_mcp as run_mcp
     from biograft.serve.run import run_service as run_service
 
 

@@ -15,13 +15,27 @@ from biograft.records import (
     RelationRecord as RelationRecord,
     TypeRecord as TypeRecord,
 )
-from biograft.sources.files import read_lines as read_lines
+from biograft.sources.files import (
+    open_bytes as open_bytes,
+    open_stored as open_stored,
+    read_head as read_head,
+    read_lines as read_lines,
+    read_text as read_text,
+)
 from biograft.sources.format import (
     Block as Block,
     Format as Format,
     Item as Item,
     Probe as Probe,
     SourceConfig as SourceConfig,
+    find_format as find_format,
+    look_at as look_at,
+)
+from biograft.sources.iris import short_id as short_id
+from biograft.sources.limits import (
+    max_expansion as max_expansion,
+    max_value as max_value,
+    raise_limit as raise_limit,
 )
 from biograft.sources.log import (
     KEPT_EXAMPLES as KEPT_EXAMPLES,

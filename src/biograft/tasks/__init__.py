@@ -15,23 +15,49 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.tasks.classification import ClassificationModel as ClassificationModel
+    from biograft.tasks.classification import (
+        ClassificationModel as ClassificationModel,
+        ClassPrediction as ClassPrediction,
+        MatchingModel as MatchingModel,
+        classification_report as classification_report,
+    )
     from biograft.tasks.configs import (
+        ClassificationConfig as ClassificationConfig,
         InferenceConfig as InferenceConfig,
+        MatchingConfig as MatchingConfig,
+        NerConfig as NerConfig,
+        RankingConfig as RankingConfig,
+        RelationConfig as RelationConfig,
+        TaskDataConfig as TaskDataConfig,
+        TaskTraining as TaskTraining,
     )
-    from biograft.tasks.folder import open_task as open_task
-    from biograft.tasks.kinds import (
-        CLASSIFICATION as CLASSIFICATION,
+    from biograft.tasks.folder import open_task as open_task, write_model as write_model
+    from biograft.tasks.kinds import CLASSIFICATION as CLASSIFICATION
+    from biograft.tasks.model import LengthBatches as LengthBatches, TaskModel as TaskModel
+    from biograft.tasks.ner import NerModel as NerModel
+    from biograft.tasks.ner_heads import (
+        CrfHead as CrfHead,
+        SpanHead as SpanHead,
+        TagHead as TagHead,
     )
-    from biograft.tasks.model import (
-        TaskModel as TaskModel,
+    from biograft.tasks.ner_text import (
+        TagSet as TagSet,
+        TextUnit as TextUnit,
+        cut_windows as cut_windows,
     )
-    from biograft.tasks.network import (
-        LinearHead as LinearHead,
-        TaskNetwork as TaskNetwork,
+    from biograft.tasks.network import LinearHead as LinearHead, TaskNetwork as TaskNetwork
+    from biograft.tasks.ranking import (
+        RankingModel as RankingModel,
+        RankingPrediction as RankingPrediction,
+        ranking_report as ranking_report,
     )
     from biograft.tasks.recipe import TaskRecipe as TaskRecipe
+    from biograft.tasks.relation import (
+        RelationModel as RelationModel,
+        RelationPrediction as RelationPrediction,
+    )
     from biograft.tasks.results import (
+        RESULTS as RESULTS,
         compare_runs as compare_runs,
         compare_with_value as compare_with_value,
     )
@@ -42,12 +68,15 @@ if TYPE_CHECKING:
     )
     from biograft.tasks.task import (
         TASKS as TASKS,
+        TaskExamples as TaskExamples,
         TaskKind as TaskKind,
         reader_of as reader_of,
     )
     from biograft.tasks.tokens import (
         SequenceTokenizer as SequenceTokenizer,
+        TaskTokenizer as TaskTokenizer,
     )
+    from biograft.tasks.training import fit as fit
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -7,13 +7,27 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.training.config import TrainingConfig as TrainingConfig
+    from biograft.training.checkpoint import (
+        Cursor as Cursor,
+        TrainingState as TrainingState,
+        find_checkpoints as find_checkpoints,
+        load_checkpoint as load_checkpoint,
+        save_checkpoint as save_checkpoint,
+    )
+    from biograft.training.config import BatchPlan as BatchPlan, TrainingConfig as TrainingConfig
     from biograft.training.loop import (
         Task as Task,
         TrainingResult as TrainingResult,
+        learning_rate as learning_rate,
+        make_optimiser as make_optimiser,
         train as train,
     )
     from biograft.training.prefetch import BatchSource as BatchSource
+    from biograft.training.run_folder import (
+        RUN as RUN,
+        check_run as check_run,
+        start_run as start_run,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

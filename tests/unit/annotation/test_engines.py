@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.annotation import annotate_corpus
-from biograft.annotation.runner import ExecutionConfig
+from biograft.annotation import ExecutionConfig, annotate_corpus
 from biograft.errors import MissingExtraError
 
 CHUNK = 4000

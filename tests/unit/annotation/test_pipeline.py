@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biograft.annotation import AnnotationConfig, Annotator
-from biograft.annotation.pipeline import select_best
-from biograft.corpus.spans import Spans, select_disjoint
+from biograft.annotation import AnnotationConfig, Annotator, select_best
+from biograft.corpus import Spans, select_disjoint
 from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, build_store

@@ -8,11 +8,9 @@ import time
 import pytest
 from one_writer import held_elsewhere, leave_working_file
 
-from biograft.annotation import AnnotationConfig, annotate_corpus
-from biograft.annotation.runner import ENGINES, ExecutionConfig, read_frequencies
-from biograft.corpus.cleaning import CleaningConfig
-from biograft.corpus.formats import write_documents
-from biograft.corpus.shards import Shards
+from biograft.annotation import ENGINES, AnnotationConfig, ExecutionConfig, annotate_corpus
+from biograft.annotation.runner import read_frequencies
+from biograft.corpus import CleaningConfig, Shards, write_documents
 from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
 from biograft.kb import BuildConfig, build_store

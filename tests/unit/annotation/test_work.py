@@ -3,8 +3,9 @@ import json
 
 import pytest
 
-from biograft.annotation.work import AnnotationReport, find_files, read_chunks, read_records
-from biograft.corpus.inputs import InputConfig, Inputs
+from biograft.annotation import AnnotationReport, find_files
+from biograft.annotation.work import read_chunks, read_records
+from biograft.corpus import InputConfig, Inputs
 from biograft.documents import Document
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.sources.files import MAX_LINE_BYTES

@@ -20,7 +20,7 @@ from biograft.arrays import (
     open_array,
     save_array,
 )
-from biograft.linking.dense.search import VectorTable
+from biograft.linking import VectorTable
 
 
 @pytest.mark.parametrize("shape", [0, 5])

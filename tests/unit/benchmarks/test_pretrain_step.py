@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.objectives.masked_neighbour import EdgeTable, RelationProducts, Scorer
+from biograft.objectives import EdgeTable, RelationProducts
+from biograft.objectives.masked_neighbour import Scorer
 
 SIZES = {
     "WIDTH": 24,

@@ -7,8 +7,7 @@ from transformers import BertForMaskedLM, BertModel
 from biograft.checkpoints import FORMS, export_checkpoint, import_checkpoint
 from biograft.checkpoints.conversion import EXPORT
 from biograft.errors import BiograftError, InputError, NotFoundError
-from biograft.nn import TextEncoder
-from biograft.nn.pretrained import load_masked_lm
+from biograft.nn import TextEncoder, load_masked_lm
 
 IDS = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0]])
 

@@ -14,7 +14,7 @@ from transformers import BartForConditionalGeneration
 
 from biograft.checkpoints import import_checkpoint
 from biograft.errors import InputError
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn import Seq2SeqModel
 
 NAMES = ["heart attack", "breast cancer"]
 

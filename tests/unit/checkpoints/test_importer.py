@@ -13,8 +13,7 @@ from safetensors.torch import save_file
 from biograft.checkpoints import LAYOUTS, import_checkpoint
 from biograft.checkpoints.conversion import ORIGIN
 from biograft.errors import BiograftError, InputError
-from biograft.nn import TextEncoder
-from biograft.nn.pretrained import load_masked_lm
+from biograft.nn import TextEncoder, load_masked_lm
 
 
 @pytest.mark.parametrize(("text_layers", "fusion_layers"), [(2, 1), (1, 2), (3, 0)])

@@ -7,8 +7,7 @@ import torch
 
 from biograft.checkpoints import import_checkpoint
 from biograft.errors import InputError
-from biograft.nn import TextEncoder
-from biograft.nn.pretrained import load_masked_lm
+from biograft.nn import TextEncoder, load_masked_lm
 
 N, WIDTH, INNER, PLACES, ENTITIES, DIM, RELATIONS, LAYERS = 40, 16, 24, 32, 9, 6, 3, 3
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "心", "肌", "梗", "死"]

@@ -12,9 +12,7 @@ def word_detector(tmp_path):
     from tiny_models import tiny_encoder_folder
 
     from biograft.nn import TextEncoder
-    from biograft.tasks.configs import NerConfig
-    from biograft.tasks.folder import write_model
-    from biograft.tasks.ner import NerModel
+    from biograft.tasks import NerConfig, NerModel, write_model
 
     folder = tiny_encoder_folder(tmp_path / "tiny", ["a b"], hidden=16, layers=1)
     model = NerModel(TextEncoder.from_pretrained(folder), NerConfig(overlap=4), ("Disease",))

@@ -13,8 +13,7 @@ import pytest
 def written(tmp_path_factory):
     """A store, its index with vectors and an encoder, as the product writes them."""
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.linking.dense.encoders import DEFAULT_ENCODER, load_encoder
-    from biograft.linking.index import build_index
+    from biograft.linking import DEFAULT_ENCODER, build_index, load_encoder
     from biograft.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("written")

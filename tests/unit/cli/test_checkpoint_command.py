@@ -11,7 +11,7 @@ from biograft.cli.checkpoint import app
 from biograft.errors import BiograftError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn import Seq2SeqModel
 from biograft.sources import SourceConfig
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli.corpus import REJECTED, app
-from biograft.corpus.shards import Shards
+from biograft.corpus import Shards
 from biograft.errors import BiograftError, ConfigError, InputError, OutputError
 from biograft.kb import BuildConfig, build_store
 from biograft.sources import SourceConfig

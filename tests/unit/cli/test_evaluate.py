@@ -17,8 +17,7 @@ from biograft.errors import (
     StoreError,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import build_index
-from biograft.linking.calibration import Calibration, fit_calibration
+from biograft.linking import Calibration, build_index, fit_calibration
 from biograft.sources import SourceConfig
 
 CONCEPTS = [

@@ -18,7 +18,7 @@ from biograft.cli.index import index
 from biograft.cli.link import link
 from biograft.errors import BiograftError, ConfigError, OutputError
 from biograft.kb import BuildConfig, build_store
-from biograft.linking.recipes import label_mentions
+from biograft.linking import label_mentions
 from biograft.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [

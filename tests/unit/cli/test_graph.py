@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from biograft.cli.graph import app
 from biograft.errors import BiograftError
-from biograft.graph.embedding import Embeddings
+from biograft.graph import Embeddings
 from biograft.kb import BuildConfig, build_store
 from biograft.sources import SourceConfig
 

@@ -8,7 +8,7 @@ import pytest
 from marked_sentences import marked_lines, parse
 
 from biograft.clinical import RuleAssertions
-from biograft.metrics.precision_recall import Counts
+from biograft.metrics import Counts
 
 
 def negation(name: str) -> Counts:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from biograft.clinical.phrases import PhraseTokens, PhraseTrie, compile_words, expand
+from biograft.clinical import PhraseTrie
+from biograft.clinical.phrases import PhraseTokens, compile_words, expand
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from biograft.corpus import NamesIndexConfig, word_form
 from biograft.corpus.name_rules import (
     _SEARCHED,
     FUNCTION_WORDS,
-    NamesIndexConfig,
     _judge_name,
     _needs_case,
     with_case,
@@ -23,7 +23,7 @@ from biograft.corpus.tokens import (
     _fold,
     _kind,
 )
-from biograft.corpus.word_forms import GREEK, ROMAN_NUMBERS, word_form
+from biograft.corpus.word_forms import GREEK, ROMAN_NUMBERS
 
 Token = tuple[str, int, int]
 

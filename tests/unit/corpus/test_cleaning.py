@@ -1,6 +1,7 @@
 import pytest
 
-from biograft.corpus.cleaning import Cleaner, CleaningConfig, cut_at_punctuation
+from biograft.corpus import Cleaner, CleaningConfig
+from biograft.corpus.cleaning import cut_at_punctuation
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 

@@ -10,8 +10,7 @@ import zipfile
 
 import pytest
 
-from biograft.corpus.formats import DOCUMENT_FORMATS, write_documents
-from biograft.corpus.inputs import InputConfig, Inputs, read_texts
+from biograft.corpus import DOCUMENT_FORMATS, InputConfig, Inputs, read_texts, write_documents
 from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, ConfigError, FormatError, InputError

@@ -6,13 +6,8 @@ import itertools
 
 import pytest
 
-from biograft.corpus.mention_text import (
-    clean_name,
-    clean_text,
-    mark_mention,
-    prompt_of,
-    split_context,
-)
+from biograft.corpus import clean_name, clean_text, mark_mention, split_context
+from biograft.corpus.mention_text import prompt_of
 from biograft.errors import ConfigError
 
 

@@ -9,10 +9,9 @@ import pytest
 from array_damage import put
 from hypothesis import given, settings, strategies as st
 
-from biograft.corpus import NamesIndex
-from biograft.corpus.spelling import MisspeltNames, WordFinder
+from biograft.corpus import MisspeltNames, NamesIndex, WordFinder, find_tokens
 from biograft.corpus.spelling.nearest import LONG_WORD, MAX_NEAREST, MIN_LETTERS
-from biograft.corpus.tokens import find_tokens, hash_words, join_texts
+from biograft.corpus.tokens import hash_words, join_texts
 from biograft.errors import StoreError
 
 NAMES = [

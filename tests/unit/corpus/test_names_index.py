@@ -8,9 +8,8 @@ from naive_names import naive_find, naive_matches
 
 from biograft.artifacts import MANIFEST
 from biograft.compiled import BUDGET, MAX_UNCOMPILED
-from biograft.corpus import NameMatch, NamesIndex, NamesIndexConfig
+from biograft.corpus import NameMatch, NamesIndex, NamesIndexConfig, read_stop_words
 from biograft.corpus.name_arrays import NameArrays
-from biograft.corpus.name_rules import read_stop_words
 from biograft.errors import ConfigError, InputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig

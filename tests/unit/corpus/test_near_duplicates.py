@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from biograft.corpus.near_duplicates import (
-    NearDuplicateConfig,
-    NearDuplicates,
-    n_gram_hashes,
-    normalise_characters,
-)
+from biograft.corpus import NearDuplicateConfig, NearDuplicates
+from biograft.corpus.near_duplicates import n_gram_hashes, normalise_characters
 
 TEXTS = st.text("ab糖尿C。 ", max_size=14)
 

@@ -6,8 +6,7 @@ import zipfile
 
 import pytest
 
-from biograft.corpus.inputs import InputConfig, Inputs
-from biograft.corpus.rich_text import html_text
+from biograft.corpus import InputConfig, Inputs, html_text
 from biograft.errors import InputError
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

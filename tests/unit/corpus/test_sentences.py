@@ -3,7 +3,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.sentences import split_sentences
+from biograft.corpus import split_sentences
 
 
 @pytest.mark.parametrize(

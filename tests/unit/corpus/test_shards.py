@@ -2,18 +2,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from biograft.artifacts import describe_files
-from biograft.corpus.shards import (
-    SCHEMA,
+from biograft.corpus import (
     SHARDS,
     AnnotatedDocument,
     LinkedSpan,
     Shards,
-    read_report,
     read_shard,
     shard_path,
-    to_table,
     write_shard,
 )
+from biograft.corpus.shards import SCHEMA, read_report, to_table
 from biograft.errors import StoreError
 
 SPANS = (LinkedSpan(0, 11, "D1", 1.0), LinkedSpan(12, 14, "D1", 0.5))

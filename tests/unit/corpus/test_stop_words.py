@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from biograft.corpus import NamesIndex
-from biograft.corpus.name_rules import read_stop_words
-from biograft.corpus.stop_words import StopWordConfig, propose_stop_words, write_stop_words
+from biograft.corpus import (
+    NamesIndex,
+    StopWordConfig,
+    propose_stop_words,
+    read_stop_words,
+    write_stop_words,
+)
 
 NAMES = ["lead", "IMPACTS", "fever", "present", "trap", "heart attack"]
 TEXTS = [

@@ -11,10 +11,9 @@ import openpyxl
 import polars as pl
 import pytest
 
-from biograft.corpus.inputs import InputConfig, Inputs
-from biograft.corpus.tables import read_table
+from biograft.corpus import InputConfig, Inputs, read_table
 from biograft.errors import BiograftError, FormatError, InputError
-from biograft.sources.log import ReadLog
+from biograft.sources import ReadLog
 
 ROWS = [("1", "hart atack"), ("2", ""), ("3", "糖尿病")]
 

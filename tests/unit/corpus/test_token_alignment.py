@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tiny_models import tiny_tokenizer
 
-from biograft.corpus.alignment import align_spans, split_tokens, word_indices
+from biograft.corpus import align_spans, split_tokens
+from biograft.corpus.alignment import word_indices
 
 
 def plain_align(offsets, spans):

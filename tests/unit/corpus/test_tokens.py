@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from naive_names import naive_tokens, stem
 
-from biograft.corpus import NamesIndex
-from biograft.corpus.tokens import _N_SEVERAL, _fold, find_tokens, join_texts, simplify
+from biograft.corpus import NamesIndex, find_tokens, simplify
+from biograft.corpus.tokens import _N_SEVERAL, _fold, join_texts
 
 ANY = st.text(
     st.one_of(

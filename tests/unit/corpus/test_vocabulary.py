@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from biograft.corpus.vocabulary import VocabularyBuilder
+from biograft.corpus import VocabularyBuilder
 
 
 @settings(deadline=None)  # the first call compiles

@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.word_forms import ROMAN_NUMBERS, british, singular, word_form
+from biograft.corpus import word_form
+from biograft.corpus.word_forms import ROMAN_NUMBERS, british, singular
 
 
 @pytest.mark.parametrize(

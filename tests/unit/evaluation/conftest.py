@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.candidates import Candidate
+from biograft.linking import Candidate
 from biograft.sources import SourceConfig
 
 CONCEPTS = [

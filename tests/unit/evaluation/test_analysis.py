@@ -8,23 +8,21 @@ from math import sqrt
 import pytest
 
 from biograft.evaluation import (
+    ErrorCause,
+    ErrorKind,
     EvaluationConfig,
     LinkQuery,
+    Population,
+    count_causes,
+    count_kinds,
     evaluate_linking,
     find_mistakes,
     score_reachable,
     similarity_buckets,
     sub_populations,
 )
-from biograft.evaluation.analysis import (
-    ErrorCause,
-    ErrorKind,
-    Population,
-    count_causes,
-    count_kinds,
-    name_similarity,
-)
-from biograft.metrics.significance import Interval
+from biograft.evaluation.analysis import name_similarity
+from biograft.metrics import Interval
 
 SMALL = EvaluationConfig(n_resamples=20)
 

@@ -9,14 +9,25 @@ import pytest
 
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
-from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, nil_as_linked, paired
-from biograft.evaluation.comparison import ScoredQueries, compare, save_answers
-from biograft.linking import FusedSearch, Linker
-from biograft.linking.calibration import fit_calibration
-from biograft.linking.candidates import NameHits
-from biograft.linking.config import LinkerConfig
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rerank.reranker import SearchRanker
+from biograft.evaluation import (
+    EvaluationConfig,
+    LinkQuery,
+    ScoredQueries,
+    compare,
+    evaluate_linking,
+    nil_as_linked,
+    paired,
+    save_answers,
+)
+from biograft.linking import (
+    FusedSearch,
+    LexicalIndex,
+    Linker,
+    LinkerConfig,
+    NameHits,
+    SearchRanker,
+    fit_calibration,
+)
 
 SMALL = EvaluationConfig(n_resamples=20)
 

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.evaluation import EvaluationConfig, LinkQuery
-from biograft.evaluation.calibration import calibrate_result, calibration_gain
-from biograft.evaluation.ids import Resolved
-from biograft.evaluation.linking import run_queries
-from biograft.linking.calibration import fit_calibration
-from biograft.linking.candidates import Candidate
+from biograft.evaluation import (
+    EvaluationConfig,
+    LinkQuery,
+    Resolved,
+    calibrate_result,
+    calibration_gain,
+    run_queries,
+)
+from biograft.linking import Candidate, fit_calibration
 
 
 class OverconfidentRanker:

@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from biograft.corpus.formats import write_documents
+from biograft.corpus import write_documents
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, FormatError, InputError, NotFoundError
 from biograft.evaluation import (

@@ -11,6 +11,7 @@ import pytest
 
 from biograft.errors import OutputError
 from biograft.evaluation import (
+    REPORT,
     EvaluationConfig,
     LinkingReport,
     LinkQuery,
@@ -18,9 +19,10 @@ from biograft.evaluation import (
     find_mistakes,
     similarity_buckets,
     sub_populations,
+    to_html,
+    to_markdown,
     write_report,
 )
-from biograft.evaluation.report import REPORT, to_html, to_markdown
 
 PNG = b"\x89PNG\r\n"
 EVIL = "<script>alert(1)</script> | `x`\nnew # line"
@@ -29,7 +31,7 @@ EVIL = "<script>alert(1)</script> | `x`\nnew # line"
 @pytest.fixture
 def report(base, ranker):
     pytest.importorskip("matplotlib")
-    from biograft.evaluation.figures import draw_figures
+    from biograft.evaluation import draw_figures
 
     table = {EVIL: [("D2", 1.0)], "flu": [("D1", 1.0)]}
     queries = [LinkQuery(EVIL, frozenset({"D1"})), LinkQuery("flu", frozenset({"D1"}))]
@@ -48,7 +50,8 @@ def report(base, ranker):
 
 
 def test_figures_are_drawn_where_there_is_data_and_equal_twice(report):
-    from biograft.evaluation.figures import _png, draw_figures
+    from biograft.evaluation import draw_figures
+    from biograft.evaluation.figures import _png
 
     empty = _png(lambda axes: None)
     assert empty not in report.figures.values()

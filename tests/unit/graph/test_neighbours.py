@@ -17,10 +17,16 @@ from typer.testing import CliRunner
 
 from biograft.cli.graph import neighbours
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
-from biograft.graph import neighbours as ranking
-from biograft.graph.neighbour_table import COLUMNS, DIRECTIONS, NeighbourTable
-from biograft.graph.neighbours import build_neighbours, hash_start
-from biograft.graph.pepr import PageRank, PeprConfig, Ranked
+from biograft.graph import (
+    NeighbourTable,
+    PageRank,
+    PeprConfig,
+    Ranked,
+    build_neighbours,
+    neighbours as ranking,
+)
+from biograft.graph.neighbour_table import COLUMNS, DIRECTIONS
+from biograft.graph.neighbours import hash_start
 from biograft.kb import KnowledgeBase, build_store
 from biograft.progress import Progress
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.graph.adjacency import build_adjacency, stationary_distribution
-from biograft.graph.pepr import PageRank, PeprConfig
+from biograft.graph import PageRank, PeprConfig, build_adjacency, stationary_distribution
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]

@@ -7,9 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from biograft.graph import pepr_hubs
-from biograft.graph.adjacency import build_adjacency
-from biograft.graph.pepr import PageRank, PeprConfig
+from biograft.graph import PageRank, PeprConfig, build_adjacency, pepr_hubs
 
 N_STEPS = 5
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from biograft.ids import canonical_id
+from biograft.kb import merge_concepts
 from biograft.kb.collector import CollectedRecords
 from biograft.kb.concepts import (
     DROPPED,
@@ -15,7 +16,7 @@ from biograft.kb.concepts import (
     number_concepts,
     renumber,
 )
-from biograft.kb.merging import MANY, OTHER_NAMES, SEVERAL, merge_concepts
+from biograft.kb.merging import MANY, OTHER_NAMES, SEVERAL
 from biograft.records import ConceptRecord, IdRecord, NameRecord
 from biograft.sources import ReadLog
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import NotFoundError
-from biograft.kb import hierarchy
-from biograft.kb.hierarchy import Hierarchy
+from biograft.kb import Hierarchy, hierarchy
 
 
 def walk(edges, row):

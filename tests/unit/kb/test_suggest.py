@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from biograft.kb import KnowledgeBase, build_starter
-from biograft.kb.suggest import NameSuggestions
+from biograft.kb import KnowledgeBase, NameSuggestions, build_starter
 from biograft.text import normalise
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from biograft.documents import Mention
-from biograft.linking.agreement import NO_SUPPORT, agree
-from biograft.linking.candidates import Candidate
-from biograft.linking.lookups import Lookup
+from biograft.linking import Candidate, Lookup, agree
+from biograft.linking.agreement import NO_SUPPORT
 
 
 def test_mentions_of_one_form_share_their_candidates():

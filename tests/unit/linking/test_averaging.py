@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError, OutputError
-from biograft.linking.averaging import average_encoders
-from biograft.linking.index import read_weights, write_weights
+from biograft.linking import average_encoders, read_weights, write_weights
 from biograft.nn import TextEncoder
 
 NAMES = ["heart attack", "kidney stone", "brain tumour"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from biograft.kb import KnowledgeBase, build_starter
-from biograft.linking.candidates import Candidate, Evidence
-from biograft.linking.fusion import PREFERENCE, SAME_NAME, CandidateBuilder, CandidatePool
+from biograft.linking import Candidate, CandidateBuilder, CandidatePool, Evidence
+from biograft.linking.fusion import PREFERENCE, SAME_NAME
 
 N_ROWS = 60
 

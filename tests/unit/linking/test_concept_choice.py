@@ -7,8 +7,7 @@ import pytest
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import Linker
-from biograft.linking.outputs.lines import table
+from biograft.linking import Linker, table
 from biograft.sources import SourceConfig
 
 DISEASES = [

@@ -16,10 +16,11 @@ from biograft.linking import (
     Linker,
     LinkerConfig,
     MentionDetector,
+    MisspeltDetector,
     ModelDetector,
     UnionDetector,
 )
-from biograft.linking.detection import MisspeltDetector, outside
+from biograft.linking.detection import outside
 from biograft.linking.detection.guards import without_persons_and_units
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.candidates import NameHits
-from biograft.linking.fusion import FusedSearch, collect_candidates
+from biograft.linking import FusedSearch, NameHits, collect_candidates
 
 
 class Fixed:

@@ -11,16 +11,16 @@ from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     Calibration,
+    CandidateBuilder,
     GivenMentions,
+    LexicalIndex,
     Linker,
     LinkerConfig,
     build_index,
     candidate_search,
     fit_calibration,
+    label_examples,
 )
-from biograft.linking.fusion import CandidateBuilder
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import label_examples
 
 
 @pytest.fixture

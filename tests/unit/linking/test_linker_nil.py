@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import Linker
-from biograft.linking.calibration import Calibration
-from biograft.linking.candidates import Candidate
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import needs_search
-from biograft.linking.rerank.reranker import SearchRanker
+from biograft.linking import (
+    Calibration,
+    Candidate,
+    FusedSearch,
+    LexicalIndex,
+    Linker,
+    SearchRanker,
+    needs_search,
+)
 
 
 class Knowing:

@@ -11,8 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.calibration import Calibration, choose_threshold, fit_calibration
-from biograft.linking.candidates import Candidate
+from biograft.linking import Calibration, Candidate, choose_threshold, fit_calibration
 
 
 def sample(n, seed, levels=None):

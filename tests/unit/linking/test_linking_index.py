@@ -9,23 +9,27 @@ import numpy as np
 import pytest
 from one_writer import elsewhere, held_elsewhere
 
-from biograft.corpus import NamesIndex
-from biograft.corpus.names_index import NAMES_INDEX
+from biograft.corpus import NAMES_INDEX, NamesIndex
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
+    INDEX,
+    WEIGHTS,
+    DenseConfig,
     IndexConfig,
+    LexicalConfig,
+    LexicalIndex,
     Linker,
     LinkerConfig,
     build_index,
     fit_calibration,
     open_index,
+    read_weights,
     update_index,
+    write_weights,
 )
-from biograft.linking.dense import DenseConfig
 from biograft.linking.dense.config import DENSE_INDEX
-from biograft.linking.index import INDEX, WEIGHTS, are_weights, read_weights, write_weights
-from biograft.linking.lexical import LexicalConfig, LexicalIndex
+from biograft.linking.index import are_weights
 from biograft.nn import TextEncoder
 
 pytest.importorskip("torch")

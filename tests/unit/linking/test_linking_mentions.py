@@ -5,13 +5,9 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.abbreviations import find_appositions
+from biograft.corpus import find_appositions
 from biograft.documents import Document, Mention
-from biograft.linking import Linker
-from biograft.linking.composites import split_composite, split_composites
-from biograft.linking.mentions import (
-    MentionForms,
-)
+from biograft.linking import Linker, MentionForms, split_composite, split_composites
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.calibration import Calibration
-from biograft.linking.candidates import Candidate
-from biograft.linking.nil import NilThreshold, default_threshold, is_misspelt
+from biograft.linking import Calibration, Candidate, NilThreshold, default_threshold, is_misspelt
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.linking.normalisation import DEFAULT_STEPS, STEPS, Steps
+from biograft.linking import DEFAULT_STEPS, STEPS, Steps
 
 LIKELY = st.text(
     st.one_of(

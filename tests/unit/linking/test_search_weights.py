@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import Linker
-from biograft.linking.candidates import NameHits
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.queries import LabelledQuery
-from biograft.linking.search_weights import GRID, fit_lexical_weight
+from biograft.linking import FusedSearch, LabelledQuery, Linker, NameHits, fit_lexical_weight
+from biograft.linking.search_weights import GRID
 
 CONCEPTS = [{"id": f"C{i}", "name": f"name number {i}"} for i in range(12)]
 

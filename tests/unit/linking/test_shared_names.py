@@ -7,8 +7,7 @@ import json
 import pytest
 
 from biograft.documents import Document
-from biograft.linking import Calibration, Linker
-from biograft.linking.outputs.lines import table
+from biograft.linking import Calibration, Linker, table
 
 STORE = [
     {"id": "HP:1", "name": "Inflammation of the large intestine",

@@ -3,9 +3,9 @@
 import pytest
 
 from biograft.documents import Document, Mention
-from biograft.linking import Linker
+from biograft.linking import KnownShortForms, Linker, short_form_list
 from biograft.linking.composites import composite_readings
-from biograft.linking.short_forms import KnownShortForms, is_short, short_form_list
+from biograft.linking.short_forms import is_short
 
 STORE = [
     {"id": "RA", "name": "Arthritis, Rheumatoid", "names": ["rheumatoid arthritis", "RA"]},

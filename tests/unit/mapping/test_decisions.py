@@ -7,14 +7,16 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from biograft.errors import ConfigError, FormatError
 from biograft.mapping import (
+    RELATIONS,
+    VERDICTS,
     Decision,
     MappingSet,
+    concept_curie,
+    concept_of,
     read_decisions,
     read_metadata,
     write_decisions,
 )
-from biograft.mapping.curies import concept_curie, concept_of
-from biograft.mapping.decisions import RELATIONS, VERDICTS
 
 DECISIONS = [
     Decision(

@@ -12,8 +12,7 @@ from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index, update_index
-from biograft.mapping import Decision, learn, map_terms, write_pairs
-from biograft.mapping.learning import forget
+from biograft.mapping import Decision, forget, learn, map_terms, write_pairs
 from biograft.sources import SourceConfig
 
 CONCEPTS = [
@@ -176,8 +175,7 @@ def test_decisions_on_other_concepts_are_counted_or_refused(kb, index):
 
 
 def test_pairs_are_training_data(tmp_path):
-    from biograft.evaluation import GoldConfig
-    from biograft.evaluation.gold import read_gold
+    from biograft.evaluation import GoldConfig, read_gold
 
     made = [approved("widow maker", "D1", name="MI"), rejected("a", "D2")]
     assert write_pairs(tmp_path / "pairs.tsv", made) == 1

@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError
-from biograft.linking.outputs import ConceptIds
+from biograft.linking import ConceptIds
 from biograft.mapping import (
     Decision,
     EarlierDecisions,
     MappingRun,
     SourceTerm,
+    concept_map,
     map_terms,
     read_decisions,
     read_earlier,
     read_metadata,
     write_mapping,
 )
-from biograft.mapping.formats import concept_map, format_of
+from biograft.mapping.formats import format_of
 
 EARLIER = [
     Decision(term="MI", concept="HP:8", name="Heart attack", relation="narrow", verdict="approved",

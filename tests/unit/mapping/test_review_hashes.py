@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy as sa
 
-from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
-from biograft.mapping.review_check import HASH, check_review, find_reviews, row_hash
+from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept, check_review
+from biograft.mapping.review_check import HASH, find_reviews, row_hash
 from biograft.mapping.review_tables import SEALED, VERSION
 
 TABLES = ("review_queues", "review_terms", "review_events")

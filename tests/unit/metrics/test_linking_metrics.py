@@ -14,12 +14,12 @@ from biograft.metrics import (
     Judgements,
     Metric,
     RankedAnswer,
+    check_scorer,
     lenient,
     nil_counts,
     split_composite,
     strict,
 )
-from biograft.metrics.linking import check_scorer
 
 
 def answers(*pairs: tuple[str, float]) -> list[RankedAnswer]:

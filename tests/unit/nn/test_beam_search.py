@@ -18,13 +18,7 @@ from transformers import (
 )
 
 from biograft.errors import ConfigError
-from biograft.nn.batches import pad
-from biograft.nn.generation import (
-    BeamConfig,
-    GeneratedNames,
-    GenerationInputs,
-    generate_names,
-)
+from biograft.nn import BeamConfig, GeneratedNames, GenerationInputs, generate_names, pad
 from biograft.nn.generation.beam_search import FinishedNames
 from biograft.trie import FlatTrie
 

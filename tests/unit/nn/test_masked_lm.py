@@ -6,7 +6,7 @@ from tiny_masked_lm import tiny_masked_lm_folder
 from transformers import AutoModelForMaskedLM, AutoTokenizer, RobertaConfig, RobertaForMaskedLM
 
 from biograft.errors import NotFoundError, StoreError
-from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.nn import MaskedLanguageModel
 
 TEXTS = ("aspirin treats pain", "fever of flu")
 
@@ -113,7 +113,7 @@ def test_a_tokenizer_without_a_mask_is_refused(folder):
 
 
 def test_models_with_knowledge_layers_are_supported(folder):
-    from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+    from biograft.nn import KnowledgeBertForMaskedLM
 
     ours = KnowledgeBertForMaskedLM.from_bert(
         folder,

@@ -1,5 +1,4 @@
-from biograft.nn.model_card import ModelCard, render_card
-from biograft.nn.settings import EncoderSettings
+from biograft.nn import EncoderSettings, ModelCard, render_card
 
 SETTINGS = EncoderSettings(pooling="cls", max_length=32, lower=True)
 

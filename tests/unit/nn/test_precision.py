@@ -3,11 +3,11 @@ import torch
 from transformers import BartConfig, BartModel, BertConfig, BertForMaskedLM, PreTrainedModel
 
 from biograft.errors import ConfigError
-from biograft.nn import precision
-from biograft.nn.precision import (
+from biograft.nn import (
     attention_for_training,
     autocast_in,
     choose_precision,
+    precision,
     processor_has_bf16,
 )
 

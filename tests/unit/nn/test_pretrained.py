@@ -17,9 +17,15 @@ from tiny_models import tiny_encoder_folder
 from transformers import AutoModelForSeq2SeqLM, BertTokenizer
 
 from biograft.errors import BiograftError, InputError, StoreError
-from biograft.nn import Seq2SeqModel, TextEncoder
-from biograft.nn.masked_lm import MaskedLanguageModel
-from biograft.nn.pretrained import load_config, load_masked_lm, load_model, load_tokenizer
+from biograft.nn import (
+    MaskedLanguageModel,
+    Seq2SeqModel,
+    TextEncoder,
+    load_config,
+    load_masked_lm,
+    load_model,
+    load_tokenizer,
+)
 
 LOADERS: list[Any] = [
     TextEncoder.from_pretrained,

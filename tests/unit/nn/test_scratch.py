@@ -11,15 +11,8 @@ import torch
 from transformers import AutoTokenizer
 
 from biograft.errors import ConfigError
-from biograft.nn import TextEncoder
-from biograft.nn.pretrained import load_masked_lm
-from biograft.nn.scratch import (
-    WINDOW,
-    make_character_encoder,
-    ppmi_token_vectors,
-    sinusoidal_positions,
-)
-from biograft.nn.scratch_configs import NewBert
+from biograft.nn import NewBert, TextEncoder, load_masked_lm, make_character_encoder
+from biograft.nn.scratch import WINDOW, ppmi_token_vectors, sinusoidal_positions
 
 SEQUENCES = [[5, 6, 7, 8, 9, 5], [5, 6, 10, 8], [11], [], [7, 7, 6, 5, 9, 10, 6, 8]]
 N_TOKENS = 13

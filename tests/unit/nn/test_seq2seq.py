@@ -17,8 +17,7 @@ from transformers import (
 )
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
-from biograft.nn import Seq2SeqModel
-from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
+from biograft.nn import NewDecoder, NewSeq2Seq, Seq2SeqModel
 
 TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given, strategies as st
 
-from biograft.nn.batches import pad, token_batches
+from biograft.nn import pad, token_batches
 
 lengths = st.lists(st.integers(0, 60), max_size=200)
 

@@ -6,14 +6,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.examples import (
+from biograft.objectives import (
     IGNORED,
     VISIBLE_ENTITIES,
     EntityGraph,
     EntityVisibility,
     Setting,
+    TensorBatch,
     TextExample,
+    TextStates,
     collate,
 )
 

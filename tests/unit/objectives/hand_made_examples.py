@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from biograft.objectives.base import TextStates
-from biograft.objectives.examples import (
+from biograft.objectives import (
     CONSISTENT,
     HEAD_OFFSET,
     IGNORED,
     SEGMENT_ENDS,
     Setting,
     TextExample,
+    TextStates,
 )
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 60, 6

@@ -20,10 +20,15 @@ from hand_made_examples import (
 from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.bidirectional_entity_masking import BidirectionalEntityMasking
-from biograft.objectives.configs import BidirectionalEntityMaskingConfig
-from biograft.objectives.examples import HEAD_OFFSET, IGNORED, TextExample, collate
+from biograft.objectives import (
+    HEAD_OFFSET,
+    IGNORED,
+    BidirectionalEntityMasking,
+    BidirectionalEntityMaskingConfig,
+    TensorBatch,
+    TextExample,
+    collate,
+)
 
 NAME = "bidirectional_entity_masking"
 LONG = [(1, 5, 4, None), (7, 8, None, None), (10, 13, 11, None), (15, 18, 17, None)]

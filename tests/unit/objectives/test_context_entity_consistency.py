@@ -17,10 +17,14 @@ from hand_made_examples import (
 from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.configs import ContextEntityConsistencyConfig
-from biograft.objectives.context_entity_consistency import ContextEntityConsistency
-from biograft.objectives.examples import CONSISTENT, TextExample, collate
+from biograft.objectives import (
+    CONSISTENT,
+    ContextEntityConsistency,
+    ContextEntityConsistencyConfig,
+    TensorBatch,
+    TextExample,
+    collate,
+)
 
 RNG = np.random.default_rng(0)
 

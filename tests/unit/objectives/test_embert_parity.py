@@ -8,16 +8,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.bidirectional_entity_masking import BidirectionalEntityMasking
-from biograft.objectives.configs import (
+from biograft.objectives import (
+    CONSISTENT,
+    HEAD_OFFSET,
+    IGNORED,
+    SEGMENT_ENDS,
+    BidirectionalEntityMasking,
     BidirectionalEntityMaskingConfig,
+    ContextEntityConsistency,
     ContextEntityConsistencyConfig,
+    EntitySegmentation,
     EntitySegmentationConfig,
+    Setting,
+    TensorBatch,
+    TextStates,
 )
-from biograft.objectives.context_entity_consistency import ContextEntityConsistency
-from biograft.objectives.entity_segmentation import EntitySegmentation
-from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, Setting
 
 SETTING = Setting(mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=20)
 EXACT = {"rtol": 1e-9, "atol": 1e-12}

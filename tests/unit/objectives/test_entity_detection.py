@@ -11,10 +11,15 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.configs import EntityDetectionConfig
-from biograft.objectives.entity_detection import EntityDetection
-from biograft.objectives.examples import IGNORED, TextExample, collate
+from biograft.objectives import (
+    IGNORED,
+    EntityDetection,
+    EntityDetectionConfig,
+    TensorBatch,
+    TextExample,
+    TextStates,
+    collate,
+)
 
 
 def example(n_tokens, mentions):

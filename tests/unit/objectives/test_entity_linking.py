@@ -13,15 +13,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.configs import EntityLinkingConfig
-from biograft.objectives.entity_linking import (
+from biograft.objectives import (
     EntityLinking,
-    full_losses,
-    sample_entities,
-    sampled_losses,
+    EntityLinkingConfig,
+    Setting,
+    TensorBatch,
+    TextExample,
+    TextStates,
+    collate,
 )
-from biograft.objectives.examples import Setting, TextExample, collate
+from biograft.objectives.entity_linking import full_losses, sample_entities, sampled_losses
 
 ENTITIES = [3, -1, 0, 6, 6]
 

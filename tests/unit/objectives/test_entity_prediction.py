@@ -20,10 +20,15 @@ from graph_examples import (
 )
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.configs import EntityPredictionConfig
-from biograft.objectives.entity_prediction import EntityPrediction
-from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextBatch, set_visible_entities
+from biograft.objectives import (
+    IGNORED,
+    VISIBLE_ENTITIES,
+    EntityPrediction,
+    EntityPredictionConfig,
+    TensorBatch,
+    TextBatch,
+    set_visible_entities,
+)
 
 NAME = "entity_prediction"
 MENTIONS = [(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1), (8, 8, 9), (9, 9, 13)]

@@ -18,10 +18,15 @@ from hand_made_examples import (
 from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.configs import EntitySegmentationConfig
-from biograft.objectives.entity_segmentation import EntitySegmentation
-from biograft.objectives.examples import IGNORED, SEGMENT_ENDS, TextExample, collate
+from biograft.objectives import (
+    IGNORED,
+    SEGMENT_ENDS,
+    EntitySegmentation,
+    EntitySegmentationConfig,
+    TensorBatch,
+    TextExample,
+    collate,
+)
 
 EXAMPLES = [
     example(8, [(1, 4, 3, None), (6, 7, None, None)]),

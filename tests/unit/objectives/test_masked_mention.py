@@ -10,8 +10,7 @@ from graph_examples import Reader, batches, sequence, setting, text_states, visi
 from torch import nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.configs import MaskedMentionConfig
-from biograft.objectives.masked_mention import MaskedMention
+from biograft.objectives import MaskedMention, MaskedMentionConfig
 
 TEXT = [
     sequence([(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1)], masked=(2, 4, 5, 6, 7)),

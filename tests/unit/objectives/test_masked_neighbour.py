@@ -22,16 +22,17 @@ from graph_examples import (
 from torch.nn.functional import cosine_similarity
 
 from biograft.errors import ConfigError
-from biograft.objectives.configs import MaskedNeighbourConfig
-from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, WITHHELD_NEIGHBOURS
-from biograft.objectives.masked_neighbour import (
+from biograft.objectives import (
+    IGNORED,
+    VISIBLE_ENTITIES,
+    WITHHELD_NEIGHBOURS,
     EdgeTable,
     MaskedNeighbour,
+    MaskedNeighbourConfig,
     RelationProducts,
-    Scorer,
     TypeSampler,
-    first_column_wins,
 )
+from biograft.objectives.masked_neighbour import Scorer, first_column_wins
 
 GRAPH = random_graph()
 TEXT = [

@@ -12,10 +12,18 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.configs import MaskedTokensConfig
-from biograft.objectives.examples import IGNORED, SPECIAL, Setting, TextExample, collate
-from biograft.objectives.masked_tokens import MaskedTokens, choose_units, unit_indices
+from biograft.objectives import (
+    IGNORED,
+    SPECIAL,
+    MaskedTokens,
+    MaskedTokensConfig,
+    Setting,
+    TensorBatch,
+    TextExample,
+    TextStates,
+    collate,
+)
+from biograft.objectives.masked_tokens import choose_units, unit_indices
 
 MASK = 4
 SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)

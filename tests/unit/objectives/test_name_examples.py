@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.objectives.name_examples import NameBatches, NameExample
+from biograft.objectives import NameBatches, NameExample
 
 
 class Numbered:

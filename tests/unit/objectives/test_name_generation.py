@@ -14,15 +14,14 @@ from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
-from biograft.objectives.configs import NameGenerationConfig
-from biograft.objectives.name_examples import NameExample
-from biograft.objectives.name_generation import (
+from biograft.objectives import (
+    NameExample,
     NameGeneration,
+    NameGenerationConfig,
     NameGenerationTraining,
     SequenceBatch,
-    collect_siblings,
-    unlikelihood,
 )
+from biograft.objectives.name_generation import collect_siblings, unlikelihood
 from biograft.trie import FlatTrie
 
 EXAMPLES = [

@@ -11,8 +11,7 @@ from graph_examples import batches, sequence, setting, text_states
 from transformers import BertConfig, BertModel
 
 from biograft.errors import ConfigError
-from biograft.objectives.configs import NameGeometryConfig
-from biograft.objectives.name_geometry import NameGeometry
+from biograft.objectives import NameGeometry, NameGeometryConfig
 
 TEXT = [
     sequence([(0, 1, 5), (4, 6, 0)], masked=(1, 5)),

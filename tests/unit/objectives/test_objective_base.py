@@ -11,9 +11,15 @@ from graph_examples import random_graph
 from tiny_models import tiny_tokenizer
 
 from biograft.errors import ConfigError
-from biograft.objectives import OBJECTIVES
-from biograft.objectives.base import LossTerm, Objective, TensorBatch
-from biograft.objectives.examples import Setting, TextExample, collate
+from biograft.objectives import (
+    OBJECTIVES,
+    LossTerm,
+    Objective,
+    Setting,
+    TensorBatch,
+    TextExample,
+    collate,
+)
 
 NAMES = list(OBJECTIVES)
 WEIGHTS = {

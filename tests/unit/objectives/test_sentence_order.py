@@ -10,18 +10,22 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import PairHead, TensorBatch, TextStates
-from biograft.objectives.configs import NextSentenceConfig, SentenceOrderConfig
-from biograft.objectives.examples import (
+from biograft.objectives import (
     HEAD_OFFSET,
     IGNORED,
     SPECIAL,
+    NextSentence,
+    NextSentenceConfig,
+    PairHead,
+    SentenceOrder,
+    SentenceOrderConfig,
     Setting,
+    TensorBatch,
     TextExample,
+    TextStates,
     collate,
 )
-from biograft.objectives.next_sentence import NextSentence
-from biograft.objectives.sentence_order import SentenceOrder, swap_segments
+from biograft.objectives.sentence_order import swap_segments
 
 SETTING = Setting(mask=4, n_tokens=30, special=(0, 1, 2, 3, 4), width=5)
 CLS, SEP = 2, 3

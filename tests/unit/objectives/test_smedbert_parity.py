@@ -11,11 +11,19 @@ from graph_examples import setting
 from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm
 
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.configs import MaskedMentionConfig, MaskedNeighbourConfig
-from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, EntityGraph
-from biograft.objectives.masked_mention import MaskedMention
-from biograft.objectives.masked_neighbour import MaskedNeighbour, TypeSampler, first_column_losses
+from biograft.objectives import (
+    IGNORED,
+    VISIBLE_ENTITIES,
+    EntityGraph,
+    MaskedMention,
+    MaskedMentionConfig,
+    MaskedNeighbour,
+    MaskedNeighbourConfig,
+    TensorBatch,
+    TextStates,
+    TypeSampler,
+)
+from biograft.objectives.masked_neighbour import first_column_losses
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 FORMS = {

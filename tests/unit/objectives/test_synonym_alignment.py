@@ -14,15 +14,14 @@ from torch.nn.functional import normalize
 
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
-from biograft.objectives import OBJECTIVES
-from biograft.objectives.configs import LOSSES, SynonymAlignmentConfig
-from biograft.objectives.synonym_alignment import (
+from biograft.objectives import (
+    LOSSES,
+    OBJECTIVES,
     SynonymAlignment,
+    SynonymAlignmentConfig,
     TripletMarginMiner,
-    cosine_histogram,
-    cosines,
-    unit_distances,
 )
+from biograft.objectives.synonym_alignment import cosine_histogram, cosines, unit_distances
 
 BATCHES = ("batch8", "batch32", "batch128", "none_survive")
 KINDS = ("all", "hard", "semihard", "none")

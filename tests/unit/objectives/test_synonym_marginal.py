@@ -11,15 +11,10 @@ import torch
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
-from biograft.linking.recipes import LinkerRecipe
+from biograft.linking import LinkerRecipe
 from biograft.nn import TextEncoder
-from biograft.objectives.configs import SynonymMarginalConfig
-from biograft.objectives.synonym_marginal import (
-    BankScorer,
-    NameScorer,
-    marginal_loss,
-    tokenize_in_batches,
-)
+from biograft.objectives import BankScorer, NameScorer, SynonymMarginalConfig, marginal_loss
+from biograft.objectives.synonym_marginal import tokenize_in_batches
 
 TEXTS = [
     "belly ache",

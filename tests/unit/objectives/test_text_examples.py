@@ -12,16 +12,15 @@ from graph_examples import sequence, visible
 from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import (
+from biograft.objectives import (
     IGNORED,
     VISIBLE_ENTITIES,
     WITHHELD_NEIGHBOURS,
     TextExample,
     collate,
-    masked_mentions,
     set_visible_entities,
-    sort_by_order,
 )
+from biograft.objectives.examples import masked_mentions, sort_by_order
 
 
 def example(n_tokens, mentions, sequence_label=0):

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from biograft.objectives.examples import Setting, TextBatch, TextExample, collate
-from biograft.pretraining.language_modelling import TextModel, TextTraining
+from biograft.objectives import Setting, TextBatch, TextExample, collate
+from biograft.pretraining import TextModel, TextTraining
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 50, 32
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biograft.artifacts import describe_files
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
+from biograft.corpus import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 
 TEXTS = [
     "Aspirin may prevent myocardial infarction in some patients with diabetes. It is cheap.",

@@ -11,10 +11,9 @@ import pytest
 from annotated_texts import TEXTS, annotate, write_shards
 from tiny_models import tiny_encoder_folder, tiny_tokenizer
 
-from biograft.annotation import AnnotationConfig
-from biograft.annotation.runner import ExecutionConfig, annotate_corpus
+from biograft.annotation import AnnotationConfig, ExecutionConfig, annotate_corpus
 from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
-from biograft.pretraining.recipe import PretrainingRecipe
+from biograft.pretraining import PretrainingRecipe
 from biograft.sources import SourceConfig
 
 

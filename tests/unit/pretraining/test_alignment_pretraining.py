@@ -18,10 +18,8 @@ from two_processes import loads_after_joining, pretrain_on_two, run_on_two, with
 
 from biograft.errors import ConfigError, NotFoundError, OutputError
 from biograft.nn import TextEncoder
-from biograft.objectives.configs import SynonymAlignmentConfig
-from biograft.pretraining.alignment import AlignmentTraining, Embedder
-from biograft.pretraining.run import pretrain
-from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
+from biograft.objectives import SynonymAlignmentConfig
+from biograft.pretraining import AlignmentTraining, Embedder, PairBatches, SynonymPairs, pretrain
 
 
 def metrics(run):

@@ -14,15 +14,13 @@ from generative_store import store_in
 from transformers import AutoModelForMaskedLM
 from two_processes import losses, pretrain_on_two
 
-from biograft.annotation import AnnotationConfig
-from biograft.annotation.runner import ExecutionConfig, annotate_corpus
-from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
+from biograft.annotation import AnnotationConfig, ExecutionConfig, annotate_corpus
+from biograft.corpus import SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
-from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
-from biograft.graph.neighbours import build_neighbours
+from biograft.graph import Embeddings, GraphRecipe, build_neighbours, embed_graph
 from biograft.nn import TextEncoder
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import hold_out_together, pretrain
+from biograft.pretraining import PretrainingRecipe, pretrain
+from biograft.pretraining.run import hold_out_together
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
 CONCEPTS = [

@@ -14,10 +14,8 @@ from two_processes import loads_after_joining, losses, pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn import Seq2SeqModel
-from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import pretrain
+from biograft.nn import NewDecoder, NewSeq2Seq, Seq2SeqModel
+from biograft.pretraining import PretrainingRecipe, pretrain
 from biograft.sources import SourceConfig
 
 TRAINING = {"steps": 10, "batch_size": 8, "precision": "fp32", "learning_rate": 3e-3}

@@ -15,24 +15,25 @@ from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMas
 from two_processes import as_values, loads_after_joining, losses, pretrain_on_two, run_on_two
 
 from biograft.errors import ConfigError, StoreError
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
-from biograft.nn.precision import processor_has_bf16
-from biograft.objectives import OBJECTIVES
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.examples import (
+from biograft.nn import (
+    KnowledgeBertConfig,
+    KnowledgeBertForMaskedLM,
+    TextEncoder,
+    processor_has_bf16,
+)
+from biograft.objectives import (
     CONSISTENT,
     HEAD_OFFSET,
     IGNORED,
+    OBJECTIVES,
     SEGMENT_ENDS,
     Setting,
+    TensorBatch,
     TextExample,
     collate,
-    sort_by_order,
 )
-from biograft.pretraining.language_modelling import TextModel, TextTraining
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import pretrain
+from biograft.objectives.examples import sort_by_order
+from biograft.pretraining import PretrainingRecipe, TextModel, TextTraining, pretrain
 
 N_TOKENS, WIDTH, MASK = 40, 8, 4
 SIZES = {

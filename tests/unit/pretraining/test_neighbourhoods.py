@@ -12,18 +12,20 @@ from transformers import AutoModel, AutoModelForMaskedLM
 from two_processes import losses, pretrain_on_two, without_dropout
 
 from biograft.errors import ConfigError
-from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
-from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
-from biograft.graph.neighbours import build_neighbours, first_types
-from biograft.graph.pepr import PeprConfig
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
-from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextExample
+from biograft.graph import (
+    Embeddings,
+    GraphRecipe,
+    NeighbourTable,
+    PeprConfig,
+    build_neighbours,
+    embed_graph,
+)
+from biograft.graph.neighbour_table import DIRECTIONS
+from biograft.graph.neighbours import first_types
+from biograft.nn import KnowledgeBertForMaskedLM, NeighbourAttention, TextEncoder
+from biograft.objectives import IGNORED, VISIBLE_ENTITIES, TextExample
+from biograft.pretraining import KnowledgeConfig, PretrainingRecipe, pretrain, read_neighbourhood
 from biograft.pretraining.language_modelling import example_transforms
-from biograft.pretraining.neighbourhoods import read_neighbourhood
-from biograft.pretraining.recipe import KnowledgeConfig, PretrainingRecipe
-from biograft.pretraining.run import pretrain
 
 TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
 OBJECTIVES = {

@@ -12,12 +12,10 @@ from array_damage import DAMAGES, damage
 from tiny_models import tiny_tokenizer
 
 from biograft.config import from_mapping
-from biograft.corpus.shards import AnnotatedDocument, LinkedSpan, Shards
+from biograft.corpus import AnnotatedDocument, LinkedSpan, Shards
 from biograft.errors import ConfigError, StoreError
-from biograft.objectives.examples import SPECIAL
-from biograft.pretraining.packed_text import PackedText
-from biograft.pretraining.stream_configs import STREAMS, AnnotatedTextConfig
-from biograft.pretraining.text_builder import open_packed
+from biograft.objectives import SPECIAL
+from biograft.pretraining import STREAMS, AnnotatedTextConfig, PackedText, open_packed
 from biograft.progress import Progress
 
 LOSSES = ("n_low_score", "n_without_token", "n_overlapping", "n_cut", "n_beyond")

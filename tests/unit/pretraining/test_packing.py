@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from biograft.pretraining import AnnotatedTextConfig, Packer
 from biograft.pretraining.packing import (
-    Packer,
     choose_end,
     choose_middle,
     last_sentence_end,
     split_positions,
 )
-from biograft.pretraining.stream_configs import AnnotatedTextConfig
 from biograft.pretraining.tokenisation import TokenisedDocument
 
 

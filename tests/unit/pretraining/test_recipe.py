@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import EntityGraph, Setting
-from biograft.pretraining.recipe import NEW_MODELS, PretrainingRecipe
-from biograft.pretraining.stream_configs import STREAMS
+from biograft.objectives import EntityGraph, Setting
+from biograft.pretraining import STREAMS, PretrainingRecipe
+from biograft.pretraining.recipe import NEW_MODELS
 from biograft.recipes import shipped_recipes
-from biograft.training.config import BatchPlan
+from biograft.training import BatchPlan
 
 SMALL = """
 [encoder]

@@ -9,16 +9,11 @@ import pytest
 from annotated_texts import annotate
 from generative_store import store_in
 
-from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
+from biograft.corpus import AnnotatedDocument, LinkedSpan
 from biograft.errors import ConfigError
-from biograft.objectives.examples import IGNORED
-from biograft.pretraining.substitution import (
-    OTHER,
-    SYNONYM,
-    SubstitutionConfig,
-    SynonymSubstitution,
-    count_forms,
-)
+from biograft.objectives import IGNORED
+from biograft.pretraining import SubstitutionConfig, SynonymSubstitution
+from biograft.pretraining.substitution import OTHER, SYNONYM, count_forms
 
 CONCEPTS = [
     {"id": "D1", "name": "aspirin", "type": "drug",

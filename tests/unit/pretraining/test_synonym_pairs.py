@@ -11,13 +11,8 @@ from hypothesis import given, strategies as st
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.pretraining.stream_configs import STREAMS, SynonymPairsConfig
-from biograft.pretraining.synonym_pairs import (
-    PairBatches,
-    SynonymPairs,
-    count_partners,
-    sample_pairs,
-)
+from biograft.pretraining import STREAMS, PairBatches, SynonymPairs, SynonymPairsConfig
+from biograft.pretraining.synonym_pairs import count_partners, sample_pairs
 
 
 def pairs_of(kb, **options):

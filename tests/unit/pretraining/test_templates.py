@@ -8,11 +8,11 @@ import json
 import polars as pl
 import pytest
 
-from biograft.corpus.mention_text import clean_name
+from biograft.corpus import clean_name
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.pretraining.stream_configs import NameTemplatesConfig
-from biograft.pretraining.templates import NameTemplates, _cleaned
+from biograft.pretraining import NameTemplates, NameTemplatesConfig
+from biograft.pretraining.templates import _cleaned
 from biograft.sources import SourceConfig
 
 CONCEPTS = {

@@ -9,11 +9,9 @@ import pytest
 from annotated_texts import TEXTS
 
 from biograft.errors import ConfigError
-from biograft.objectives import OBJECTIVES
-from biograft.objectives.examples import SPECIAL, Setting
-from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.text_batches import TextBatches, join_random_next
-from biograft.pretraining.text_builder import open_packed
+from biograft.objectives import OBJECTIVES, SPECIAL, Setting
+from biograft.pretraining import AnnotatedTextConfig, TextBatches, open_packed
+from biograft.pretraining.text_batches import join_random_next
 
 FIELDS = ("tokens", "mask", "segments", "mentions", "entities")
 

@@ -11,10 +11,7 @@ from one_writer import leave_working_file
 
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.pretraining import text_parts
-from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import SubstitutionConfig
-from biograft.pretraining.text_builder import open_packed
+from biograft.pretraining import AnnotatedTextConfig, SubstitutionConfig, open_packed, text_parts
 from biograft.progress import Progress
 from biograft.sources import SourceConfig
 
@@ -146,8 +143,8 @@ def test_parts_that_were_killed_before_they_began_are_begun_again(pack, tmp_path
 
 
 def test_a_run_records_the_number_of_workers_and_resumes_with_another(tmp_path):
-    from biograft.pretraining.recipe import PretrainingRecipe
-    from biograft.training.run_folder import check_run, start_run
+    from biograft.pretraining import PretrainingRecipe
+    from biograft.training import check_run, start_run
 
     one, other = (PretrainingRecipe.load("kebiolm-cpu", [f"stream.workers={n}"]) for n in (1, 2))
     assert [each.to_json()["stream"]["workers"] for each in (one, other)] == [1, 2]

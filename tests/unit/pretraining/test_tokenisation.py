@@ -12,17 +12,26 @@ from generative_store import store_in
 from tiny_models import tiny_tokenizer
 from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
 
-from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
-from biograft.corpus.segmentation.heads import HeadSegmenter, SegmentedEntity
-from biograft.corpus.segmentation.words import UnigramVocabulary
-from biograft.corpus.shards import AnnotatedDocument
+from biograft.corpus import (
+    AnnotatedDocument,
+    HeadSegmenter,
+    Segmentation,
+    SegmentationConfig,
+    UnigramVocabulary,
+    build_segmentation,
+)
+from biograft.corpus.segmentation.heads import SegmentedEntity
 from biograft.errors import ConfigError
-from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
-from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import IndexedDocument, SubstitutionConfig
+from biograft.objectives import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
+from biograft.pretraining import (
+    AnnotatedTextConfig,
+    DocumentTokenizer,
+    SubstitutionConfig,
+    open_packed,
+)
+from biograft.pretraining.substitution import IndexedDocument
 from biograft.pretraining.text_batches import join_random_next
-from biograft.pretraining.text_builder import open_packed
-from biograft.pretraining.tokenisation import DocumentTokenizer, PackingCounts, SegmentFinder
+from biograft.pretraining.tokenisation import PackingCounts, SegmentFinder
 
 NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
          ["慢性活动性肝炎", "活动肝"]]  # fmt: skip

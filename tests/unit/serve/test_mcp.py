@@ -20,10 +20,9 @@ from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
 from biograft.linking import Linker
 from biograft.mapping import map_terms
+from biograft.serve import KeyFile, ServiceEngine, create_mcp_server, run_mcp
 from biograft.serve.concepts import ConceptAnswers
-from biograft.serve.engine import ServiceEngine
-from biograft.serve.keys import KeyFile
-from biograft.serve.mcp import TOOLS, create_mcp_server, http_app, run_mcp
+from biograft.serve.mcp import TOOLS, http_app
 from biograft.serve.run import server_options
 from biograft.sources import SourceConfig
 

@@ -20,9 +20,15 @@ from fastapi.testclient import TestClient
 from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
 from biograft.linking import Linker
-from biograft.serve import KeyFile, ServiceConfig, create_app, run_service
-from biograft.serve.batching import MicroBatcher, QueueFullError
-from biograft.serve.engine import ServiceEngine
+from biograft.serve import (
+    KeyFile,
+    MicroBatcher,
+    QueueFullError,
+    ServiceConfig,
+    ServiceEngine,
+    create_app,
+    run_service,
+)
 from biograft.sources import SourceConfig
 
 NOTE = "Denies chest pain. Mother had type 2 diabetes."

@@ -9,10 +9,8 @@ import pytest
 from biograft.errors import FormatError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, NameRecord
-from biograft.sources import SourceConfig
+from biograft.sources import ReadLog, SourceConfig, sniff
 from biograft.sources.babelon import read_names
-from biograft.sources.log import ReadLog
-from biograft.sources.reader import sniff
 
 HPO = (
     "source_language\ttranslation_language\tsubject_id\tpredicate_id\tsource_value\t"

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from biograft.errors import EncodingError, FormatError
+from biograft.sources import ReadLog
 from biograft.sources.delimited import DelimitedLayout, _ahead, read_rows
 from biograft.sources.files import read_line_blocks
-from biograft.sources.log import ReadLog
 
 PLAIN = DelimitedLayout(columns=("a", "b", "c"), separator="\t")
 BARRED = DelimitedLayout(columns=("a", "b", "c"), separator="|", trailing=True)

@@ -10,16 +10,8 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.sources import files
-from biograft.sources.files import (
-    is_empty,
-    open_bytes,
-    open_stored,
-    read_head,
-    read_line_blocks,
-    read_lines,
-    read_text,
-)
+from biograft.sources import files, open_bytes, open_stored, read_head, read_lines, read_text
+from biograft.sources.files import is_empty, read_line_blocks
 from biograft.sources.xml_records import xml_files
 
 

@@ -15,8 +15,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe
-from biograft.sources.format import look_at
+from biograft.sources import Probe, look_at
 from biograft.sources.jsonl import recognise
 
 

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError, InputError
-from biograft.sources import ReadLog, SourceConfig, read_source
-from biograft.sources.files import open_bytes, read_lines, read_text
-from biograft.sources.limits import (
-    EXPANSION,
-    VALUE,
-    BufferLimit,
-    ExpansionLimit,
+from biograft.sources import (
+    ReadLog,
+    SourceConfig,
     max_expansion,
     max_value,
+    open_bytes,
     raise_limit,
+    read_lines,
+    read_source,
+    read_text,
 )
+from biograft.sources.limits import EXPANSION, VALUE, BufferLimit, ExpansionLimit
 
 MIB, LONG = 1 << 20, "x" * 1000
 LAUGHS = "".join(f'<!ENTITY l{k} "{f"&l{k - 1};" * 10}">' for k in range(1, 10))

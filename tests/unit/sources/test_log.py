@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import SHOWN_TEXT
-from biograft.sources.log import KEPT_EXAMPLES, ReadLog, RejectionExample, Rejections
+from biograft.sources import KEPT_EXAMPLES, ReadLog, RejectionExample, Rejections
 
 HERE = Path("a.obo")
 

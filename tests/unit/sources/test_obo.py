@@ -13,8 +13,8 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe
-from biograft.sources.iris import OBO, short_id
+from biograft.sources import Probe, short_id
+from biograft.sources.iris import OBO
 from biograft.sources.obo import recognise
 
 HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"

@@ -18,9 +18,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import owl
-from biograft.sources.files import read_head
-from biograft.sources.format import Probe
+from biograft.sources import Probe, owl, read_head
 
 pytest.importorskip("pyoxigraph")
 

@@ -16,8 +16,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.files import read_head
-from biograft.sources.format import Probe
+from biograft.sources import Probe, read_head
 from biograft.sources.snomed import DEFINITION, FORMAT, FULLY_SPECIFIED, PREFERRED, SYNONYM
 
 HEADERS = {

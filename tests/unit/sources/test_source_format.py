@@ -9,8 +9,8 @@ import pytest
 
 from biograft.errors import EncodingError, InputError, UnrecognisedError
 from biograft.registry import Registry
-from biograft.sources import Probe
-from biograft.sources.format import find_format, look_at, look_into
+from biograft.sources import Probe, find_format, look_at
+from biograft.sources.format import look_into
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from functools import partial
 import pytest
 
 from biograft.errors import EncodingError, InputError
-from biograft.graph.triples import SPLITS, read_triples
+from biograft.graph import SPLITS, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe, SourceConfig
-from biograft.sources.reader import sniff
+from biograft.sources import Probe, SourceConfig, sniff
 from biograft.sources.triples import recognise
 
 TYPED = "head\trelation\ttail\thead_type\ttail_type\tsource\n"

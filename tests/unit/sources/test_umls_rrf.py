@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from biograft.errors import EncodingError, InputError, UnrecognisedError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe, SourceConfig
-from biograft.sources.files import read_head
+from biograft.sources import Probe, SourceConfig, read_head
 from biograft.sources.umls_rrf import LAYOUTS, recognise
 
 A, B, C = "C0000001", "C0000002", "C0000003"

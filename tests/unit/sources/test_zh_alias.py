@@ -8,9 +8,8 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
+from biograft.sources import Probe, read_head
 from biograft.sources.chinese import DISEASE_TABLE
-from biograft.sources.files import read_head
-from biograft.sources.format import Probe
 
 HEADER = "name,alias,part,age,department,checklist,symptom,complication,treatment,drug,,\n"
 ROW = (

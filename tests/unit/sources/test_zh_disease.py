@@ -17,9 +17,8 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
+from biograft.sources import Probe, read_head
 from biograft.sources.chinese import DISEASE_PAGES
-from biograft.sources.files import read_head
-from biograft.sources.format import Probe
 
 PAGE = {
     "id": "medical_0/0",

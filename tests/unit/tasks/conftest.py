@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from biograft.corpus.tasks.records import RelationExample
+from biograft.corpus import RelationExample
 from biograft.documents import Document, Mention
 from biograft.nn import TextEncoder
-from biograft.tasks.configs import TaskTraining
+from biograft.tasks import TaskTraining
 
 SENTENCES = (
     "aspirin helps with heart attack today",

@@ -11,17 +11,19 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score
 
-from biograft.corpus.tasks.records import ClassExample, PairExample
+from biograft.corpus import ClassExample, PairExample
 from biograft.errors import ConfigError
-from biograft.tasks.classification import (
+from biograft.tasks import (
+    ClassificationConfig,
     ClassificationModel,
     ClassPrediction,
-    InferenceModel,
+    InferenceConfig,
+    MatchingConfig,
     MatchingModel,
     classification_report,
+    fit,
 )
-from biograft.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
-from biograft.tasks.training import fit
+from biograft.tasks.classification import InferenceModel
 
 HERE, THERE = ("aspirin", "he", "took", "helps"), ("lung", "heart", "cancer", "pain")
 FRAMES = ("{}", "no {} today", "a {} was examples")

@@ -8,26 +8,30 @@ import shutil
 import pytest
 import torch
 
-from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
+from biograft.corpus import Answer, ClassExample, PairExample, RankingExample
 from biograft.errors import ConfigError
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertModel, TableEntity
-from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
-from biograft.tasks.classification import ClassificationModel, InferenceModel, MatchingModel
-from biograft.tasks.configs import (
+from biograft.nn import KnowledgeBertConfig, KnowledgeBertModel, TableEntity, TextEncoder
+from biograft.tasks import (
     ClassificationConfig,
+    ClassificationModel,
     InferenceConfig,
     MatchingConfig,
+    MatchingModel,
     NerConfig,
+    NerModel,
     RankingConfig,
+    RankingModel,
     RelationConfig,
+    RelationModel,
+    TaskExamples,
+    TaskRecipe,
+    TaskTrainingData,
+    finetune_task,
+    fit,
+    open_task,
+    write_model,
 )
-from biograft.tasks.folder import open_task, write_model
-from biograft.tasks.ner import NerModel
-from biograft.tasks.ranking import RankingModel
-from biograft.tasks.relation import RelationModel
-from biograft.tasks.task import TaskExamples
-from biograft.tasks.training import fit
+from biograft.tasks.classification import InferenceModel
 
 MEMORY, FUSION, NEIGHBOURS = "entity_memory", "entity_fusion", "neighbour_attention"
 NAMES = ("heart attack", "fever", "lung", "aspirin", "cancer", "pain", "stops")

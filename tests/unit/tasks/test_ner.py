@@ -9,9 +9,7 @@ import torch
 
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
-from biograft.tasks.configs import NerConfig
-from biograft.tasks.ner import NerModel
-from biograft.tasks.training import fit
+from biograft.tasks import NerConfig, NerModel, fit
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.tasks.ner_heads import (
-    CrfHead,
-    SpanHead,
-    TagHead,
-    log_partition,
-    sequence_scores,
-    viterbi,
-)
-from biograft.tasks.ner_text import TagSet, TextUnit, Window, cut_windows
+from biograft.tasks import CrfHead, SpanHead, TagHead, TagSet, TextUnit, cut_windows
+from biograft.tasks.ner_heads import log_partition, sequence_scores, viterbi
+from biograft.tasks.ner_text import Window
 from biograft.tasks.network import score
 
 LENGTHS, N_TAGS = (4, 1, 3), 3

@@ -12,8 +12,8 @@ from tiny_tokenizers import unigram_tokenizer
 
 from biograft.documents import Document, Mention, Passage
 from biograft.errors import ConfigError
-from biograft.tasks.ner_text import TagSet, TextUnit, cut_windows, find_spans, owner_of, split_texts
-from biograft.tasks.tokens import TaskTokenizer
+from biograft.tasks import TagSet, TaskTokenizer, TextUnit, cut_windows
+from biograft.tasks.ner_text import find_spans, owner_of, split_texts
 
 
 def words(text, document):

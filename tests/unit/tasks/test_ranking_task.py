@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.corpus.tasks.records import Answer, RankingExample
+from biograft.corpus import Answer, RankingExample
 from biograft.errors import ConfigError
-from biograft.tasks.configs import NerConfig, RankingConfig
-from biograft.tasks.model import ResamplingModel
-from biograft.tasks.ner import NerModel
-from biograft.tasks.ranking import (
+from biograft.tasks import (
+    NerConfig,
+    NerModel,
+    RankingConfig,
     RankingModel,
     RankingPrediction,
-    listwise,
-    pairwise,
+    fit,
     ranking_report,
 )
-from biograft.tasks.training import fit
+from biograft.tasks.model import ResamplingModel
+from biograft.tasks.ranking import listwise, pairwise
 
 TOPICS = ("fever", "cancer", "attack", "pain")
 FRAMES = ("{}", "no {} today", "a {} was found", "he took {}")

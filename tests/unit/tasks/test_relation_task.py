@@ -7,18 +7,11 @@ import json
 import pytest
 import torch
 
-from biograft.corpus.tasks.records import RelationExample
+from biograft.corpus import RelationExample
 from biograft.documents import Mention
 from biograft.errors import ConfigError
-from biograft.tasks.configs import RelationConfig
-from biograft.tasks.relation import (
-    RelationModel,
-    RelationPrediction,
-    RelationTokenizer,
-    add_markers,
-    markers_of,
-)
-from biograft.tasks.training import fit
+from biograft.tasks import RelationConfig, RelationModel, RelationPrediction, fit
+from biograft.tasks.relation import RelationTokenizer, add_markers, markers_of
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from biograft.corpus.tasks.jsonl import write_examples
-from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
+from biograft.corpus import Answer, ClassExample, PairExample, RankingExample, write_examples
 from biograft.errors import ConfigError, InputError
 from biograft.tasks import (
     TASKS,
+    TaskDataConfig,
     TaskRecipe,
     TaskTrainingData,
     compare_runs,
@@ -18,7 +18,6 @@ from biograft.tasks import (
     finetune_task,
     open_task,
 )
-from biograft.tasks.configs import TaskDataConfig
 
 TRAINING = {"epochs": 3, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"}
 WORDS = ("aspirin", "fever", "lung", "cold")

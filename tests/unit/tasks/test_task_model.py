@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.tasks.model import LengthBatches
+from biograft.tasks import LengthBatches
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import pytest
 from biograft.errors import ConfigError
 from biograft.recipes import shipped_recipes
 from biograft.registry import load_object
-from biograft.tasks.recipe import TaskRecipe
-from biograft.tasks.task import TASKS, TaskKind
+from biograft.tasks import TASKS, TaskKind, TaskRecipe
 
 
 @pytest.mark.parametrize("name", shipped_recipes("task"))

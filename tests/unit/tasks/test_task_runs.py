@@ -15,11 +15,12 @@ from manifests import changed, contents, reseal
 from one_writer import held_elsewhere
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
-from biograft.corpus.formats import read_documents
-from biograft.corpus.tasks.records import Answer, PairExample, RankingExample
+from biograft.corpus import Answer, PairExample, RankingExample, read_documents
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.progress import Progress
 from biograft.tasks import (
+    RESULTS,
+    TaskExamples,
     TaskRecipe,
     TaskTrainingData,
     compare_runs,
@@ -27,8 +28,6 @@ from biograft.tasks import (
     finetune_task,
     open_task,
 )
-from biograft.tasks.results import RESULTS
-from biograft.tasks.task import TaskExamples
 
 VALUES = {
     "task": "ner",

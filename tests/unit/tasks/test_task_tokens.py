@@ -9,14 +9,11 @@ import pytest
 from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from biograft.corpus.alignment import split_tokens
+from biograft.corpus import split_tokens
 from biograft.errors import ConfigError
-from biograft.nn import TextEncoder
-from biograft.nn.scratch import make_character_encoder
-from biograft.nn.settings import EncoderSettings
-from biograft.tasks.model import LengthBatches
-from biograft.tasks.network import LinearHead, TaskNetwork
-from biograft.tasks.tokens import SequenceTokenizer, TaskTokenizer, tokens_of_words
+from biograft.nn import EncoderSettings, TextEncoder, make_character_encoder
+from biograft.tasks import LengthBatches, LinearHead, SequenceTokenizer, TaskNetwork, TaskTokenizer
+from biograft.tasks.tokens import tokens_of_words
 
 
 def test_a_text_is_read_whole_and_framed_as_the_tokenizer_does(load):

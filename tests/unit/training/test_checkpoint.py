@@ -10,7 +10,7 @@ from manifests import reseal
 from torch import nn
 
 from biograft.errors import StoreError
-from biograft.training.checkpoint import (
+from biograft.training import (
     Cursor,
     TrainingState,
     find_checkpoints,

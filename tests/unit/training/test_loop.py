@@ -20,8 +20,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
-from biograft.training import TrainingConfig, train
-from biograft.training.checkpoint import find_checkpoints
+from biograft.training import TrainingConfig, find_checkpoints, train
 from biograft.training.run_folder import sole_run
 
 

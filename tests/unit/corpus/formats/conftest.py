@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.corpus.formats import read_documents
+from biograft.corpus import read_documents
 from biograft.documents import Document
 from biograft.sources import ReadLog
 

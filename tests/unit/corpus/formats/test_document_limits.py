@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from biograft.corpus.formats import read_documents
+from biograft.corpus import read_documents
 from biograft.errors import InputError
 from biograft.sources import ReadLog
 from biograft.sources.limits import EXPANSION, VALUE

@@ -1,6 +1,6 @@
 import pytest
 
-from biograft.corpus.formats import convert, read_documents, write_documents
+from biograft.corpus import convert, read_documents, write_documents
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import ConfigError, FormatError, OutputError
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from random_documents import documents
 
-from biograft.corpus.formats import DOCUMENT_FORMATS, FormatAdapter, read_documents, write_documents
+from biograft.corpus import DOCUMENT_FORMATS, FormatAdapter, read_documents, write_documents
 from biograft.sources import ReadLog
 
 WRITABLE = [name for name in DOCUMENT_FORMATS if DOCUMENT_FORMATS.load(name).write]

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from biograft.corpus.formats import read_documents, sniff
+from biograft.corpus import read_documents, sniff
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import BiograftError, FormatError, InputError, NotFoundError, UnrecognisedError
 from biograft.sources import ReadLog

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.corpus.segmentation import (
+from biograft.corpus import (
     CutPoint,
+    UnigramVocabulary,
     find_cut_points,
+    fit_vocabulary,
     read_cut_points,
     write_cut_points,
 )
-from biograft.corpus.segmentation.words import UnigramVocabulary, fit_vocabulary, runs
+from biograft.corpus.segmentation.words import runs
 from biograft.errors import ConfigError, FormatError
 
 WORD_COUNTS = {"急性": 5.0, "慢性": 5.0, "肝炎": 5.0, "肾炎": 5.0, "病毒": 5.0}

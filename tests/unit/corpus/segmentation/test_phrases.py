@@ -10,14 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from biograft.corpus.segmentation import (
-    Phrase,
-    PhraseConfig,
-    mine_phrases,
-    read_phrases,
-    run_counts as counting,
-    write_phrases,
-)
+from biograft.corpus import Phrase, PhraseConfig, mine_phrases, read_phrases, write_phrases
+from biograft.corpus.segmentation import run_counts as counting
 from biograft.corpus.segmentation.words import runs
 from biograft.errors import ConfigError, FormatError
 

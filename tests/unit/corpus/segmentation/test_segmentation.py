@@ -8,7 +8,7 @@ import pytest
 from array_damage import DAMAGES, damage
 
 from biograft.cli.corpus import segment as command
-from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
+from biograft.corpus import Segmentation, SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig

@@ -7,15 +7,14 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.segmentation import CutPoint, SegmentationConfig
-from biograft.corpus.segmentation.heads import HeadSegmenter
-from biograft.corpus.segmentation.segmenter import ChineseSegmenter
-from biograft.corpus.segmentation.words import (
+from biograft.corpus import (
+    ChineseSegmenter,
+    CutPoint,
+    HeadSegmenter,
+    SegmentationConfig,
     UnigramVocabulary,
-    open_word_segmenter,
-    read_units,
-    runs,
 )
+from biograft.corpus.segmentation.words import open_word_segmenter, read_units, runs
 from biograft.errors import ConfigError, MissingExtraError
 
 POINTS = [CutPoint("性", "after", 0, 9, 1.0), CutPoint("小", "before", 9, 0, 1.0)]

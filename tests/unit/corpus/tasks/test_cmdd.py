@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from biograft.corpus.tasks import TaskConfig, read_task
+from biograft.corpus import TaskConfig, read_task
 
 
 def turn(speaker, sentence, label="", normalized=()):

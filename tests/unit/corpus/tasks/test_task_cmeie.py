@@ -7,7 +7,7 @@ import json
 import pytest
 
 from biograft.cli.corpus import app
-from biograft.corpus.tasks import TaskConfig, read_task
+from biograft.corpus import TaskConfig, read_task
 from biograft.corpus.tasks.cmeie import nearest_occurrences
 from biograft.corpus.tasks.registry import sniff_task
 from biograft.documents import Mention

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from biograft.corpus.tasks import (
+from biograft.corpus import (
     Answer,
     ClassExample,
     PairExample,

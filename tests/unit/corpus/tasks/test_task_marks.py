@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.tasks import RelationExample, anonymise
+from biograft.corpus import RelationExample, anonymise
 from biograft.corpus.tasks.records import unmark
 from biograft.documents import Mention
 

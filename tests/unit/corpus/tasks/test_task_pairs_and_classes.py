@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from biograft.corpus.tasks import ClassExample, PairExample, TaskConfig, read_task
+from biograft.corpus import ClassExample, PairExample, TaskConfig, read_task
 from biograft.errors import ConfigError, FormatError, UnrecognisedError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biograft.corpus.tasks import Answer, RankingExample, TaskConfig, read_task
+from biograft.corpus import Answer, RankingExample, TaskConfig, read_task
 
 
 def read(path, form=""):

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from biograft.corpus.tasks import (
+from biograft.corpus import (
     Answer,
     ClassExample,
     PairExample,

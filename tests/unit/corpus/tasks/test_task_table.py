@@ -6,14 +6,7 @@ import time
 
 import pytest
 
-from biograft.corpus.tasks import (
-    Answer,
-    ClassExample,
-    PairExample,
-    RankingExample,
-    TaskConfig,
-    read_task,
-)
+from biograft.corpus import Answer, ClassExample, PairExample, RankingExample, TaskConfig, read_task
 from biograft.errors import ConfigError, FormatError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biograft.graph.triples import SPLITS, Triples
+from biograft.graph import SPLITS, Triples
 
 
 @pytest.fixture

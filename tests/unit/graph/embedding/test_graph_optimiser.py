@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.config import OptimiserConfig
+from biograft.graph import OptimiserConfig
 from biograft.graph.embedding.optimiser import (
     group_rows,
     make_moments,

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import InputError
-from biograft.graph.embedding.config import GraphRecipe, ModelConfig
-from biograft.graph.embedding.ranking import LinkPrediction, predict_links, rank_triples
+from biograft.graph import GraphRecipe, LinkPrediction, ModelConfig, predict_links, rank_triples
 from biograft.graph.embedding.state import new_run, with_inverse
 from biograft.graph.embedding.transe import L1, L2, L2_SQUARED, Tables, distance
 from biograft.graph.embedding.transr import clip_norm, project

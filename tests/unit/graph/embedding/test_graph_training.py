@@ -12,18 +12,18 @@ from manifests import reseal
 from one_writer import elsewhere
 
 from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
-from biograft.graph.embedding import (
+from biograft.graph import (
     EmbeddingExecution,
     Embeddings,
     GraphRecipe,
+    ModelConfig,
     embed_graph,
-    epochs,
     predict_links,
     read_triples,
-    training,
+    start_tables,
 )
-from biograft.graph.embedding.config import ModelConfig
-from biograft.graph.embedding.embeddings import read_tensors, start_tables, write_tensors
+from biograft.graph.embedding import epochs, training
+from biograft.graph.embedding.embeddings import read_tensors, write_tensors
 from biograft.graph.embedding.transe import Tables, TripleBatch, make_buffers, make_loss_rules
 from biograft.graph.embedding.transr import batch_gradients
 from biograft.kb import BuildConfig, KnowledgeBase, build_store

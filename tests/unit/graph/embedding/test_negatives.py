@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.config import SamplingConfig
-from biograft.graph.embedding.negatives import (
-    bernoulli_probabilities,
-    make_sampler,
-    sample_negatives,
-)
+from biograft.graph import SamplingConfig, make_sampler
+from biograft.graph.embedding.negatives import bernoulli_probabilities, sample_negatives
 
 
 def sample(triples, n_negatives=40, seed=3, **options):

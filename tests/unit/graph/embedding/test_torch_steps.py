@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.config import GraphRecipe
+from biograft.graph import GraphRecipe
 from biograft.graph.embedding.epochs import _EpochTrainer
 from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.torch_steps import TorchSteps

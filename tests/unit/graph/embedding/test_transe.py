@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.config import GraphRecipe, LossConfig, ModelConfig
+from biograft.graph import GraphRecipe, LossConfig, ModelConfig
 from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.transe import (
     L1,

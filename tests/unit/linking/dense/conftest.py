@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.dense.search import RowHits
+from biograft.linking import RowHits
 from biograft.nn import TextEncoder
 from biograft.sources import SourceConfig
 

@@ -2,7 +2,7 @@ import pytest
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.linking.dense import DenseConfig
+from biograft.linking import DenseConfig
 
 
 def test_comes_from_plain_values():

@@ -10,8 +10,8 @@ from manifests import reseal
 from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.dense import DenseConfig, DenseIndex, build as building
-from biograft.linking.dense.config import STORAGES
+from biograft.linking import STORAGES, DenseConfig, DenseIndex
+from biograft.linking.dense import build as building
 from biograft.nn import TextEncoder
 
 QUERIES = ["heart attack", "FLU", "cold of the airways", "", "  ", "unheard of", "flu"]

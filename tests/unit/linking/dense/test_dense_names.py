@@ -1,7 +1,7 @@
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.dense.build import collect_texts
+from biograft.linking import collect_texts
 
 
 def plain(kb, prepare, languages=()):

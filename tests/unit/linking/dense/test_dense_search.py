@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 
 from biograft.errors import MissingExtraError, StoreError
+from biograft.linking import STORAGES, ExactSearch, GraphSearch, UnitVectorTable, VectorTable
 from biograft.linking.dense import codes, search as module
-from biograft.linking.dense.config import STORAGES
-from biograft.linking.dense.search import (
-    CHUNK,
-    GRAPH,
-    SCALES,
-    VECTORS,
-    ExactSearch,
-    GraphSearch,
-    UnitVectorTable,
-    VectorTable,
-)
+from biograft.linking.dense.search import CHUNK, GRAPH, SCALES, VECTORS
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,13 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
-from biograft.linking.finetuning import FinetuneConfig
-from biograft.linking.finetuning.candidates import CandidateFinder
-from biograft.linking.finetuning.training_data import make_examples
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import LabelledMention
+from biograft.linking import (
+    CandidateFinder,
+    FinetuneConfig,
+    LabelledMention,
+    LexicalIndex,
+    make_examples,
+)
 from biograft.nn import TextEncoder
 
 COMPLAINTS = [

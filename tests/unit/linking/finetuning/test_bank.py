@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from biograft.errors import StoreError
+from biograft.linking import EpochOrder, LabelledMention, Shard, make_examples
 from biograft.linking.finetuning.bank import BankBatches, NameBank
-from biograft.linking.finetuning.candidates import EpochOrder, Shard
-from biograft.linking.finetuning.training_data import make_examples
-from biograft.linking.queries import LabelledMention
 from biograft.text import normalise
 
 

@@ -16,19 +16,32 @@ from transformers import AutoModel
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import IndexConfig, LinkerConfig, build_index, open_index, update_index
-from biograft.linking.dense import DenseConfig, DenseIndex
-from biograft.linking.finetuning import finetune_encoder
-from biograft.linking.finetuning.candidates import EpochOrder, Shard, path_of
+from biograft.linking import (
+    LINKERS,
+    WEIGHTS,
+    DenseConfig,
+    DenseIndex,
+    EpochOrder,
+    IndexConfig,
+    LabelledMention,
+    LexicalIndex,
+    LinkerConfig,
+    LinkerRecipe,
+    LinkerTrainingData,
+    Shard,
+    build_index,
+    finetune_encoder,
+    make_examples,
+    open_index,
+    read_weights,
+    update_index,
+    write_weights,
+)
+from biograft.linking.finetuning.candidates import path_of
 from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
-from biograft.linking.finetuning.training_data import make_examples
-from biograft.linking.index import WEIGHTS, read_weights, write_weights
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import LabelledMention
-from biograft.linking.recipes import LINKERS, LinkerRecipe, LinkerTrainingData
 from biograft.nn import TextEncoder
-from biograft.objectives.configs import SynonymMarginalConfig
-from biograft.objectives.synonym_marginal import NameScorer, tokenize_in_batches
+from biograft.objectives import NameScorer, SynonymMarginalConfig
+from biograft.objectives.synonym_marginal import tokenize_in_batches
 
 
 @pytest.fixture

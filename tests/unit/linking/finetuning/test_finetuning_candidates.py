@@ -8,16 +8,14 @@ import torch
 from safetensors.numpy import save_file
 
 from biograft.errors import ConfigError, StoreError
+from biograft.linking import EpochOrder, LabelledMention, Shard
 from biograft.linking.finetuning.candidates import (
     CandidateBatches,
     EpochCandidates,
-    EpochOrder,
-    Shard,
     load_candidates,
     path_of,
     save_candidates,
 )
-from biograft.linking.queries import LabelledMention
 from biograft.text import normalise
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.linking.finetuning import FinetuneConfig
+from biograft.linking import FinetuneConfig
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.training_data import NameTable, make_examples
-from biograft.linking.queries import LabelledMention
+from biograft.linking import LabelledMention, NameTable, make_examples
 
 
 def mention(text, *concepts):

@@ -12,17 +12,18 @@ from generative_store import Query, query_in, store_in
 from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.linking.generative import (
+from biograft.linking import (
+    Context,
     GenerativeConfig,
     NamesConfig,
+    Steps,
     collect_mentions,
     select_names,
 )
 from biograft.linking.generative.examples import PLAIN, ExamplesWithNames, TargetChooser
 from biograft.linking.generative.ranker import make_input
-from biograft.linking.normalisation import Steps
-from biograft.linking.queries import Context, overlapping
-from biograft.objectives.name_examples import NameExample
+from biograft.linking.queries import overlapping
+from biograft.objectives import NameExample
 
 
 @pytest.fixture

@@ -11,9 +11,19 @@ from generative_store import Query, query_in
 from manifests import reseal
 
 from biograft.errors import BiograftError, ConfigError, StoreError
-from biograft.linking import Linker
-from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool, extend_pool
-from biograft.linking.generative import GenerativeConfig, Mixing, NameTrie, Seq2SeqLinker
+from biograft.linking import (
+    CandidatePool,
+    FusedSearch,
+    GenerativeConfig,
+    LexicalIndex,
+    Linker,
+    Mixing,
+    NameTrie,
+    Seq2SeqLinker,
+    empty_pool,
+    extend_pool,
+    load_ranker,
+)
 from biograft.linking.generative.folder import (
     GENERATION_WEIGHTS,
     HeldOutScores,
@@ -24,10 +34,7 @@ from biograft.linking.generative.folder import (
     write_linker,
 )
 from biograft.linking.generative.training import fit_mixing, measure
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import load_ranker
-from biograft.nn.generation import BeamConfig
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn import BeamConfig, Seq2SeqModel
 
 CONFIG = GenerativeConfig(context_words=5, beam=BeamConfig(beams=3), max_source=20, max_target=32)
 TEXTS = ["cold", "heart attack", "is"]

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from manifests import reseal
 from tiny_seq2seq import tiny_seq2seq
 
-from biograft.corpus.mention_text import clean_name
+from biograft.corpus import clean_name
 from biograft.errors import ConfigError, StoreError
-from biograft.linking.generative import NamesConfig, NameTrie, select_names
+from biograft.linking import NamesConfig, NameTrie, select_names
 from biograft.linking.generative.names import longest_name
 
 

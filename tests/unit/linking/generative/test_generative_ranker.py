@@ -9,24 +9,24 @@ from generative_store import Query, query_in
 from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import tiny_seq2seq
 
-from biograft.corpus.mention_text import clean_name
+from biograft.corpus import clean_name
 from biograft.errors import ConfigError
-from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch, empty_pool
-from biograft.linking.generative import (
+from biograft.linking import (
+    Context,
+    FusedSearch,
     GenerativeConfig,
+    LexicalIndex,
+    Linker,
     Mixing,
+    NameFinder,
     NamesConfig,
     NameTrie,
     Seq2SeqLinker,
+    empty_pool,
+    needs_search,
 )
 from biograft.linking.generative.ranker import make_input
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import Context
-from biograft.linking.rankers import NameFinder, needs_search
-from biograft.nn.generation import BeamConfig
-from biograft.nn.scratch_configs import NewDecoder
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn import BeamConfig, NewDecoder, Seq2SeqModel
 
 TEXT = "She is cold. What is the heart attack of ovarian cancer?"
 MENTIONS = [

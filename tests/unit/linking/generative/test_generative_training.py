@@ -16,21 +16,20 @@ from tiny_seq2seq import SMALL
 from two_processes import losses, run_on_two
 
 from biograft.errors import ConfigError, OutputError
-from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.generative import (
+from biograft.linking import (
+    FusedSearch,
     GenerativeConfig,
     GenerativeTraining,
-    Mentions,
+    LexicalIndex,
+    Linker,
     NamesConfig,
+    load_ranker,
     train_generative,
 )
+from biograft.linking.generative import Mentions
 from biograft.linking.generative.training import measure
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import load_ranker
-from biograft.nn.generation import BeamConfig
-from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
-from biograft.objectives.configs import NameGenerationConfig
+from biograft.nn import BeamConfig, NewDecoder, NewSeq2Seq
+from biograft.objectives import NameGenerationConfig
 
 SAID = {
     "too much sugar": "D1",

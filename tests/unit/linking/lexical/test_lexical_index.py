@@ -11,8 +11,8 @@ import pytest
 from array_damage import DAMAGES, damage, put, retell
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.index import build_index
-from biograft.linking.lexical import LexicalConfig, LexicalIndex, ngrams
+from biograft.linking import LexicalConfig, LexicalIndex, build_index
+from biograft.linking.lexical import ngrams
 
 
 @pytest.fixture

@@ -9,15 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.lexical.synonyms import (
-    MIN_CONCEPTS,
-    MIN_RATIO,
-    MIN_SINGLE_RATIO,
-    WordSynonyms,
-    learn_substitutions,
-    words_of,
-)
+from biograft.linking import LexicalConfig, LexicalIndex, WordSynonyms, learn_substitutions
+from biograft.linking.lexical.synonyms import MIN_CONCEPTS, MIN_RATIO, MIN_SINGLE_RATIO, words_of
 
 TUMOURS = ["liver", "skin", "bone", "lung"]
 STORE = [

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from biograft.corpus.formats import read_documents
+from biograft.corpus import read_documents
 from biograft.documents import Document, Mention
 from biograft.linking import Linker, write_linked
 from biograft.linking.outputs.annotations import STATUS, to_document

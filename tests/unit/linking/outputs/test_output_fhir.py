@@ -10,9 +10,7 @@ from collections import Counter
 import pytest
 
 from biograft.documents import Document
-from biograft.linking import Linker
-from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.linking.outputs import link_chunks
+from biograft.linking import Candidate, LinkedDocument, LinkedMention, Linker, link_chunks
 from biograft.linking.outputs.code_systems import coding
 from biograft.linking.outputs.fhir import EXTENSION, resource_type
 

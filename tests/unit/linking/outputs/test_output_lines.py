@@ -7,9 +7,7 @@ import json
 import pytest
 
 from biograft.documents import Document, Mention
-from biograft.linking import Linker
-from biograft.linking.outputs import link_chunks
-from biograft.linking.outputs.lines import candidates_table, table
+from biograft.linking import Linker, candidates_table, link_chunks, table
 
 
 def test_a_document_and_its_answers(kb):

@@ -9,8 +9,7 @@ import re
 import pytest
 
 from biograft.documents import Document
-from biograft.linking import Linker
-from biograft.linking.outputs import link_chunks
+from biograft.linking import Linker, link_chunks
 
 FIELDS = {
     "note_nlp_id": r"[1-9]\d{0,9}",

@@ -9,9 +9,7 @@ import pytest
 
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
-from biograft.linking import Linker, write_linked
-from biograft.linking.candidates import LinkedDocument, LinkedMention
-from biograft.linking.outputs import link_chunks
+from biograft.linking import LinkedDocument, LinkedMention, Linker, link_chunks, write_linked
 
 VOID = {"meta", "br"}
 

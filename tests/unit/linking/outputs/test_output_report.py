@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import Linker
-from biograft.linking.outputs import ConceptIds, link_chunks
+from biograft.linking import ConceptIds, Linker, link_chunks
 
 STORE = [
     {

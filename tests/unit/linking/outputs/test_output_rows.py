@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.documents import Document, Mention
-from biograft.linking import Linker, write_linked
-from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.linking.outputs import COLUMNS, link_chunks
+from biograft.linking import (
+    COLUMNS,
+    Candidate,
+    LinkedDocument,
+    LinkedMention,
+    Linker,
+    link_chunks,
+    write_linked,
+)
 from biograft.linking.outputs.delimited import cell, cut, delimited_rows, neutral, plain
 
 TEXT = 'PMH: ovarian cancer.\nNo "heart attack", but cold; mother had breast cancer. zzz'

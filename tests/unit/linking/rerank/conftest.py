@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import Linker
-from biograft.linking.rerank import RerankConfig, RerankTraining, collect_examples, train_reranker
+from biograft.linking import Linker, RerankConfig, RerankTraining, collect_examples, train_reranker
 from biograft.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [

@@ -12,11 +12,11 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import Linker
-from biograft.linking.rerank import (
+from biograft.linking import (
     ChoiceConfig,
     ChoiceError,
     ChoiceReview,
+    Linker,
     LlmChooser,
     LlmConfig,
     UnavailableError,

@@ -4,7 +4,7 @@ import pytest
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.linking.rerank import RerankConfig
+from biograft.linking import RerankConfig
 
 
 def test_a_table_of_training_keeps_what_suits_re_rankers_where_it_says_nothing():

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.candidates import Candidate
-from biograft.linking.queries import Context
-from biograft.linking.rerank import collect_examples
+from biograft.linking import Candidate, Context, collect_examples
 
 
 class Fixed:

@@ -8,13 +8,8 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
-from biograft.linking.queries import Context
-from biograft.linking.rerank.model import (
-    CandidatePairTokenizer,
-    CandidateTexts,
-    CrossEncoder,
-    mark_mention,
-)
+from biograft.linking import Context, CrossEncoder
+from biograft.linking.rerank.model import CandidatePairTokenizer, CandidateTexts, mark_mention
 from biograft.nn import TextEncoder
 
 

@@ -12,12 +12,19 @@ from safetensors.torch import load_file
 from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import Linker
-from biograft.linking.recipes import LINKERS, LinkerRecipe, LinkerTrainingData
-from biograft.linking.rerank import ContextReranker, collect_examples, model, train_reranker
-from biograft.linking.rerank.reranker import SearchRanker
+from biograft.linking import (
+    LINKERS,
+    ContextReranker,
+    Linker,
+    LinkerRecipe,
+    LinkerTrainingData,
+    SearchRanker,
+    collect_examples,
+    train_reranker,
+)
+from biograft.linking.rerank import model
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
-from biograft.objectives.synonym_marginal import marginal_loss
+from biograft.objectives import marginal_loss
 
 
 @pytest.fixture(scope="module")

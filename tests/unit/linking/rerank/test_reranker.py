@@ -9,12 +9,16 @@ from manifests import reseal
 
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
-from biograft.linking import Linker
-from biograft.linking.candidates import Candidate
-from biograft.linking.queries import Context
-from biograft.linking.rerank import ContextReranker, load_context_reranker
+from biograft.linking import (
+    Candidate,
+    Context,
+    ContextReranker,
+    Linker,
+    MentionCandidates,
+    SearchRanker,
+    load_context_reranker,
+)
 from biograft.linking.rerank.folder import Mix
-from biograft.linking.rerank.reranker import MentionCandidates, SearchRanker
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from biograft.linking.static.encoder import POOLING, StaticEncoder, StaticWeights, quantise
-from biograft.linking.static.tokens import WordPieceTokenizer
-from biograft.nn.settings import EncoderSettings
+from biograft.linking import StaticEncoder, StaticWeights, WordPieceTokenizer, quantise
+from biograft.linking.static.encoder import POOLING
+from biograft.nn import EncoderSettings
 
 TOKENS = ("[UNK]", *"abcdefghijklmnopqrstuvwxyz心脏病", "heart", "attack", "type", "2")
 WORDS = ("heartattack", "diabetes")

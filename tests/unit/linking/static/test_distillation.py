@@ -9,16 +9,23 @@ torch = pytest.importorskip("torch")
 from biograft.cli import app  # noqa: E402
 from biograft.config import from_mapping  # noqa: E402
 from biograft.errors import ConfigError  # noqa: E402
-from biograft.linking import Linker, build_index, open_index  # noqa: E402
-from biograft.linking.queries import label_examples  # noqa: E402
-from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune  # noqa: E402
-from biograft.linking.static import StaticConfig, StaticEncoder  # noqa: E402
+from biograft.linking import (  # noqa: E402
+    Linker,
+    LinkerRecipe,
+    LinkerTrainingData,
+    StaticConfig,
+    StaticEncoder,
+    WordPieceTokenizer,
+    build_index,
+    finetune,
+    label_examples,
+    open_index,
+)
 from biograft.linking.static.distillation import (  # noqa: E402
     StaticNetwork,
     choose_words,
     distillation_loss,
 )
-from biograft.linking.static.tokens import WordPieceTokenizer  # noqa: E402
 from biograft.nn import TextEncoder  # noqa: E402
 
 SITES = "heart lung liver kidney brain skin bone eye ear nose".split()
@@ -63,7 +70,7 @@ def random_network(n_rows=9, width=6, dim=8, hidden=5):
 
 
 def test_the_network_and_the_encoder_without_torch_give_the_same_vectors():
-    from biograft.nn.settings import EncoderSettings
+    from biograft.nn import EncoderSettings
 
     tokenizer = WordPieceTokenizer(["[UNK]", *"abcdefg"], ["ab"])
     network = random_network(len(tokenizer))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from test_static_without_torch import run
 
-from biograft.linking import Linker, build_index
-from biograft.linking.dense.encoders import SHIPPED, default_encoder, load_encoder
+from biograft.linking import Linker, build_index, default_encoder, load_encoder
+from biograft.linking.dense.encoders import SHIPPED
 
 NAMES = {
     "heart attack": "myocardial infarction",

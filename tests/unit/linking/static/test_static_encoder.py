@@ -10,9 +10,8 @@ from manifests import reseal
 
 from biograft.artifacts import MANIFEST
 from biograft.errors import ConfigError, StoreError
-from biograft.linking.dense.encoders import load_encoder
-from biograft.linking.static import StaticEncoder
-from biograft.linking.static.encoder import TOKENS, StaticWeights, quantise
+from biograft.linking import StaticEncoder, StaticWeights, load_encoder, quantise
+from biograft.linking.static.encoder import TOKENS
 
 NAMES = [
     "heart attack",

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.static.tokens import TokenizerSettings, WordPieceTokenizer, read_tokenizer
+from biograft.linking import WordPieceTokenizer, read_tokenizer
+from biograft.linking.static.tokens import TokenizerSettings
 
 pytest.importorskip("tokenizers")
 WORDS = "Type 2 diabetes mellitus, non-insulin-dependent (NIDDM) naïve Ménière's β-thalassæmia"

@@ -7,10 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from biograft.kb import KnowledgeBase
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import LabelledMention
-from biograft.linking.supervised import RankerConfig, grow_store
+from biograft.linking import FusedSearch, LabelledMention, LexicalIndex, RankerConfig, grow_store
 
 CONCEPTS: list[dict[str, Any]] = [
     # "ms" and "mi" name two concepts each, of which the second is the one that is meant

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.candidates import NameHits
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.normalisation import DEFAULT_STEPS
-from biograft.linking.supervised.features import (
-    ALL,
+from biograft.linking import (
+    DEFAULT_STEPS,
     FeatureExtractor,
+    FusedSearch,
+    LexicalIndex,
     MentionMemory,
+    NameHits,
     assign_folds,
     feature_names,
 )
+from biograft.linking.supervised.features import ALL
 
 TEXTS = ["MS", "cold", "Mitral  stenosis", "failure of a kidney", "heart", "qqqq", ""]
 

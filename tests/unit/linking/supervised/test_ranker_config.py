@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.supervised import RankerConfig
+from biograft.linking import RankerConfig
 
 
 @pytest.mark.parametrize(

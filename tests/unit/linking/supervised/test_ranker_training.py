@@ -6,12 +6,17 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError, OutputError
-from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.queries import LabelledMention
-from biograft.linking.supervised import TrainedRanker, grow_store, train_network
-from biograft.linking.supervised.features import MentionMemory, assign_folds
+from biograft.linking import (
+    FusedSearch,
+    LabelledMention,
+    LexicalIndex,
+    Linker,
+    MentionMemory,
+    TrainedRanker,
+    assign_folds,
+    grow_store,
+    train_network,
+)
 from biograft.linking.supervised.training import _fit_network, _FoldNames
 
 

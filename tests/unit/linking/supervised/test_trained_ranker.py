@@ -10,12 +10,16 @@ import torch
 from manifests import reseal
 
 from biograft.errors import OutputError, StoreError
-from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch
-from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import load_ranker
-from biograft.linking.supervised import TrainedRanker, load_trained_ranker, train_network
-from biograft.linking.supervised.ranker import Network
+from biograft.linking import (
+    FusedSearch,
+    LexicalIndex,
+    Linker,
+    Network,
+    TrainedRanker,
+    load_ranker,
+    load_trained_ranker,
+    train_network,
+)
 
 TEXTS = ["ms", "cold", "failing kidney", "qqqq", ""]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
+from biograft.nn import KnowledgeBertConfig, KnowledgeBertForMaskedLM
 
 SMALL = {
     "vocab_size": 60,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError, FormatError, StoreError
-from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
+from biograft.graph import Embeddings, GraphRecipe, embed_graph
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn.knowledge import TableEntity, entity_table, read_entities, write_entities
+from biograft.nn import TableEntity, entity_table, read_entities, write_entities
 from biograft.sources import SourceConfig
 
 

@@ -10,16 +10,18 @@ from transformers import AutoModel
 
 from biograft.corpus import NamesIndex
 from biograft.errors import ConfigError, FormatError
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
-from biograft.nn.knowledge.entity_finder import (
-    EntityCoverage,
+from biograft.nn import (
     EntityFinder,
     EntityMention,
-    limit_coverage,
+    KnowledgeBertForMaskedLM,
+    TableEntity,
+    TextEncoder,
+    load_masked_lm,
+    quiet_transformers,
+    read_entities,
 )
+from biograft.nn.knowledge.entity_finder import EntityCoverage, limit_coverage
 from biograft.nn.knowledge.neighbour_attention import keep_neighbours
-from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
 ENTITIES = (

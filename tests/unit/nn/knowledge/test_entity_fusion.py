@@ -6,10 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from biograft.nn.knowledge import KnowledgeBertConfig
-from biograft.nn.knowledge.entity_fusion import EntityFusion
-from biograft.nn.knowledge.inputs import EntityInputs
-from biograft.nn.knowledge_layers import EntityFusionConfig
+from biograft.nn import EntityFusion, EntityFusionConfig, EntityInputs, KnowledgeBertConfig
 
 MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
 

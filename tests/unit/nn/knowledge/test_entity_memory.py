@@ -10,12 +10,14 @@ from hypothesis import given, settings, strategies as st
 from kebiolm_files import with_vocabulary
 from safetensors.torch import load_file
 
-from biograft.checkpoints.kebiolm import KEBIOLM
-from biograft.checkpoints.published import read_published
-from biograft.nn.knowledge import KnowledgeBertConfig
-from biograft.nn.knowledge.entity_memory import EntityMemory
-from biograft.nn.knowledge.inputs import EntityInputs, spans_of_tags
-from biograft.nn.knowledge_layers import EntityMemoryConfig
+from biograft.checkpoints import KEBIOLM, read_published
+from biograft.nn import (
+    EntityInputs,
+    EntityMemory,
+    EntityMemoryConfig,
+    KnowledgeBertConfig,
+    spans_of_tags,
+)
 
 BATCHES = ("gold", "predicted", "many", "none")
 

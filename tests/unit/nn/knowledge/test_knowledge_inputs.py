@@ -2,7 +2,8 @@
 
 import torch
 
-from biograft.nn.knowledge.inputs import covering, spans_of_tags
+from biograft.nn import spans_of_tags
+from biograft.nn.knowledge.inputs import covering
 
 
 def scan(tags, length, max_mentions=0):

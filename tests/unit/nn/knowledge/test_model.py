@@ -13,15 +13,16 @@ from transformers import (
 )
 
 from biograft.errors import BiograftError, ConfigError, StoreError
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import (
+from biograft.nn import (
     KnowledgeBertConfig,
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
     TableEntity,
+    TextEncoder,
     entity_table,
+    load_masked_lm,
+    quiet_transformers,
 )
-from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack is bad for you"]
 MEMORY = {"entity_memory": {"after": 1}}

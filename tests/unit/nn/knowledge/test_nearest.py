@@ -14,20 +14,25 @@ from torch.nn.functional import normalize
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError, StoreError
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM, nearest
-from biograft.nn.knowledge.nearest import Clusters, nearest_rows
-from biograft.nn.pretrained import load_masked_lm, quiet_transformers
+from biograft.nn import (
+    Clusters,
+    KnowledgeBertForMaskedLM,
+    TextEncoder,
+    load_masked_lm,
+    nearest_rows,
+    quiet_transformers,
+)
+from biograft.nn.knowledge import nearest
+from biograft.pretraining import PretrainingRecipe
 from biograft.pretraining.knowledge_model import graft, load_start
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.training import TrainingConfig
-from biograft.training.checkpoint import (
+from biograft.training import (
     Cursor,
+    TrainingConfig,
     TrainingState,
     load_checkpoint,
+    make_optimiser,
     save_checkpoint,
 )
-from biograft.training.loop import make_optimiser
 
 
 @pytest.mark.parametrize("n_rows", [3, 50, 1000, 3333, 6400])

@@ -9,10 +9,12 @@ from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm
 
 from biograft.errors import ConfigError
-from biograft.nn.knowledge import KnowledgeBertConfig
-from biograft.nn.knowledge.inputs import EntityInputs
-from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
-from biograft.nn.knowledge_layers import NeighbourAttentionConfig
+from biograft.nn import (
+    EntityInputs,
+    KnowledgeBertConfig,
+    NeighbourAttention,
+    NeighbourAttentionConfig,
+)
 
 WEIGHTS = {
     "read.pool.score.weight": "pool_w",

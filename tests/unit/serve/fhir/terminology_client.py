@@ -7,9 +7,8 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from biograft.kb import KnowledgeBase
-from biograft.kb.suggest import NameSuggestions
-from biograft.serve.fhir import Terminology
+from biograft.kb import KnowledgeBase, NameSuggestions
+from biograft.serve import Terminology
 from biograft.serve.fhir.routes import add_fhir
 
 

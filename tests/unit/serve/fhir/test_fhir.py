@@ -16,7 +16,7 @@ from terminology_client import opened
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.serve.fhir import parse_systems
+from biograft.serve import parse_systems
 from biograft.sources import SourceConfig
 
 MESH = "http://www.nlm.nih.gov/research/umls/msh"
