@@ -25,8 +25,8 @@ def words(*excluded: str) -> st.SearchStrategy[str]:
 
 
 WORDS = words()
-WORDS_OF_IDS = words("Cc", "Zl", "Zp")
-"""Ids with line breaks or other control characters are rejected."""
+LINES = words("Cc", "Zl", "Zp")
+"""Names with line ends or control characters are folded, and such ids rejected."""
 LANGUAGES = st.sampled_from(["en", "zh", "de"])
 SOURCES = st.sampled_from(["", "MSH", "a|b"])
 TYPES = [
@@ -55,13 +55,13 @@ def knowledge(draw: st.DrawFn) -> list[dict[str, object]]:
     concepts = []
     for own in ids:
         tails = st.sampled_from([other for other in ids if other != own] or [own])
-        relation = facts(relation=WORDS_OF_IDS, tail=tails, source=SOURCES)
+        relation = facts(relation=LINES, tail=tails, source=SOURCES)
         value = {
             "id": own,
-            "names": draw(facts(text=WORDS, language=LANGUAGES, kind=kinds, source=SOURCES)),
+            "names": draw(facts(text=LINES, language=LANGUAGES, kind=kinds, source=SOURCES)),
             "definitions": draw(facts(text=WORDS, language=LANGUAGES, source=SOURCES)),
             "types": draw(st.lists(st.sampled_from(TYPES), unique_by=lambda t: t["type"])),
-            "ids": draw(facts(id=WORDS_OF_IDS.map(lambda word: f"~{word}"), kind=id_kinds)),
+            "ids": draw(facts(id=LINES.map(lambda word: f"~{word}"), kind=id_kinds)),
             "relations": draw(relation) if len(ids) > 1 else [],
         }
         concepts.append(value)

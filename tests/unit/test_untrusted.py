@@ -51,7 +51,7 @@ IMPORTERS = {
 }
 """Files that import by name, and what the names are."""
 TARGETS = {
-    "evaluation/gold.py", "nn/knowledge_layers.py", "nn/scratch_configs.py",
+    "cli/__init__.py", "evaluation/gold.py", "nn/knowledge_layers.py", "nn/scratch_configs.py",
     "objectives/configs.py", "tasks/task.py", "registry.py",
 }  # fmt: skip
 """Files that load a target (``module:attribute``), which is a constant of a class there."""

@@ -72,7 +72,7 @@ def test_the_tables_of_the_notes_are_those_of_the_result_file():
     script, results = BENCHMARKS / "notes_accuracy.py", BENCHMARKS / "results"
     command = [sys.executable, str(script), "--markdown", str(results / "notes_accuracy.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    page = (BENCHMARKS.parent / "docs" / "clinical.md").read_text(encoding="utf-8")
+    page = (BENCHMARKS.parent / "docs" / "results.md").read_text(encoding="utf-8")
     first, second = done.stdout.strip().split("\n\n")
     assert first in page
     assert second in page

@@ -21,7 +21,9 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("demo")
 
 
-@pytest.mark.parametrize(("language", "finding"), [("en", "hepatitis B"), ("zh", "肺癌")])
+@pytest.mark.parametrize(
+    ("language", "finding"), [("en", "deep vein thrombosis"), ("zh", "深静脉血栓")]
+)
 def test_demo_notes_prints_findings_and_a_scoreboard(folder, language, finding):
     out = run("demo", "notes", "--language", language, "-o", folder)
     assert finding in out
