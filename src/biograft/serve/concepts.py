@@ -14,6 +14,7 @@ from typing import Any
 
 import biograft
 from biograft.errors import NotFoundError
+from biograft.ids import canonical_id
 from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.store import DIRECTIONS
@@ -278,16 +279,17 @@ class ConceptAnswers:
         )
 
     def _checked(self, identifier: str, label: str) -> Answer:
+        retired = self._retired(identifier)
         named = self.kb.find(label) if label.strip() else []
-        rows = self.kb.rows_of([identifier])
+        rows = [] if retired else self.kb.rows_of([identifier])
         own = {self.kb.id_at(row) for row in rows}
         match = next((each for each in named if each.concept in own), None)
         others = [self.of_id(each.concept) for each in named if each.concept not in own]
         row = self.kb.row(match.concept) if match else self.kb.find_row(identifier)
-        retired = self.kb.replacement(identifier) if row is None else None
-        if row is None:
-            referred = bool(self.kb.by_xref(identifier))
-            status = "retired" if retired else "cross_reference" if referred else "unknown_id"
+        if retired:
+            row, status = None, "retired"
+        elif row is None:
+            status = "cross_reference" if self.kb.by_xref(identifier) else "unknown_id"
         elif not label.strip():
             status = "no_label"
         elif match is not None:
@@ -306,6 +308,24 @@ class ConceptAnswers:
             "label_belongs_to": others[:_SUGGESTED],
             **({} if retired is None else self._successors(retired)),
         }
+
+    def _retired(self, identifier: str) -> Replacement | None:
+        """Return what took the place of an id, unless a concept of today has it as its own.
+
+        An id that was merged into another of the same vocabulary is retired, too, whether or not
+        its source still has an entry for it; an alternate id of another vocabulary is not.
+        """
+        row = self.kb.find_row(identifier)
+        primary = None if row is None else self.kb.id_at(row)
+        if primary is not None and canonical_id(primary) == canonical_id(identifier):
+            return None
+        stated = self.kb.replacement(identifier)
+        if stated is not None or primary is None:
+            return stated
+        prefix, colon, _ = identifier.partition(":")
+        if colon and primary.upper().startswith(f"{prefix.upper()}:"):
+            return Replacement(identifier, replaced_by=(primary,))
+        return None
 
     def _successors(self, retired: Replacement) -> Answer:
         """Return the concepts that take the place of a retired id."""

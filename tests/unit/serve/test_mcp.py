@@ -275,6 +275,33 @@ def test_codes_of_other_vocabularies(tmp_path):
         answers.concept("C0", 5)
 
 
+def test_retirement_is_asked_before_the_label(tmp_path):
+    """A retired id is retired, whatever name comes with it, and wherever it is an alternate id."""
+    concepts = [
+        {
+            "id": "HP:0000002",
+            "name": "Tall stature",
+            "names": [{"text": "Gigantism"}],
+            "ids": [
+                {"id": "HP:0000057", "kind": "alternate"},
+                {"id": "HP:0000057", "kind": "replaced"},
+                {"id": "HP:0000058", "kind": "alternate"},
+                {"id": "SNOMED:248328003", "kind": "alternate"},
+            ],
+        }
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
+    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
+    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    labels = ("Tall stature", "Gigantism", "Obsolete tall stature", "")
+    superseded = ("HP:0000057", "HP:0000058")
+    checked = answers.check([(id_, label) for id_ in superseded for label in labels])["codes"]
+    assert {each["status"] for each in checked} == {"retired"}
+    assert {each["replaced_by"][0]["id"] for each in checked} == {"HP:0000002"}
+    others = answers.check([(id_, "Tall stature") for id_ in ("HP:0000002", "SNOMED:248328003")])
+    assert [each["status"] for each in others["codes"]] == ["preferred", "preferred"]
+
+
 class _Server:
     """An application served in a thread of this process."""
 
