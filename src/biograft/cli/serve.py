@@ -53,6 +53,13 @@ def serve(
     no_keys: Annotated[
         bool, typer.Option("--no-keys", help="Answer everybody, at any --host.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name by which the service may be asked without keys; repeatable.",
+        ),
+    ] = None,
     max_text: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Most characters of a text.")
     ] = None,
@@ -98,7 +105,7 @@ def serve(
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
-        systems=systems, review=review, ready=say,
+        systems=systems, review=review, allowed_hosts=allow_host or (), ready=say,
         **_settings(
             model=model, calibration=calibration, threshold=threshold,
             languages=split_languages(lang), stop_words=stop_words_of(stop_file),

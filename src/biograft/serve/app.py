@@ -46,8 +46,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": text}
     for code, text in {
         401: "no key, or an unknown one",
-        403: "the key's role may not do this",
+        403: "the key's role, or a page of another site, may not do this",
         413: "the body is too large",
+        415: "the body is not JSON",
+        421: "the service is not asked by this name; see --allow-host",
         400: "the body cannot be read",
         422: "the request is not as described",
         429: "too many requests of this client; see Retry-After",
@@ -117,12 +119,15 @@ def create_app(
     keys: str | Path | None = None,
     systems: Mapping[str, str] | None = None,
     review: str | Path | None = None,
+    allowed_hosts: Sequence[str] = (),
     **settings: Any,
 ) -> Guard:
     """Return the ASGI application of a service; ``settings`` are those of a linker.
 
     ``systems`` has the URIs of code systems, by the prefix of ids or the source of names;
-    ``review`` is the database of a review, which is begun where there is none.
+    ``review`` is the database of a review, which is begun where there is none. Without ``keys``,
+    requests are answered by the names ``allowed_hosts``, ``localhost`` and IP addresses only, and
+    those of a page of another site are refused.
 
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
@@ -164,7 +169,7 @@ def create_app(
     add_review(app, reviewed)
     _add_page(app)
     _add_health(app, service)
-    return Guard(app, config, service.metrics, opened)
+    return Guard(app, config, service.metrics, opened, allowed_hosts)
 
 
 def _add_text(app: FastAPI, service: Service) -> None:

@@ -10,12 +10,13 @@ import json
 import logging
 import time
 from collections import Counter as Counts
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from biograft.addresses import host_of, is_address
 from biograft.serve.config import ServiceConfig
 from biograft.serve.keys import KeyFile
 
@@ -28,6 +29,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = logging.getLogger("biograft.serve")
 PUBLIC = ("/healthz", "/readyz", "/", "/review")
 """Routes that need no key: the page asks for one itself."""
+_PROBES = ("/healthz", "/readyz")
+"""Routes that answer by any name: they say nothing of what is served."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _RETRY_AFTER = 1
 _MAX_HEAD = 64 << 10
@@ -79,9 +82,15 @@ class Guard:
     """ASGI middleware: refuses what is too much, unknown or too slow, before it is parsed."""
 
     def __init__(
-        self, app: App, config: ServiceConfig, metrics: ServiceMetrics, keys: KeyFile | None
+        self,
+        app: App,
+        config: ServiceConfig,
+        metrics: ServiceMetrics,
+        keys: KeyFile | None,
+        allowed_hosts: Iterable[str] = (),
     ) -> None:
         self._app, self._config, self._metrics, self._keys = app, config, metrics, keys
+        self._hosts = frozenset({"localhost", *(host.lower() for host in allowed_hosts)})
         self._under_way: Counts[str] = Counts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,6 +121,9 @@ class Guard:
         headers = dict(scope["headers"])
         client = str((scope.get("client") or ("local",))[0])
         path = scope["path"]
+        if self._keys is None and path not in _PROBES and (refusal := self._strange(headers)):
+            await refuse(send, *refusal)
+            return
         if self._keys is not None and path not in PUBLIC and not path.startswith("/page/"):
             owner = self._keys.find(_key_of(headers))
             if owner is None:
@@ -131,6 +143,10 @@ class Guard:
             await refuse(send, 431, f"the head has more than {_MAX_HEAD} bytes")
             return
         length = headers.get(b"content-length", b"0")
+        is_empty = length == b"0" and b"transfer-encoding" not in headers
+        if path.startswith("/v1/") and _has_body(scope) and not is_empty and not _is_json(headers):
+            await refuse(send, 415, "only JSON is read: send content-type: application/json")
+            return
         if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:
             await self._too_large(send)
             return
@@ -145,6 +161,23 @@ class Guard:
             self._under_way[client] -= 1
             if not self._under_way[client]:
                 del self._under_way[client]
+
+    def _strange(self, headers: MutableMapping[bytes, bytes]) -> tuple[int, str] | None:
+        """Say why a request may come from a page of another site in a browser of this machine.
+
+        Such a page gives the service a name of its own (``Host``), which a name server then
+        resolves to this machine, or sends to it from elsewhere (``Origin``). An IP address is no
+        name that could be given.
+        """
+        authority = headers.get(b"host", b"").decode("latin-1")
+        host = host_of(authority)
+        if host and not is_address(host) and host not in self._hosts:
+            return 421, f"Host {host!r} is not served: name it with --allow-host"
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        sender = origin.partition("://")[2]
+        if origin and sender != authority and host_of(sender) not in self._hosts - {"localhost"}:
+            return 403, f"Origin {origin!r} may not ask: name its host with --allow-host"
+        return None
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application on a body that is read within the limits, and within the time."""
@@ -202,6 +235,13 @@ def _role_for(method: str, path: str) -> str:
     if path.startswith(_ADMIN):
         return "admin"
     return "review" if path.startswith("/v1/review") and method not in ("GET", "HEAD") else "read"
+
+
+def _is_json(headers: MutableMapping[bytes, bytes]) -> bool:
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    return kind == b"application/json" or (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
+    )
 
 
 def _has_body(scope: Scope) -> bool:

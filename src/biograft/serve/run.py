@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,15 @@ def run_service(
     config: ServiceConfig | None = None,
     systems: Mapping[str, str] | None = None,
     review: str | None = None,
+    allowed_hosts: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> None:
     """Serve until interrupted; other machines are answered only with keys, or if asked twice.
 
-    ``ready`` is called with the address of the page as soon as the store is open.
+    Without keys, it is asked by ``host``, ``allowed_hosts``, ``localhost`` or an IP address, not by
+    another name, and not by pages of other sites. ``ready`` is called with the address of the page
+    as soon as the store is open.
     """
     if not without_keys:
         check_host(host, keys, ", or --no-keys where something in front of it checks who asks")
@@ -64,6 +67,7 @@ def run_service(
         "config": {name: getattr(config, name) for name in config.__dataclass_fields__},
         "systems": dict(systems or {}),
         "review": review,
+        "allowed_hosts": [*allowed_hosts] if is_loopback(host) else [host, *allowed_hosts],
         "settings": settings,
     }
     ready = ready or (lambda address: None)
@@ -159,6 +163,7 @@ def _app(described: dict[str, Any]) -> Guard:
         keys=described["keys"],
         systems=described["systems"],
         review=described["review"],
+        allowed_hosts=described["allowed_hosts"],
         **settings,
     )
     gc.collect()

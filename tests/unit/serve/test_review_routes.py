@@ -46,7 +46,7 @@ def queue(request, app):
 
 @pytest.fixture
 def client(app):
-    with TestClient(app[0]) as opened:
+    with TestClient(app[0], base_url="http://localhost") as opened:
         yield opened
 
 
@@ -127,7 +127,7 @@ def test_findings_of_the_other_page_are_kept(client):
 
 
 def test_without_a_review_the_service_says_so(kb):
-    with TestClient(create_app(kb.folder)) as client:
+    with TestClient(create_app(kb.folder), base_url="http://localhost") as client:
         assert client.get("/v1/review").json() == {"open": False, "reviewer": None, "queues": []}
         assert client.get("/v1/review/terms?queue=q").status_code == 404
 
@@ -139,7 +139,9 @@ def test_each_role_may_do_what_it_says_and_the_key_names_the_reviewer(kb, tmp_pa
     place = tmp_path / "review.db"
     with ReviewStore.open(place, create=True) as store:
         store.add_terms(TERMS, reviewer="ann", queue="q", approvals=2)
-    with TestClient(create_app(kb.folder, keys=keys.path, review=place)) as client:
+    with TestClient(
+        create_app(kb.folder, keys=keys.path, review=place), base_url="http://localhost"
+    ) as client:
         assert client.get("/review").status_code == 200
         assert client.get("/v1/review").status_code == 401
         client.headers["x-api-key"] = read

@@ -30,12 +30,12 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
 
 @pytest.fixture(scope="module")
 def app(kb: KnowledgeBase) -> Any:
-    return create_app(kb, config=ServiceConfig(max_body=1 << 20))
+    return create_app(kb, config=ServiceConfig(max_body=1 << 20), allowed_hosts=["testserver"])
 
 
 @pytest.fixture(scope="module")
 def client(app: Any) -> Iterator[TestClient]:
-    with TestClient(app, raise_server_exceptions=False) as opened:
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as opened:
         yield opened
 
 
@@ -190,7 +190,7 @@ class TestConnections:
         assert answer == b"" or answer.startswith(b"HTTP/1.1 431")
 
     def test_requests_in_a_row_are_answered_in_order(self, port):
-        one = b"GET /%s HTTP/1.1\r\nhost: a\r\n%s\r\n"
+        one = b"GET /%s HTTP/1.1\r\nhost: localhost\r\n%s\r\n"
         answer = self.talk(
             port, one % (b"healthz", b"") + one % (b"v1/nothing", b"connection: close\r\n")
         )

@@ -34,6 +34,8 @@ from biograft.sources import SourceConfig
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
 LIMITS = ServiceConfig(max_body=4096, max_text=200, max_batch=3, max_waiting=2, max_k=5)
 
+JSON = {"content-type": "application/json"}
+
 
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
@@ -44,7 +46,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
 
 @pytest.fixture(scope="module")
 def client(kb: KnowledgeBase) -> Iterator[TestClient]:
-    with TestClient(create_app(kb.folder, config=LIMITS)) as opened:
+    with TestClient(create_app(kb.folder, config=LIMITS), base_url="http://localhost") as opened:
         yield opened
 
 
@@ -104,7 +106,7 @@ class TestLinking:
 
     def test_lone_surrogates_come_back(self, client):
         body = b'{"text": "\\ud800 flu"}'
-        answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
+        answer = client.post("/v1/link", content=body, headers=JSON)
         assert [m["start"] for m in answer.json()["mentions"]] == [2]
 
 
@@ -191,7 +193,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("body", [b"[" * 3000, b"{", b"\xff", b'{"text": NaN}', b""])
     def test_what_is_no_json_is_refused(self, client, body):
-        answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
+        answer = client.post("/v1/link", content=body, headers=JSON)
         assert answer.status_code in (400, 422)
         assert set(answer.json()) == {"detail"}
 
@@ -204,7 +206,7 @@ class TestRefusals:
 
     def test_a_body_in_parts_is_counted(self, client):
         parts = (b"x" * 1000 for _ in range(10))
-        assert client.post("/v1/link", content=parts).status_code == 413
+        assert client.post("/v1/link", content=parts, headers=JSON).status_code == 413
 
     def test_more_than_may_wait_is_503_and_what_was_accepted_is_answered(self, kb, monkeypatch):
         running, go_on = threading.Event(), threading.Event()
@@ -215,7 +217,9 @@ class TestRefusals:
             go_on.wait(10)
             return link(self, jobs)
 
-        with TestClient(create_app(kb.folder, config=LIMITS)) as client:
+        with TestClient(
+            create_app(kb.folder, config=LIMITS), base_url="http://localhost"
+        ) as client:
             monkeypatch.setattr(ServiceEngine, "link", held)
             answers: list[Any] = []
             send = lambda: answers.append(client.post("/v1/link", json={"text": "flu"}))  # noqa: E731
@@ -256,7 +260,9 @@ class TestRefusals:
     def test_no_answer_in_time_is_503(self, kb, monkeypatch):
         done = threading.Event()
         config = ServiceConfig(timeout=0.05)
-        with TestClient(create_app(kb.folder, config=config)) as client:
+        with TestClient(
+            create_app(kb.folder, config=config), base_url="http://localhost"
+        ) as client:
             monkeypatch.setattr(ServiceEngine, "link", lambda self, jobs: done.wait(5))
             answer = client.post("/v1/link", json={"text": "flu"})
             done.set()
@@ -270,7 +276,9 @@ class TestRefusals:
                 raise ZeroDivisionError("bad text")
             return link(self, jobs)
 
-        with TestClient(create_app(kb.folder), raise_server_exceptions=False) as client:
+        with TestClient(
+            create_app(kb.folder), base_url="http://localhost", raise_server_exceptions=False
+        ) as client:
             monkeypatch.setattr(ServiceEngine, "link", fails)
             statuses = [
                 client.post("/v1/link", json={"text": text}).status_code for text in ("bad", "flu")
@@ -301,7 +309,9 @@ class TestKeys:
 
     def test_each_role_may_do_what_it_says(self, kb, keys):
         read, admin = keys.add("alice", "read"), keys.add("bob", "admin")
-        with TestClient(create_app(kb.folder, keys=keys.path)) as client:
+        with TestClient(
+            create_app(kb.folder, keys=keys.path), base_url="http://localhost"
+        ) as client:
 
             def status(path: str, key: str | None, method: str = "GET") -> int:
                 headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -342,7 +352,7 @@ class TestPrivacy:
 
 class TestReload:
     def test_requests_are_answered_while_a_new_store_is_opened(self, kb, monkeypatch):
-        with TestClient(create_app(kb.folder)) as client:
+        with TestClient(create_app(kb.folder), base_url="http://localhost") as client:
             opening, go_on = threading.Event(), threading.Event()
             reopened = ServiceEngine.open
 
@@ -359,3 +369,56 @@ class TestReload:
             go_on.set()
             thread.join()
             assert client.post("/v1/link", json={"text": "flu"}).status_code == 200
+
+
+class TestOtherSites:
+    """Without keys, a page of another site in the user's browser is not answered."""
+
+    @pytest.fixture
+    def ask(self, kb):
+        app = create_app(kb.folder, config=LIMITS, allowed_hosts=["notes.example.org"])
+        with TestClient(app, base_url="http://localhost:8080") as client:
+            yield client.request
+
+    @pytest.mark.parametrize(
+        ("host", "status"),
+        [
+            *[("localhost:8080", 200), ("LOCALHOST", 200), ("127.0.0.1:8080", 200), ("[::1]", 200)],
+            *[("10.1.2.3", 200), ("notes.example.org", 200), ("evil.test", 421)],
+            *[("localhost.evil.test", 421), ("127.0.0.1.evil.test:8080", 421)],
+        ],
+    )
+    def test_names_that_others_can_give_are_refused(self, ask, host, status):
+        answer = ask("GET", "/v1/search?q=flu", headers={"host": host})
+        assert answer.status_code == status
+        if status == 421:
+            assert "name it with --allow-host" in answer.json()["detail"]
+        assert ask("GET", "/healthz", headers={"host": host}).status_code == 200
+
+    @pytest.mark.parametrize("path", ["/v1/link", "/v1/admin/reload", "/fhir"])
+    @pytest.mark.parametrize(
+        "origin", ["http://evil.test", "null", "http://localhost:3000", "http://127.0.0.1:8080"]
+    )
+    def test_requests_of_other_pages_are_refused(self, ask, origin, path):
+        refused = ask("POST", path, json={"text": "flu"}, headers={"origin": origin})
+        assert refused.status_code == 403
+
+    @pytest.mark.parametrize("origin", ["http://localhost:8080", "https://notes.example.org"])
+    def test_the_pages_of_the_service_are_answered(self, ask, origin):
+        answer = ask("POST", "/v1/link", json={"text": "flu"}, headers={"origin": origin})
+        assert answer.status_code == 200
+
+    @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+    def test_bodies_that_are_not_json_are_refused(self, ask, kind):
+        headers = {} if kind is None else {"content-type": kind}
+        answer = ask("POST", "/v1/link", content=b'{"text": "flu"}', headers=headers)
+        assert answer.status_code == 415
+        headers = {"content-type": "text/plain"}
+        assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
+
+    def test_with_keys_the_key_decides(self, kb, tmp_path):
+        keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+        headers = {"authorization": f"Bearer {keys.add('ann', 'read')}", "host": "evil.test"}
+        with TestClient(create_app(kb.folder, keys=keys.path)) as client:
+            assert client.get("/v1/search?q=flu").status_code == 401
+            assert client.get("/v1/search?q=flu", headers=headers).status_code == 200

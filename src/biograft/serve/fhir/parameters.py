@@ -11,7 +11,7 @@ from biograft.serve.fhir.errors import TerminologyError
 
 Resource = dict[str, Any]
 _MAX_DIGITS = 9
-_FORM = "application/x-www-form-urlencoded"
+FORM = "application/x-www-form-urlencoded"
 
 
 class Coding(NamedTuple):
@@ -45,7 +45,7 @@ class Parameters:
     ) -> Parameters:
         """Read a query, and a body that is a form, Parameters, or a ValueSet to expand."""
         pairs: list[tuple[str, Any]] = list(query)
-        if media_type.partition(";")[0].strip().lower() == _FORM:
+        if media_type.partition(";")[0].strip().lower() == FORM:
             pairs += parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
         elif body.strip():
             pairs += pairs_of(parse_json(body))

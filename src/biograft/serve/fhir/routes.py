@@ -23,7 +23,14 @@ from biograft.serve.fhir.capabilities import (
     value_set_by_id,
 )
 from biograft.serve.fhir.errors import TerminologyError
-from biograft.serve.fhir.parameters import Parameters, Resource, list_in, pairs_of, parse_json
+from biograft.serve.fhir.parameters import (
+    FORM,
+    Parameters,
+    Resource,
+    list_in,
+    pairs_of,
+    parse_json,
+)
 from biograft.serve.fhir.terminology import Terminology
 from biograft.serve.fhir.work import Work, spend
 
@@ -171,14 +178,15 @@ def _guarded(run: Callable[[], Resource]) -> tuple[int, Resource]:
 
 
 def _check_types(headers: Mapping[str, str], wanted: str | None, *, has_body: bool) -> None:
-    """Refuse XML: it is neither read nor written."""
+    """Refuse what is neither JSON nor a form, such as XML."""
     accept = headers.get("accept", "").lower()
     only_xml = "xml" in accept and not any(kind in accept for kind in ("json", "*/*", "html"))
     if "xml" in (wanted or "") or (only_xml and "json" not in (wanted or "")):
         raise TerminologyError(
             "not-supported", "only JSON is given: accept application/fhir+json", 406
         )
-    if has_body and "xml" in headers.get("content-type", "").lower():
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and kind and not kind.endswith(("/json", "+json")) and kind != FORM:
         raise TerminologyError(
             "not-supported", "only JSON is read: send application/fhir+json", 415
         )
