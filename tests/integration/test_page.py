@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -42,18 +43,21 @@ NOTE = "😀 Denies chest pain. Type 2 diabetes. Mother had diabetes."
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     source = folder / "concepts.jsonl"
     source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
     build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
+    return folder
+
+
+@contextlib.contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application in a thread; give its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    from biograft.serve import create_app  # needs the extra
-
-    config = uvicorn.Config(create_app(folder / "KB"), port=port, log_level="error")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -61,6 +65,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    from biograft.serve import create_app  # needs the extra
+
+    with served(create_app(folder / "KB")) as place:
+        yield place
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +211,91 @@ def test_it_speaks_chinese(page):
     page.click("#language")
     assert page.locator("#find").inner_text() == "识别并链接"
     assert page.evaluate("document.documentElement.lang") == "zh"
+
+
+@pytest.fixture
+def judging(page: Any, folder: Path, tmp_path: Path) -> Iterator[Any]:
+    """The page where a review is open, and what the review holds."""
+    from biograft.mapping import ReviewStore
+    from biograft.serve import create_app
+
+    place = tmp_path / "review.db"
+    with served(create_app(folder / "KB", review=place)) as at, ReviewStore.open(place) as review:
+        page.asked.clear()
+        page.goto(at)
+
+        def stored() -> dict[str, tuple[str, str | None]]:
+            page.evaluate("state.sending")
+            queues = [each["queue"] for each in review.queues()]
+            items = review.items("findings") if "findings" in queues else []
+            return {each.term.text: (each.state.status, each.state.concept) for each in items}
+
+        yield page, stored
+        page.asked.clear()
+
+
+def search(page: Any, words: str) -> None:
+    page.fill("#query", words)
+    page.wait_for_selector("#hits li[role=option]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+
+
+def test_another_finding_is_not_judged_by_a_search_for_the_one_before(judging):
+    page, stored = judging
+    link(page, NOTE)
+    page.locator(".finding").nth(0).click()
+    page.keyboard.press("o")
+    page.locator(".finding").nth(2).click()
+    search(page, "strange")
+    page.wait_for_selector("#concept")
+    assert stored() == {}
+    page.locator(".finding").nth(0).click()
+    page.keyboard.press("o")
+    link(page, "Type 2 diabetes and chest pain")
+    expect(page.locator(".finding")).to_have_count(2)
+    search(page, "strange")
+    assert stored() == {}
+    page.locator(".finding").nth(1).click()
+    page.keyboard.press("o")
+    search(page, "strange")
+    assert stored() == {"chest pain": ("approved", "D4")}
+
+
+@pytest.mark.parametrize("keys", ["c", "cc", "ccc", "cw", "cww", "wcc", "cwc"])
+def test_quick_keys_show_what_the_review_holds(judging, keys):
+    page, stored = judging
+    link(page, NOTE)
+    page.locator(".finding").nth(1).click()
+    page.evaluate("(keys) => keys.forEach((key) => decide(key))",
+                  [{"c": "correct", "w": "wrong"}[key] for key in keys])  # fmt: skip
+    status, _ = stored().get("Type 2 diabetes", ("open", None))
+    pressed = page.locator('#decide [aria-pressed="true"]')
+    shown = pressed.get_attribute("data-decide") if pressed.count() else None
+    assert shown == {"approved": "correct", "rejected": "wrong", "open": None}[status]
+    wanted: str | None = None
+    for key in keys:
+        wanted = None if wanted == key else key
+    assert shown == {"c": "correct", "w": "wrong", None: None}[wanted]
+
+
+def test_a_key_is_asked_for_where_one_is_needed(page, folder, tmp_path):
+    from biograft.serve import KeyFile, create_app
+
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    key = keys.add("ann", "review")
+    with served(create_app(folder / "KB", keys=keys.path)) as at:
+        page.asked.clear()
+        page.goto(at)
+        page.fill("#text", "chest pain")
+        page.click("#find")
+        page.fill("#key", key)
+        page.click("#use-key")
+        link(page, "chest pain")
+        expect(page.locator(".finding")).to_have_count(1)
+        assert page.locator("#key-row").is_hidden()
+    page.asked.clear()
+    page.problems[:] = [each for each in page.problems if "401" not in each]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

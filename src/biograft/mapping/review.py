@@ -13,7 +13,7 @@ each event can be undone, an undo included.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,30 @@ _MAX_TEXT = 2000
 class ReviewStore:
     """The queues of a review database: what is to be decided, by whom it was, and why."""
 
-    def __init__(self, database: ReviewDatabase) -> None:
-        self.database = database
+    def __init__(
+        self, database: ReviewDatabase, has_concept: Callable[[str], bool] | None = None
+    ) -> None:
+        self.database, self._has_concept = database, has_concept
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = False) -> ReviewStore:
-        """Open a file (SQLite) or a postgresql:// URL."""
-        return cls(ReviewDatabase.open(place, create=create))
+    def open(
+        cls,
+        place: str | Path,
+        *,
+        create: bool = False,
+        has_concept: Callable[[str], bool] | None = None,
+    ) -> ReviewStore:
+        """Open a file (SQLite) or a postgresql:// URL.
+
+        ``create`` begins a review where there is none. ``has_concept`` says whether the knowledge
+        base that is reviewed for has an id: no other concept can be approved.
+        """
+        return cls(ReviewDatabase.open(place, create=create), has_concept)
+
+    def check_concept(self, concept: str | None) -> None:
+        """Refuse a concept that the knowledge base does not have."""
+        if self._has_concept and concept is not None and not self._has_concept(concept):
+            raise ConfigError(f"concept: no concept of the knowledge base has the id {concept!r}")
 
     def close(self) -> None:
         """Close all connections."""
@@ -334,6 +351,8 @@ class ReviewStore:
             item = items[each.term_id]
             try:
                 after = _decided(item, each, approvals[item.queue])
+                if each.action == APPROVE:
+                    self.check_concept(after.concept)
             except BiograftError as error:
                 refused.append((each, error))
                 continue

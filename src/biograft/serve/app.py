@@ -136,7 +136,13 @@ def create_app(
         lambda: ServiceEngine.open(kb, index, systems=systems, **{"k": 5, **settings}), config
     )
     opened = KeyFile.open(keys) if keys is not None else None
-    reviewed = ReviewStore.open(review, create=True) if review is not None else None
+    reviewed = (
+        None
+        if review is None
+        else ReviewStore.open(
+            review, create=True, has_concept=lambda id_: service.engine.kb.find_row(id_) is not None
+        )
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

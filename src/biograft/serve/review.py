@@ -35,6 +35,8 @@ _EXPORTS = {
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Short = Annotated[str | None, Query(max_length=200)]
 Share = Annotated[float | None, Query(ge=0, le=1)]
+Number = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+"""A whole number that a database can hold."""
 Action = Literal["approve", "reject", "nil"]
 
 
@@ -48,7 +50,7 @@ class DecisionRequest(_Request):
     """A decision about a term, in the version that was seen."""
 
     action: Action
-    version: int = Field(description="The version that was seen; a newer one is answered 409.")
+    version: Number = Field(description="The version that was seen; a newer one is answered 409.")
     concept: Text | None = Field(None, description="Another concept than the suggested one.")
     name: Text | None = None
     relation: Literal["exact", "broad", "narrow", "close", "related"] = "exact"
@@ -67,7 +69,7 @@ class BulkRequest(_Request):
 
     action: Action
     queue: Text
-    expected: int = Field(ge=0, description="The number of terms that was shown.")
+    expected: Number = Field(ge=0, description="The number of terms that was shown.")
     flag: Text | None = None
     text: Text | None = None
     min_score: float | None = Field(None, ge=0, le=1)
@@ -78,7 +80,7 @@ class BulkRequest(_Request):
 class UndoRequest(_Request):
     """An event, or all of a batch."""
 
-    event: int | None = None
+    event: Number | None = None
     batch: Text | None = None
 
 
@@ -122,7 +124,7 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
         min_probability: Share = None,
         waits_for: Short = None,
         limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Annotated[int, Query(ge=0, lt=1 << 63)] = 0,
     ) -> Response:
         where = ReviewFilter(
             status=status, flag=flag or None, text=text, min_score=min_score, max_score=max_score,
@@ -133,7 +135,7 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
         return json_answer({"terms": [item.to_json() for item in items], "total": total})
 
     @app.get("/v1/review/terms/{term_id}", summary="A term with its history")
-    def term(term_id: int) -> Response:
+    def term(term_id: Number) -> Response:
         history = [event.to_json() for event in store.history(term_id=term_id)]
         return json_answer({**store.item(term_id).to_json(), "history": history})
 
@@ -165,7 +167,7 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
 
 def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
     @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
-    def decide(term_id: int, asked: DecisionRequest, request: Request) -> Response:
+    def decide(term_id: Number, asked: DecisionRequest, request: Request) -> Response:
         details = asked.model_dump(include={"version", "concept", "name", "relation", "comment"})
         try:
             item = store.decide(
@@ -177,7 +179,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         return json_answer(_with_event(store, item))
 
     @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
-    def comment(term_id: int, asked: CommentRequest, request: Request) -> Response:
+    def comment(term_id: Number, asked: CommentRequest, request: Request) -> Response:
         event = store.comment(term_id, asked.text, reviewer=_reviewer(request, asked.reviewer))
         return json_answer(event.to_json())
 
@@ -214,6 +216,8 @@ def _judge(store: ReviewStore, asked: FindingRequest, reviewer: str) -> dict[str
     if asked.concept is None:
         raise ConfigError("concept: say which one is right, or wrong")
     suggested, text = asked.suggested or asked.concept, one_line(asked.text)
+    if asked.decision != "wrong":
+        store.check_concept(asked.concept)
     found = store.find(FINDINGS, text)
     if found is None:
         candidates = (SuggestedConcept(suggested, asked.name or ""),)

@@ -65,7 +65,7 @@ def test_from_the_queue_to_sssom(client, queue):
     first, second, third = terms(client, queue)
     assert (first["text"], first["suggestion"]) == ("hart atack", "D009203")
     assert decide(client, first, "approve", comment="clear").json()["status"] == "approved"
-    assert decide(client, second, "approve", concept="D1", name="One").json()["name"] == "One"
+    assert decide(client, second, "approve", concept="D006323", name="One").json()["name"] == "One"
     assert decide(client, third, "nil").json()["status"] == "nil"
     (own,) = [q for q in client.get("/v1/review").json()["queues"] if q["queue"] == queue]
     assert (own["n_terms"], own["n_decided"]) == (3, 3)
@@ -108,6 +108,9 @@ def test_bulk_and_undo(client, queue):
         ("undo", {"reviewer": "a"}, 422),
         ("undo", {"event": 99999, "reviewer": "a"}, 404),
         ("findings", {"text": "flu", "decision": "correct", "reviewer": "a"}, 422),
+        ("terms/1/decision", {"action": "nil", "version": 1 << 70, "reviewer": "a"}, 422),
+        (f"terms/{1 << 70}/decision", {"action": "nil", "version": 1, "reviewer": "a"}, 422),
+        ("undo", {"event": 1 << 63, "reviewer": "a"}, 422),
     ],
 )
 def test_wrong_requests_are_refused(client, queue, path, body, status):
@@ -122,8 +125,36 @@ def test_findings_of_the_other_page_are_kept(client):
         "/v1/review/findings", json={**said, "decision": "wrong", "concept": "D009203"}
     )
     assert (answer.json()["status"], answer.json()["rejected"]) == ("rejected", ["D009203"])
-    answer = client.post("/v1/review/findings", json={**said, "decision": "other", "concept": "D2"})
-    assert (answer.json()["concept"], answer.json()["queue"]) == ("D2", "findings")
+    answer = client.post(
+        "/v1/review/findings", json={**said, "decision": "other", "concept": "D006323"}
+    )
+    assert (answer.json()["concept"], answer.json()["queue"]) == ("D006323", "findings")
+
+
+def test_only_concepts_of_the_knowledge_base_are_approved(kb, tmp_path):
+    place = tmp_path / "review.db"
+    unknown = (SuggestedConcept("D9", "Of an older release", 0.9),)
+    with ReviewStore.open(place, create=True) as store:
+        store.add_terms([*TERMS, ReviewTerm("old", candidates=unknown)], reviewer="a", queue="q")
+    with TestClient(create_app(kb.folder, review=place), base_url="http://localhost") as client:
+        (old,) = terms(client, "q", text="old")
+        (first,) = terms(client, "q", text="hart")
+        for refused in (
+            decide(client, old, "approve"),
+            decide(client, first, "approve", concept="D9"),
+        ):
+            assert refused.status_code == 422
+            assert refused.json()["detail"] == (
+                "concept: no concept of the knowledge base has the id 'D9'"
+            )
+        body = {"action": "approve", "queue": "q", "reviewer": "a", "min_score": 0.8, "expected": 1}
+        done = client.post("/v1/review/bulk", json=body).json()
+        assert (done["n_changed"], done["n_skipped"]) == (0, 1)
+        said = {"text": "new words", "reviewer": "a", "decision": "other", "concept": "D9"}
+        assert client.post("/v1/review/findings", json=said).status_code == 422
+        queues = [each["queue"] for each in client.get("/v1/review").json()["queues"]]
+        assert queues == ["q"]
+        assert decide(client, old, "reject").json()["status"] == "rejected"
 
 
 def test_without_a_review_the_service_says_so(kb):

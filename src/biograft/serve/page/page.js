@@ -3,7 +3,8 @@
 
 const $ = (id) => document.getElementById(id);
 const state = {words: WORDS.en, text: [], mentions: [], hues: new Map(), at: -1, waiting: false,
-  hits: [], hit: -1, search: 0, concept: null};
+  hits: [], hit: -1, search: 0, concept: null, replacing: null, sending: Promise.resolve(),
+  key: sessionStorage.getItem("key") || ""};
 const UNCERTAIN = ["possible", "hypothetical", "conditional"];
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -27,8 +28,9 @@ function say(message) {
 }
 
 async function ask(path, body) {
-  const options = body === undefined ? {} : {
-    method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify(body)};
+  const headers = state.key ? {"x-api-key": state.key} : {};
+  const options = body === undefined ? {headers} : {method: "POST", body: JSON.stringify(body),
+    headers: {...headers, "content-type": "application/json"}};
   let answer;
   try {
     answer = await fetch(path, options);
@@ -36,6 +38,7 @@ async function ask(path, body) {
     throw new Error(state.words.failed);
   }
   if (!answer.ok) {
+    if (answer.status === 401) $("key-row").hidden = false;
     const problem = await answer.json().catch(() => ({}));
     throw new Error(problem.detail || `${answer.status}`);
   }
@@ -70,8 +73,10 @@ async function find() {
     const text = $("text").value;
     const answer = await (await ask("v1/link", {text})).json();
     state.text = Array.from(text);  // offsets count characters, not UTF-16 units
-    state.mentions = answer.mentions.map((mention) => ({...mention, decision: null}));
+    state.mentions = answer.mentions.map((mention) => ({...mention, decision: null, pending: 0,
+      stored: {decision: null, concept: mention.concept, name: mention.name}}));
     state.at = -1;
+    state.replacing = null;
     $("detail").hidden = true;
     show();
     const n = state.mentions.length;
@@ -135,6 +140,7 @@ function marked(mention, number) {
 
 function choose(number) {
   state.at = number;
+  state.replacing = null;
   const mention = state.mentions[number];
   $("detail").hidden = false;
   $("detail-title").textContent = mention.text;
@@ -177,32 +183,51 @@ function decide(decision) {
     say(state.words.pick);
     $("query").focus();
     $("query").select();
-    state.replacing = state.at;
+    state.replacing = mention;
     return;
   }
+  state.replacing = null;
   mention.decision = mention.decision === decision ? null : decision;
   mark();
   keep(mention, mention.concept);
 }
 
-/* Where a review is open, what was said about a finding is kept there: its own words only. */
-async function keep(mention, suggested) {
+/* Where a review is open, what was said about a finding is kept there: its own words only.
+   Decisions are sent one after the other; at the end the page shows what was stored. */
+function keep(mention, suggested) {
   if (!mention.concept) return;
-  try {
-    state.review ??= await (await ask("v1/review")).json();
-    if (!state.review.open) return;
-    const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
-    if (!mention.decision) {
-      await ask("v1/review/undo", {event: mention.kept, reviewer});
-      return;
+  const {decision, concept, name} = mention;
+  mention.pending += 1;
+  state.sending = state.sending.then(async () => {
+    try {
+      await store(mention, {decision, concept, name}, suggested);
+    } catch (problem) {
+      say(problem.message);
     }
-    const answer = await ask("v1/review/findings", {text: mention.text, reviewer, suggested,
-      decision: mention.decision, concept: mention.concept, name: mention.name});
-    mention.kept = (await answer.json()).event;
-    say(state.words.kept);
-  } catch (problem) {
-    say(problem.message);
+    mention.pending -= 1;
+    if (mention.pending) return;
+    Object.assign(mention, mention.stored);
+    mark();
+    show();
+  });
+}
+
+async function store(mention, wanted, suggested) {
+  state.review ??= await (await ask("v1/review")).json();
+  if (state.review.open) {
+    const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
+    if (mention.kept) {
+      await ask("v1/review/undo", {event: mention.kept, reviewer});
+      mention.kept = null;
+      mention.stored = {...mention.stored, decision: null};
+    }
+    if (wanted.decision) {
+      const body = {text: mention.text, reviewer, suggested, ...wanted};
+      mention.kept = (await (await ask("v1/review/findings", body)).json()).event;
+      say(state.words.kept);
+    }
   }
+  mention.stored = wanted;
 }
 
 function mark() {
@@ -272,12 +297,11 @@ function take(number) {
   const hit = state.hits[Math.max(number, 0)];
   if (!hit) return;
   hideHits();
-  if (state.replacing !== undefined) {
-    const mention = state.mentions[state.replacing], suggested = mention.concept;
+  const mention = state.replacing;
+  if (mention) {
+    const suggested = mention.concept;
     Object.assign(mention, {concept: hit.concept, name: hit.name, decision: "other"});
-    const number = state.replacing;
-    delete state.replacing;
-    choose(number);
+    choose(state.mentions.indexOf(mention));
     keep(mention, suggested);
   } else {
     open(hit.concept);
@@ -390,7 +414,7 @@ function onKey(event) {
     find();
   } else if (event.key === "Escape") {
     hideHits();
-    delete state.replacing;
+    state.replacing = null;
     if (typing) event.target.blur();
   } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     const acts = {j: () => step(1), k: () => step(-1), c: () => decide("correct"),
@@ -417,6 +441,14 @@ $("query").addEventListener("keydown", onQueryKey);
 $("query").addEventListener("input", suggest);
 $("query").addEventListener("blur", hideHits);
 $("find").addEventListener("click", find);
+$("use-key").addEventListener("click", () => {
+  state.key = $("key").value.trim();
+  sessionStorage.setItem("key", state.key);
+  $("key").value = "";
+  $("key-row").hidden = true;
+  state.review = undefined;
+  say("");
+});
 $("threshold").addEventListener("input", show);
 $("help").addEventListener("click", () => $("keys").showModal());
 $("language").addEventListener("click", () =>
