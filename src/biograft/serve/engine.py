@@ -32,6 +32,8 @@ _KEPT_HITS = 20
 """Answers with more concepts are not kept."""
 _SHOWN = 5
 """Concepts that a message names."""
+MAX_RELATIVES = 100
+"""Parents, and children, that are given with a concept."""
 _MAX_LINKERS = 32
 """Combinations of settings whose linker is kept; they share store and index."""
 
@@ -120,12 +122,16 @@ class ServiceEngine:
         return Terminology(self.kb, self.suggestions, self._systems)
 
     def concept(self, identifier: str) -> dict[str, Any]:
-        """Return a concept with its names, definitions, types, ids, parents and children."""
+        """Return a concept with its names, definitions, types, ids, parents and children.
+
+        At most ``MAX_RELATIVES`` parents, and as many children; ``relations`` has their numbers.
+        """
         row = self.row(identifier)
         concept, identifier = self.kb.concept_at(row).to_json(), self.kb.id_at(row)
         return {
             **concept,
-            "parents": self._named(self.kb.parents(identifier)[:_MAX_LINKERS]),
+            "parents": self._named(self.kb.parents(identifier)),
+            "children": self._named(self.kb.children(identifier)),
             "relations": [
                 {"relation": each.relation, "direction": each.direction, "n": each.n}
                 for each in self.kb.count_relations(identifier)
@@ -197,7 +203,9 @@ class ServiceEngine:
         raise NotFoundError(f"no concept has the id {identifier!r}{several}")
 
     def _named(self, ids: Sequence[str]) -> list[dict[str, str]]:
-        return [{"id": each, "name": self.kb.name_at(self.kb.row(each))} for each in ids]
+        return [
+            {"id": each, "name": self.kb.name_at(self.kb.row(each))} for each in ids[:MAX_RELATIVES]
+        ]
 
 
 def settings_of(**wanted: Any) -> tuple[tuple[str, Any], ...]:

@@ -191,6 +191,7 @@ class ConceptAnswer(BaseModel):
     types: list[dict[str, Any]]
     ids: list[dict[str, Any]]
     parents: list[dict[str, str]]
+    children: list[dict[str, str]]
     relations: list[dict[str, Any]]
 
 

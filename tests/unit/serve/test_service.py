@@ -119,6 +119,8 @@ class TestConcepts:
         concept = client.get("/v1/concepts/D003924").json()
         assert concept["name"] == "Diabetes Mellitus, Type 2"
         assert {"id": "D003920", "name": "Diabetes Mellitus"} in concept["parents"]
+        above = client.get("/v1/concepts/D003920").json()
+        assert {"id": "D003924", "name": "Diabetes Mellitus, Type 2"} in above["children"]
 
     def test_a_concept_by_a_code_that_it_refers_to(self, tmp_path):
         concepts = [
@@ -369,6 +371,19 @@ class TestReload:
             go_on.set()
             thread.join()
             assert client.post("/v1/link", json={"text": "flu"}).status_code == 200
+
+
+def test_many_parents_and_children_are_cut_at_a_hundred(tmp_path):
+    concepts = [{"id": "A", "name": "all", "relations": {"is-a": [f"U{n}" for n in range(150)]}}]
+    concepts += [{"id": f"U{n}", "name": f"upper {n}"} for n in range(150)]
+    concepts += [
+        {"id": f"L{n}", "name": f"lower {n}", "relations": {"is-a": ["A"]}} for n in range(150)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
+    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
+    concept = ServiceEngine.open(tmp_path / "KB").concept("A")
+    assert (len(concept["parents"]), len(concept["children"])) == (100, 100)
+    assert sorted(each["n"] for each in concept["relations"]) == [150, 150]
 
 
 class TestOtherSites:
