@@ -315,8 +315,11 @@ class _Evaluated:
     def fit(self, criterion: str | None, file: Path, *, overwrite: bool) -> dict[str, Any]:
         """Fit a calibration to the answers, write it, and return its summary."""
         from biograft.evaluation.calibration import calibrate_result, calibration_gain
+        from biograft.kb.fingerprints import store_fingerprint
 
-        calibration = calibrate_result(self.result, self.score_source, aim=criterion)
+        calibration = calibrate_result(
+            self.result, self.score_source, aim=criterion, store=store_fingerprint(self.base)
+        )
         before, after = calibration_gain(self.result)
         calibration.save(file, overwrite=overwrite)
         return {

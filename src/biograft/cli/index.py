@@ -125,6 +125,13 @@ def index(
         if loaded is None and is_current(base, out):
             typer.echo(f"{out}: is up to date, the store has not changed", err=True)
         manifest = update_index(base, out, loaded, progress=progress)
+        for name in manifest.get("removed", ()):
+            again = "biograft learn" if "/" in name else "biograft evaluate link --fit-calibration"
+            typer.echo(
+                f"{out / name}: removed, it was fitted before the knowledge base changed; fit it "
+                f"again with `{again}`",
+                err=True,
+            )
     else:
         dense = None
         if loaded is not None:

@@ -13,6 +13,7 @@ from biograft.errors import ConfigError
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.linking import EvaluationConfig, LinkingResult, evaluate_linking
 from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.calibration import Calibration, choose_threshold, fit_calibration
 from biograft.linking.linker import Linker
 from biograft.metrics.calibration import calibration_error
@@ -38,20 +39,37 @@ def calibrate_linker(
         raise ConfigError("calibration: this linker has one; open it without to fit another")
     single = [query for query in queries if len(query.parts) == 1]
     result = evaluate_linking(linker, kb, single, config=EvaluationConfig(ks=(1,), n_resamples=1))
-    return calibrate_result(result, linker.score_source, method, aim)
+    store = store_fingerprint(kb)
+    return calibrate_result(result, linker.score_source, method, aim, store=store)
 
 
 def calibrate_result(
-    result: LinkingResult, search: str, method: str = "isotonic", aim: str | None = None
+    result: LinkingResult,
+    search: str,
+    method: str = "isotonic",
+    aim: str | None = None,
+    *,
+    store: str,
 ) -> Calibration:
-    """Fit a calibration to what was found already; ``search`` says what gave the scores."""
+    """Fit a calibration to the answers of an evaluation.
+
+    Args:
+        result: The evaluation, without a threshold of NIL.
+        search: Source of the scores (``Linker.score_source``).
+        method: ``isotonic`` or ``platt``.
+        aim: Criterion of the NIL threshold (``f1``, ``precision>=0.95``); None: no threshold.
+        store: Fingerprint of the knowledge base that was searched (``store_fingerprint``).
+
+    Raises:
+        ConfigError: Answers were counted as NIL, or there are none.
+    """
     if any(row.answered_nil and any(row.answers) for row in result.rows):
         raise ConfigError(
             "calibration: answers below a threshold were taken for NIL; evaluate without one "
             "(nil_below) to fit a calibration"
         )
     answers = _top_answers(result)
-    calibration = fit_calibration(answers.scores, answers.right, method, search=search)
+    calibration = fit_calibration(answers.scores, answers.right, method, search=search, store=store)
     if aim is None:
         return calibration
     threshold = choose_threshold(calibration(answers.scores), answers.right > 0, answers.nil, aim)

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import ArtifactKind
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, StoreError
 from biograft.linking.candidates import Candidate
 
 CALIBRATION = ArtifactKind(
     format="biograft-calibration",
     version=1,
     called="calibration",
-    remedy="fit the calibration again",
+    remedy="remove it, or fit it again with `biograft evaluate link --fit-calibration`",
     file="",
 )
 SHARPNESS = 10.0
@@ -49,6 +49,9 @@ class Calibration:
     """Source of the scores, such as ``lexical*1``; the calibration holds for this search only."""
     threshold: float | None = None
     """Answers with a lower probability are NIL; None if no threshold was chosen."""
+    store: str = ""
+    """Fingerprint of the knowledge base that was searched: in another one, a score means another
+    probability. Empty: not stated, and not compared."""
 
     def __post_init__(self) -> None:
         faulty = not self.points or not np.isfinite(np.array(self.points)).all()
@@ -73,13 +76,25 @@ class Calibration:
             "n": self.n,
             "search": self.search,
             "threshold": self.threshold,
+            "store": self.store,
         }
         CALIBRATION.write(Path(path), content, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | Path) -> Calibration:
-        """Read a calibration."""
-        content = CALIBRATION.read(Path(path))
+    def load(cls, path: str | Path, *, remedy: str = CALIBRATION.remedy) -> Calibration:
+        """Read a calibration.
+
+        Args:
+            path: The file.
+            remedy: Advice in the error about a file that cannot be used.
+
+        Raises:
+            StoreError: The file is missing, damaged, or states no knowledge base.
+        """
+        kind = replace(CALIBRATION, remedy=remedy)
+        content = kind.read(Path(path))
+        if "store" not in content:
+            raise StoreError(f"{path}: calibration without its knowledge base; {remedy}")
         try:
             threshold = content["threshold"]
             return cls(
@@ -88,9 +103,10 @@ class Calibration:
                 n=int(content["n"]),
                 search=str(content["search"]),
                 threshold=None if threshold is None else float(threshold),
+                store=str(content["store"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise CALIBRATION.damaged(Path(path), repr(error)) from error
+            raise kind.damaged(Path(path), repr(error)) from error
 
     def apply(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, best first, with their probabilities.
@@ -112,9 +128,25 @@ class Calibration:
 
 
 def fit_calibration(
-    scores: npt.ArrayLike, right: npt.ArrayLike, method: str = "isotonic", *, search: str = ""
+    scores: npt.ArrayLike,
+    right: npt.ArrayLike,
+    method: str = "isotonic",
+    *,
+    search: str = "",
+    store: str = "",
 ) -> Calibration:
-    """Fit a calibration to first candidates: their scores, and whether they were correct."""
+    """Fit a calibration to first candidates.
+
+    Args:
+        scores: The score of each first candidate.
+        right: Whether it was correct: 0, 1, or a fraction.
+        method: ``isotonic`` or ``platt``.
+        search: Source of the scores (``Linker.score_source``); empty: any.
+        store: Fingerprint of the knowledge base (``store_fingerprint``); empty: any.
+
+    Raises:
+        ConfigError: The method is unknown, or the numbers are out of range.
+    """
     values, outcomes = np.asarray(scores, np.float64), np.asarray(right, np.float64)
     if method not in _FITS:
         raise ConfigError(f"method: expected one of {', '.join(_FITS)}, found {method!r}")
@@ -125,7 +157,8 @@ def fit_calibration(
         )
     if not np.isfinite(values).all() or not ((outcomes >= 0) & (outcomes <= 1)).all():
         raise ConfigError("calibration: expected finite scores and outcomes from 0 to 1")
-    return Calibration(method, _FITS[method](values, outcomes), len(values), search)
+    points = _FITS[method](values, outcomes)
+    return Calibration(method, points, len(values), search, store=store)
 
 
 def _fit_isotonic(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]:

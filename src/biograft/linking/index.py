@@ -186,6 +186,16 @@ def update_index(
     """Update an index to the current state of its store; only new names are encoded.
 
     Nothing is done if the store has not changed and no encoder is given.
+
+    Args:
+        kb: The knowledge base, as it is now.
+        folder: The index.
+        encoder: The encoder of its vectors; default: the one that the index names.
+        progress: Shows the stages.
+
+    Returns:
+        The manifest. ``removed`` lists the calibrations that were fitted before the knowledge base
+        changed and are no longer in the index; the key is absent if there are none.
     """
     folder, progress = Path(folder), progress or Progress(enabled=False)
     with sole_writer(folder):
@@ -227,13 +237,30 @@ def _update(
             norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
             keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
             aside.rename(work / DENSE)
-        # the calibration is no longer exact, but the meaning of the scores is unchanged, unless
-        # inner products are divided by another norm
-        if (folder / CALIBRATION).exists() and keeps_scale:
+        if (folder / CALIBRATION).exists():
             shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
         if (folder / REVIEWED_NAMES).is_dir():
             shutil.copytree(folder / REVIEWED_NAMES, work / REVIEWED_NAMES)
-        return _write_manifest(kb, work, weights, described)
+        # with other names, and where inner products are divided by another norm, a score means
+        # another probability
+        calibrations = (CALIBRATION, f"{REVIEWED_NAMES}/{CALIBRATION}")
+        removed = [
+            name
+            for name in calibrations
+            if (work / name).exists() and not (keeps_scale and _is_calibration_of(kb, work / name))
+        ]
+        for name in removed:
+            (work / name).unlink()
+        updated = _write_manifest(kb, work, weights, described)
+        return {**updated, "removed": removed} if removed else updated
+
+
+def _is_calibration_of(kb: KnowledgeBase, path: Path) -> bool:
+    """Return whether a file is a calibration that holds for a knowledge base."""
+    try:
+        return Calibration.load(path).store in ("", store_fingerprint(kb))
+    except StoreError:
+        return False
 
 
 def open_index(

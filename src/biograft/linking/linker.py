@@ -40,6 +40,7 @@ from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.agreement import Candidates, agree
 from biograft.linking.batches import (
     BATCH,
@@ -149,6 +150,11 @@ class Linker:
             raise StoreError(
                 f"the calibration was fitted to the scores of {calibration.search}, this linker's "
                 f"are those of {self.score_source}; fit it again (or leave it out)"
+            )
+        if calibration is not None and calibration.store not in ("", store_fingerprint(kb)):
+            raise StoreError(
+                "the calibration was fitted with another knowledge base, or another state of it; "
+                "leave it out, or fit it again with `biograft evaluate link --fit-calibration`"
             )
 
     @classmethod

@@ -227,5 +227,6 @@ class ReviewedNames:
                 raise REVIEWED.damaged(folder, str(error).partition(";")[0]) from error
         return cls(
             kb, decisions, names, weight, weights=weights,
-            calibration=Calibration.load(calibration) if calibration.exists() else None,
+            calibration=Calibration.load(calibration, remedy=REVIEWED.remedy)
+            if calibration.exists() else None,
         )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
@@ -223,7 +224,9 @@ def _calibration(
     if right.all() or not right.any():
         return None
     method = "isotonic" if len(first) >= _MIN_ISOTONIC else "platt"
-    calibration = fit_calibration(scores, right, method, search=linker.score_source)
+    calibration = fit_calibration(
+        scores, right, method, search=linker.score_source, store=store_fingerprint(linker.kb)
+    )
     nil = np.array([not concepts for _, concepts in first])
     if nil.sum() >= _MIN_NIL:
         threshold = choose_threshold(calibration(scores), right, nil)

@@ -234,6 +234,31 @@ def test_an_unfit_calibration_is_refused(link, folder, save_calibration):
     assert "--calibration" in str(both)
 
 
+def test_a_calibration_of_another_knowledge_base_is_refused(link, folder, write):
+    """It was accepted without a word: the calibration error was 8.1 % in place of 3.9 %."""
+    file = folder / "n.json"
+    assert link("--nil", "--fit-calibration", file).exit_code == 0
+    assert link("--calibration", file).exit_code == 0
+    source = SourceConfig(path=write("other.jsonl", '{"id": "D9", "name": "Fever"}\n'))
+    build_store(BuildConfig(sources=(source,)), folder / "OTHER")
+    error = link("--calibration", file, "--kb", folder / "OTHER").exception
+    assert isinstance(error, StoreError)
+    assert "fitted with another knowledge base" in str(error)
+    assert "`biograft evaluate link --fit-calibration`" in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_calibration_that_names_no_knowledge_base_is_refused(link, save_calibration):
+    file = save_calibration()
+    content = json.loads(file.read_text())
+    earlier = {key: value for key, value in content.items() if key not in ("store", "checksum")}
+    file.write_text(json.dumps(earlier))
+    error = link("--calibration", file).exception
+    assert isinstance(error, StoreError)
+    assert "without its knowledge base" in str(error)
+    assert "`biograft evaluate link --fit-calibration`" in str(error)
+
+
 def test_a_fit_ignores_the_threshold_of_the_index(link, folder, index):
     """Answers below the old threshold are right or wrong as they are."""
     done = link("--index", index, "--nil", "--fit-calibration", folder / "n.json", "--json")

@@ -11,7 +11,10 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
-from biograft.kb import BuildConfig, build_store
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.linking import Linker, fit_calibration
+from biograft.mapping import Decision, learn
 from biograft.sources import SourceConfig
 
 LINES = [
@@ -56,6 +59,35 @@ def test_dense_index_and_update(store, tiny_encoder, tmp_path):
     assert json.loads(done.stdout)["parts"] == ["lexical", "dense"]
     dense = json.loads((tmp_path / "I" / "dense" / "manifest.json").read_text())
     assert dense["config"]["storage"] == "int8"
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("calibration.json", "biograft evaluate link --fit-calibration"),
+        ("reviewed/calibration.json", "biograft learn"),
+    ],
+)
+def test_an_update_removes_calibrations_of_the_earlier_knowledge_base(
+    store, write, tmp_path, file, command
+):
+    """They were copied, as if the scores of other names meant the same."""
+    assert run(store, "-o", tmp_path / "I", "--encoder", "none").exit_code == 0
+    path = tmp_path / "I" / file
+    base = KnowledgeBase.open(store)
+    learn(base, tmp_path / "I", [Decision(term="grippe", concept="D1", verdict="approved")])
+    fitted = fit_calibration([0.1, 0.9], [0, 1], store=store_fingerprint(base))
+    fitted.save(path)
+    assert run(store, "-o", tmp_path / "I", "--update").exit_code == 0
+    assert path.exists()
+    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in LINES[:1]))
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), store, overwrite=True)
+    done = run(store, "-o", tmp_path / "I", "--update", "--json")
+    assert not path.exists()
+    assert json.loads(done.stdout)["removed"] == [file]
+    assert f"{path}: removed, it was fitted before the knowledge base changed" in done.stderr
+    assert f"`{command}`" in done.stderr
+    assert Linker.open(store, tmp_path / "I").calibration is None
 
 
 def test_pooling_is_never_guessed_silently(store, tiny_encoder, tmp_path, run_main, capsys):

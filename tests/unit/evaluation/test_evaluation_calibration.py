@@ -59,20 +59,20 @@ def test_no_answer_is_calibrated_by_its_own_document():
 
 def test_a_calibration_is_fitted_to_scores_and_judgements():
     result = evaluate(OverconfidentRanker(), make_queries())
-    calibration = calibrate_result(result, "a search")
+    calibration = calibrate_result(result, "a search", store="a store")
     scores, right = np.full(200, 0.9), [float(k % 2) for k in range(200)]
-    assert calibration == fit_calibration(scores, right, search="a search")
-    assert calibrate_result(result, "a search", aim="f1").threshold == pytest.approx(0.5)
+    assert calibration == fit_calibration(scores, right, search="a search", store="a store")
+    assert calibrate_result(result, "a search", aim="f1", store="").threshold == pytest.approx(0.5)
 
 
 def test_answers_below_a_threshold_cannot_be_fitted():
     with pytest.raises(ConfigError, match="below a threshold were taken for NIL"):
         calibrate_result(
-            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.95), "a search"
+            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.95), "a search", store=""
         )
     assert (
         calibrate_result(
-            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.5), "a search"
+            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.5), "a search", store=""
         ).n
         == 4
     )
@@ -81,6 +81,6 @@ def test_answers_below_a_threshold_cannot_be_fitted():
 def test_composite_mentions_are_left_out():
     composite = LinkQuery("x", frozenset({"A", "B"}), parts=("x", "y"))
     result = evaluate(OverconfidentRanker(), [*make_queries(4), composite])
-    assert calibrate_result(result, "").n == 4
+    assert calibrate_result(result, "", store="").n == 4
     with pytest.raises(ConfigError, match="no answer"):
-        calibrate_result(evaluate(OverconfidentRanker(), [composite]), "")
+        calibrate_result(evaluate(OverconfidentRanker(), [composite]), "", store="")

@@ -165,6 +165,18 @@ def test_probabilities_are_fitted_without_the_terms_own_names(kb, index):
     assert candidates[0].probability is not None
 
 
+def test_probabilities_of_an_earlier_biograft_are_learned_again(kb, index):
+    """They named no knowledge base, so they may have been fitted with another one."""
+    learn(kb, index, [approved("widow maker", "D1")])
+    fitted = {"method": "platt", "points": [[1, 0]], "n": 9, "search": "", "threshold": None}
+    calibration = {"format": "biograft-calibration", "version": 1, **fitted}
+    (index / "reviewed" / "calibration.json").write_text(json.dumps(calibration))
+    with pytest.raises(StoreError, match="without its knowledge base; run `biograft learn` again"):
+        Linker.open(kb, index)
+    learn(kb, index, [approved("widow maker", "D1")])
+    assert Linker.open(kb, index).calibration is None
+
+
 def test_decisions_on_other_concepts_are_counted_or_refused(kb, index):
     report = learn(kb, index, [approved("x", "D999"), approved("widow maker", "D1")])
     assert report.n_unknown == 1
