@@ -286,7 +286,7 @@ def test_an_update_encodes_only_what_is_new(kb, encoder, store_of, tmp_path):
     encoder.encode = lambda texts, **options: encoded.extend(texts) or original(texts, **options)
     update_index(changed, tmp_path / "I", encoder)
     assert encoded == ["new"]
-    (tmp_path / "I" / "calibration.json").unlink()
+    assert not (tmp_path / "I" / "calibration.json").exists()
     linker = Linker.open(changed, tmp_path / "I")
     assert [c[0].concept for c in linker.link_mentions(["new", "heart attack"])] == ["N", "D4"]
     assert LexicalIndex.config_of(tmp_path / "I" / "lexical").steps == "case"
