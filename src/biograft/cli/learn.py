@@ -77,8 +77,14 @@ def learn_decisions(
     if as_json:
         print_json({**summary, "n_pairs": n_pairs, "index": str(index)})
         return
-    shown = {key: value for key, value in summary.items() if value is not None}
-    typer.echo("  ".join(f"{key.removeprefix('n_')} {value:,}" for key, value in shown.items()))
+    shown = [
+        f"{key.removeprefix('n_')} {value:,.4g}"
+        for key, value in summary.items()
+        if isinstance(value, int | float) and not key.startswith("f1_")
+    ]
+    typer.echo("  ".join(shown))
+    before, after = report.f1_before, report.f1_after
+    typer.echo(f"F1 of other terms, cross-validated: before {before:.3f}, after {after:.3f}")
 
 
 def _read(place: str, queue: str) -> list[Decision]:

@@ -49,6 +49,8 @@ class Calibration:
     """Source of the scores, such as ``lexical*1``; the calibration holds for this search only."""
     threshold: float | None = None
     """Answers with a lower probability are NIL; None if no threshold was chosen."""
+    keeps_nil: bool = False
+    """Whether NIL is decided by the score, as without a calibration; ``threshold`` is None then."""
     store: str = ""
     """Fingerprint of the knowledge base that was searched: in another one, a score means another
     probability. Empty: not stated, and not compared."""
@@ -76,6 +78,7 @@ class Calibration:
             "n": self.n,
             "search": self.search,
             "threshold": self.threshold,
+            "keeps_nil": self.keeps_nil,
             "store": self.store,
         }
         CALIBRATION.write(Path(path), content, overwrite=overwrite)
@@ -103,6 +106,7 @@ class Calibration:
                 n=int(content["n"]),
                 search=str(content["search"]),
                 threshold=None if threshold is None else float(threshold),
+                keeps_nil=bool(content.get("keeps_nil", False)),
                 store=str(content["store"]),
             )
         except (KeyError, TypeError, ValueError) as error:

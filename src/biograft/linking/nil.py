@@ -60,10 +60,11 @@ class NilThreshold:
     def threshold_of(self, form: str) -> float | None:
         """Return the threshold for a text; None if every answer counts.
 
-        Without a calibration the default is that of the ranker, which may have none, or that of
-        the search.
+        Without a calibration, or with one that keeps NIL as it is, the default is that of the
+        ranker, which may have none, or that of the search.
         """
-        if self.threshold is not None or self.calibration is not None:
+        keeps_nil = self.calibration is None or self.calibration.keeps_nil
+        if self.threshold is not None or not keeps_nil:
             return self.threshold
         if self.ranker is not None:
             return getattr(self.ranker, "nil_below", None)

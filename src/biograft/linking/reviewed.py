@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from biograft.artifacts import ArtifactKind
 from biograft.errors import StoreError
@@ -62,6 +63,15 @@ class TermDecisions:
         return key in self.approved or key in self.nil or key in self.rejected
 
 
+class SimilarName(NamedTuple):
+    """A reviewed name that is like a text."""
+
+    concept: str
+    name: str
+    score: float
+    """Lexical score, before it is weighted."""
+
+
 class ReviewedNames:
     """Applies decisions to the candidates of a linker."""
 
@@ -92,21 +102,29 @@ class ReviewedNames:
         by_concept: bool = True,
         by_similarity: bool = True,
         allowed: Callable[[str], bool] | None = None,
-        held_out: bool = False,
     ) -> list[list[Candidate]]:
         """Return the candidates of texts, best first, with what was decided.
 
-        ``allowed`` says which concepts may be answers. With ``held_out`` what was decided about a
-        text itself is not used: how a term would be answered without its decision.
+        Args:
+            texts: The texts that were looked up.
+            ranked: The candidates of each, best first, without what was decided.
+            k: Candidates that are returned of each.
+            by_concept: Return each concept once.
+            by_similarity: Compare texts with reviewed names, too.
+            allowed: Says which concepts may be answers; None: all.
         """
-        similar = self._similar(texts, held_out=held_out) if by_similarity else [[]] * len(texts)
+        similar = [
+            [
+                self._candidate(hit.concept, hit.name, self.weight * hit.score, rank)
+                for rank, hit in enumerate(hits, 1)
+            ]
+            for hits in (
+                self.similar(texts) if by_similarity and self.weight else [()] * len(texts)
+            )
+        ]
         results = []
         for text, found, near in zip(texts, ranked, similar, strict=True):
-            key = term_key(text)
-            if held_out:
-                merged = sorted([*found, *near], key=lambda each: -each.score)
-            else:
-                merged = self._decided(key, text, found, near)
+            merged = self._decided(term_key(text), text, found, near)
             kept = [each for each in merged if allowed is None or allowed(each.concept)]
             results.append((best_per_concept(kept) if by_concept else kept)[:k])
         return results
@@ -128,19 +146,19 @@ class ReviewedNames:
             chosen[0] = replace(chosen[0], tied=tied)
         return [*chosen, *others]
 
-    def _similar(self, texts: Sequence[str], *, held_out: bool) -> list[list[Candidate]]:
+    def similar(self, texts: Sequence[str]) -> list[list[SimilarName]]:
+        """Return the reviewed names that are like each text, best first."""
         if self._names is None or not texts:
             return [[] for _ in texts]
         hits = self._names.search(texts, _DEPTH)
         store, results = self._names.kb, []
-        for text, rows, scores in zip(texts, hits.rows.tolist(), hits.scores.tolist(), strict=True):
-            key, found = term_key(text), []
-            for rank, (row, score) in enumerate(zip(rows, scores, strict=True), 1):
-                name = store.name(row) if row >= 0 else None
-                if name is None or score <= 0 or (held_out and term_key(name.text) == key):
+        for rows, scores in zip(hits.rows.tolist(), hits.scores.tolist(), strict=True):
+            found = []
+            for row, score in zip(rows, scores, strict=True):
+                if row < 0 or score <= 0:
                     continue
                 concept = store.id_at(int(store.numbers("names", "concept")[row]))
-                found.append(self._candidate(concept, name.text, self.weight * score, rank))
+                found.append(SimilarName(concept, store.name(row).text, score))
             results.append(found)
         return results
 

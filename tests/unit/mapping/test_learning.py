@@ -62,9 +62,24 @@ def test_an_approved_term_is_a_name_from_now_on(kb, index):
     assert (found[0].concept, found[0].concept_name) == ("D1", "Myocardial Infarction")
     assert (found[0].score, found[0].types) == (1.0, ("T047",))
     assert found[0].evidence[0].generator == "reviewed"
-    (similar,) = Linker.open(kb, index).link_mentions(["widow makers"])
-    assert similar[0].concept == "D1"
-    assert 0.5 < similar[0].score < 1
+
+
+def test_similar_terms_find_a_reviewed_name_where_other_decisions_support_it(kb, index):
+    def similar():
+        (found,) = Linker.open(kb, index).link_mentions(["a widow makers"])
+        return [(each.concept, 0.5 < each.score < 1) for each in found]
+
+    one = learn(kb, index, [approved("widow maker", "D1")])
+    assert (one.weight, one.f1_before, one.f1_after) == (0, 0, 0)
+    assert similar() == []
+    spellings = ("widow maker", "widow makers", "the widow maker", "widow-maker!", "widowmaker")
+    several = learn(kb, index, [approved(spelling, "D1") for spelling in spellings])
+    assert several.weight > 0
+    assert several.f1_before == 0 < several.f1_after
+    assert similar() == [("D1", True)]
+    misleading = ("widow maker", "widow makers", "the widow maker", "widow-maker!")
+    decisions = [approved(term, f"D{n}") for n, term in enumerate(misleading, 1)]
+    assert learn(kb, index, decisions).weight == 0
 
 
 def test_the_store_is_not_touched_and_the_names_say_where_they_are_from(kb, index):
@@ -154,13 +169,23 @@ def test_learning_again_replaces_and_forgetting_removes(kb, index):
 
 
 def test_probabilities_are_fitted_without_the_terms_own_names(kb, index):
-    wrong = [approved(f"hypertension {n}", "D2" if n % 2 else "D3") for n in range(30)]
-    right = [approved(f"heart attack {'!' * n}", "D1") for n in range(30)]
-    report = learn(kb, index, [*wrong, *right])
+    none = [
+        Decision(term=f"heart attack {word}", verdict="nil", time=TIME)
+        for word in ("alley", "action", "band", "board", "grill", "risk", "song", "trial")
+        for word in (word, f"{word} one", f"{word} two", f"{word} three")
+    ]
+    right = [approved(f"heart attack {'!' * n}", "D1") for n in range(34)]
+    few = learn(kb, index, [*none[:18], *right])
+    assert few.threshold is None
+    by_score = Linker.open(kb, index)
+    assert by_score.link_mentions(["heart attack"])[0][0].probability is not None
+    assert by_score.nil.threshold_of("heart attack") == 0.55
+    report = learn(kb, index, [*none, *right])
     assert report.threshold is not None
+    assert report.f1_after > report.f1_before
     linker = Linker.open(kb, index)
     assert linker.calibration is not None
-    assert linker.calibration.n == 60
+    assert linker.calibration.n == 66
     candidates = linker.link_mentions(["heart attack"])[0]
     assert candidates[0].probability is not None
 
