@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit
+import re
+
+_AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@\[\]\\]+?)\.?(?::[0-9]*)?")
+"""A host, which may be an IPv6 address in brackets, and a port: nothing else."""
 
 
 def is_loopback(host: str) -> bool:
@@ -21,15 +24,13 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(authority: str) -> str:
-    """Return the host of ``host:port``, as in a ``Host`` header, in lower case; "" if it has none.
+    """Return the host of ``host:port``, as in a ``Host`` header, in lower case; "" if unreadable.
 
-    >>> host_of("Localhost:8080"), host_of("[::1]:8080")
-    ('localhost', '::1')
+    >>> host_of("Localhost:8080"), host_of("[::1]:8080"), host_of("example.org@localhost")
+    ('localhost', '::1', '')
     """
-    try:
-        return (urlsplit(f"//{authority}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+    match = _AUTHORITY.fullmatch(authority)
+    return match[1].strip("[]").lower() if match else ""
 
 
 def is_address(host: str) -> bool:

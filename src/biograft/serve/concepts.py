@@ -82,7 +82,7 @@ class ConceptAnswers:
         lists = {
             "definitions": [{**each, "text": _cut(each["text"])} for each in known["definitions"]],
             "names": [{**each, "text": _cut(each["text"])} for each in known["names"]],
-            "parents": [self.of_id(each["id"]) for each in known["parents"]],
+            "parents": [self.described(each) for each in self.kb.hierarchy.parents(row)],
             "types": known["types"],
             "ids": known["ids"],
             "relations": known["relations"],

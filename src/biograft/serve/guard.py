@@ -171,11 +171,12 @@ class Guard:
         """
         authority = headers.get(b"host", b"").decode("latin-1")
         host = host_of(authority)
-        if host and not is_address(host) and host not in self._hosts:
-            return 421, f"Host {host!r} is not served: name it with --allow-host"
+        if authority and not is_address(host) and host not in self._hosts:
+            return 421, f"Host {host or authority!r} is not served: name it with --allow-host"
         origin = headers.get(b"origin", b"").decode("latin-1")
         sender = origin.partition("://")[2]
-        if origin and sender != authority and host_of(sender) not in self._hosts - {"localhost"}:
+        is_own = sender != "" and sender.lower() == authority.lower()
+        if origin and not is_own and host_of(sender) not in self._hosts - {"localhost"}:
             return 403, f"Origin {origin!r} may not ask: name its host with --allow-host"
         return None
 

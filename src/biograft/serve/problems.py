@@ -26,14 +26,18 @@ _MESSAGES: Mapping[str, _Words] = {
     "missing": lambda _: "missing",
     "extra_forbidden": lambda _: "a field that is not known here",
     "json_invalid": lambda _: "expected JSON",
-    "greater_than_equal": lambda ctx: f"expected {ctx['ge']:g} or more",
-    "less_than_equal": lambda ctx: f"expected {ctx['le']:g} or less",
+    "greater_than_equal": lambda ctx: f"expected {_number(ctx['ge'])} or more",
+    "less_than_equal": lambda ctx: f"expected {_number(ctx['le'])} or less",
     "string_too_long": lambda ctx: f"expected at most {ctx['max_length']} characters",
     "string_too_short": lambda ctx: f"expected at least {ctx['min_length']} characters",
     "literal_error": lambda ctx: f"expected {ctx['expected']}",
     "finite_number": lambda _: "expected a number",
     "string_unicode": lambda _: "expected a text",
 }
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 def describe(error: Mapping[str, Any]) -> str:

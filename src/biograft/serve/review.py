@@ -28,6 +28,7 @@ FINDINGS = "findings"
 """The queue of what was judged on the page of findings."""
 _MAX_TERMS = 500
 _MAX_TEXT = 2000
+_MAX_NUMBER = (1 << 63) - 1
 _EXPORTS = {
     "sssom": (".sssom.tsv", "text/tab-separated-values; charset=utf-8"),
     "csv": (".csv", "text/csv; charset=utf-8"),
@@ -35,7 +36,7 @@ _EXPORTS = {
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Short = Annotated[str | None, Query(max_length=200)]
 Share = Annotated[float | None, Query(ge=0, le=1)]
-Number = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+Number = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 """A whole number that a database can hold."""
 Action = Literal["approve", "reject", "nil"]
 
@@ -69,7 +70,7 @@ class BulkRequest(_Request):
 
     action: Action
     queue: Text
-    expected: Number = Field(ge=0, description="The number of terms that was shown.")
+    expected: Number = Field(description="The number of terms that was shown.")
     flag: Text | None = None
     text: Text | None = None
     min_score: float | None = Field(None, ge=0, le=1)
@@ -124,7 +125,7 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
         min_probability: Share = None,
         waits_for: Short = None,
         limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
-        offset: Annotated[int, Query(ge=0, lt=1 << 63)] = 0,
+        offset: Annotated[int, Query(ge=0, le=_MAX_NUMBER)] = 0,
     ) -> Response:
         where = ReviewFilter(
             status=status, flag=flag or None, text=text, min_score=min_score, max_score=max_score,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.addresses import is_loopback
+from biograft.addresses import host_of, is_loopback
 from biograft.compiled import BUDGET
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
@@ -55,6 +55,12 @@ def run_service(
     """
     if not without_keys:
         check_host(host, keys, ", or --no-keys where something in front of it checks who asks")
+    for name in allowed_hosts:
+        if not name or host_of(name) != name.lower():
+            raise ConfigError(
+                f"--allow-host {name}: expected the name alone, such as notes.example.org, "
+                "without scheme, port or path"
+            )
     uvicorn = _uvicorn()
     config = config or ServiceConfig()
     logging.basicConfig(format="%(asctime)s %(message)s")

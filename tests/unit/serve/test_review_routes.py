@@ -119,6 +119,19 @@ def test_wrong_requests_are_refused(client, queue, path, body, status):
     assert "detail" in answer.json()
 
 
+@pytest.mark.parametrize("number", [1 << 63, 1 << 64, 10**50])
+def test_numbers_that_no_database_holds_are_refused_in_words(client, queue, number):
+    body = {"action": "nil", "version": number, "reviewer": "a"}
+    for answer in (
+        client.post("/v1/review/terms/1/decision", json=body),
+        client.post("/v1/review/undo", json={"event": number, "reviewer": "a"}),
+        client.get(f"/v1/review/terms/{number}"),
+        client.get("/v1/review/terms", params={"queue": queue, "offset": str(number)}),
+    ):
+        assert answer.status_code == 422
+        assert "expected 9223372036854775807 or less" in answer.json()["detail"]
+
+
 def test_findings_of_the_other_page_are_kept(client):
     said = {"text": "hart", "reviewer": "ann", "suggested": "D009203"}
     answer = client.post(

@@ -401,6 +401,8 @@ class TestOtherSites:
             *[("localhost:8080", 200), ("LOCALHOST", 200), ("127.0.0.1:8080", 200), ("[::1]", 200)],
             *[("10.1.2.3", 200), ("notes.example.org", 200), ("evil.test", 421)],
             *[("localhost.evil.test", 421), ("127.0.0.1.evil.test:8080", 421)],
+            *[("evil.test@localhost", 421), ("localhost/.evil.test", 421), ("[evil.test", 421)],
+            *[("localhost.", 200), ("localhost:evil", 421), ("2130706433", 421)],
         ],
     )
     def test_names_that_others_can_give_are_refused(self, ask, host, status):
@@ -418,6 +420,17 @@ class TestOtherSites:
         refused = ask("POST", path, json={"text": "flu"}, headers={"origin": origin})
         assert refused.status_code == 403
 
+    def test_a_page_without_an_origin_of_its_own_is_refused_without_a_host_too(self, ask):
+        headers = {"origin": "null", "host": ""}
+        assert ask("POST", "/v1/link", json={"text": "flu"}, headers=headers).status_code == 403
+
+    @pytest.mark.parametrize(
+        "name", ["http://notes.example.org", "notes.example.org:8080", "", "a/b"]
+    )
+    def test_an_allowed_host_is_a_name(self, kb, name):
+        with pytest.raises(ConfigError, match="expected the name alone"):
+            run_service(kb.folder, allowed_hosts=[name])
+
     @pytest.mark.parametrize("origin", ["http://localhost:8080", "https://notes.example.org"])
     def test_the_pages_of_the_service_are_answered(self, ask, origin):
         answer = ask("POST", "/v1/link", json={"text": "flu"}, headers={"origin": origin})
@@ -428,8 +441,8 @@ class TestOtherSites:
         headers = {} if kind is None else {"content-type": kind}
         answer = ask("POST", "/v1/link", content=b'{"text": "flu"}', headers=headers)
         assert answer.status_code == 415
-        headers = {"content-type": "text/plain"}
-        assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
+        if kind == "text/plain":  # FHIR has forms
+            assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
 
     def test_with_keys_the_key_decides(self, kb, tmp_path):
         keys = KeyFile.open(tmp_path / "keys.toml", create=True)
