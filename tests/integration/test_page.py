@@ -144,7 +144,10 @@ def test_another_concept_is_chosen_in_the_search(page):
     page.click('[data-copy="json"]')
     expect(page.locator("#message")).to_contain_text("JSON")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
-    assert [(m["concept"], m["decision"]) for m in copied["mentions"]] == [("D2", "other")]
+    (finding,) = copied["mentions"]
+    assert (finding["concept"], finding["decision"]) == ("D2", "other")
+    assert {"start", "text", "candidates"} < set(finding)
+    assert not {"record", "stored", "pending"} & set(finding)
 
 
 def test_the_neighbourhood_is_walked(page):
@@ -230,7 +233,7 @@ def judging(page: Any, folder: Path, tmp_path: Path) -> Iterator[Any]:
             items = review.items("findings") if "findings" in queues else []
             return {each.term.text: (each.state.status, each.state.concept) for each in items}
 
-        yield page, stored
+        yield page, stored, review
         page.asked.clear()
 
 
@@ -241,8 +244,14 @@ def search(page: Any, words: str) -> None:
     page.keyboard.press("Enter")
 
 
+def pressed(page: Any) -> str | None:
+    """Return the decision that the page shows."""
+    shown = page.locator('#decide [aria-pressed="true"]')
+    return shown.get_attribute("data-decide") if shown.count() else None
+
+
 def test_another_finding_is_not_judged_by_a_search_for_the_one_before(judging):
-    page, stored = judging
+    page, stored, _ = judging
     link(page, NOTE)
     page.locator(".finding").nth(0).click()
     page.keyboard.press("o")
@@ -260,23 +269,49 @@ def test_another_finding_is_not_judged_by_a_search_for_the_one_before(judging):
     page.keyboard.press("o")
     search(page, "strange")
     assert stored() == {"chest pain": ("approved", "D4")}
+    page.locator(".finding").nth(0).click()
+    page.keyboard.press("o")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    search(page, "strange")
+    assert stored() == {"chest pain": ("approved", "D4")}
 
 
 @pytest.mark.parametrize("keys", ["c", "cc", "ccc", "cw", "cww", "wcc", "cwc"])
 def test_quick_keys_show_what_the_review_holds(judging, keys):
-    page, stored = judging
+    page, stored, _ = judging
     link(page, NOTE)
     page.locator(".finding").nth(1).click()
     page.evaluate("(keys) => keys.forEach((key) => decide(key))",
                   [{"c": "correct", "w": "wrong"}[key] for key in keys])  # fmt: skip
     status, _ = stored().get("Type 2 diabetes", ("open", None))
-    pressed = page.locator('#decide [aria-pressed="true"]')
-    shown = pressed.get_attribute("data-decide") if pressed.count() else None
+    shown = pressed(page)
     assert shown == {"approved": "correct", "rejected": "wrong", "open": None}[status]
     wanted: str | None = None
     for key in keys:
         wanted = None if wanted == key else key
     assert shown == {"c": "correct", "w": "wrong", None: None}[wanted]
+
+
+@pytest.mark.parametrize("keys", [["wrong"], ["correct"], ["wrong", "wrong"]])
+def test_a_decision_of_another_reviewer_is_shown_before_it_is_replaced(judging, keys):
+    """The page said for good that the term has another version, and showed its own decision."""
+    page, stored, review = judging
+    link(page, NOTE)
+    page.locator(".finding").nth(1).click()
+    page.keyboard.press("c")
+    assert stored() == {"Type 2 diabetes": ("approved", "D1")}
+    term = review.find("findings", "Type 2 diabetes")
+    review.decide(term.id, "approve", reviewer="bob", version=term.version, concept="D3")
+    page.evaluate("(keys) => keys.forEach(decide)", keys)
+    assert stored() == {"Type 2 diabetes": ("approved", "D3")}
+    expect(page.locator("#message")).to_contain_text("Not saved:")
+    assert pressed(page) == "other"
+    expect(page.locator(".finding").nth(1)).to_have_attribute("title", "D3")
+    page.keyboard.press("w")
+    assert stored() == {"Type 2 diabetes": ("rejected", "D3")}
+    assert pressed(page) == "wrong"
+    page.problems[:] = [each for each in page.problems if "409" not in each]
 
 
 def test_a_key_is_asked_for_where_one_is_needed(page, folder, tmp_path):

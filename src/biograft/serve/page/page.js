@@ -40,7 +40,7 @@ async function ask(path, body) {
   if (!answer.ok) {
     if (answer.status === 401) $("key-row").hidden = false;
     const problem = await answer.json().catch(() => ({}));
-    throw new Error(problem.detail || `${answer.status}`);
+    throw Object.assign(new Error(problem.detail || `${answer.status}`), {status: answer.status});
   }
   return answer;
 }
@@ -73,8 +73,9 @@ async function find() {
     const text = $("text").value;
     const answer = await (await ask("v1/link", {text})).json();
     state.text = Array.from(text);  // offsets count characters, not UTF-16 units
-    state.mentions = answer.mentions.map((mention) => ({...mention, decision: null, pending: 0,
-      stored: {decision: null, concept: mention.concept, name: mention.name}}));
+    state.mentions = answer.mentions.map(({concept, name, ...rest}) => ({concept, name, ...rest,
+      decision: null, record: {stored: {decision: null, concept, name}, linked: {concept, name},
+        pending: 0, conflicts: 0, event: null, term: null}}));
     state.at = -1;
     state.replacing = null;
     $("detail").hidden = true;
@@ -193,41 +194,63 @@ function decide(decision) {
 }
 
 /* Where a review is open, what was said about a finding is kept there: its own words only.
-   Decisions are sent one after the other; at the end the page shows what was stored. */
+   Decisions are sent one after the other; at the end the page shows what was stored. After a
+   conflict the decisions that wait are dropped: they were made without knowing of it. */
 function keep(mention, suggested) {
   if (!mention.concept) return;
-  const {decision, concept, name} = mention;
-  mention.pending += 1;
+  const {decision, concept, name, record} = mention, {conflicts} = record;
+  record.pending += 1;
   state.sending = state.sending.then(async () => {
     try {
-      await store(mention, {decision, concept, name}, suggested);
+      if (conflicts === record.conflicts) {
+        await store(mention, {decision, concept, name}, suggested);
+      }
     } catch (problem) {
       say(problem.message);
+      if (problem.status === 409) await reread(record, problem);
     }
-    mention.pending -= 1;
-    if (mention.pending) return;
-    Object.assign(mention, mention.stored);
+    record.pending -= 1;
+    if (record.pending) return;
+    Object.assign(mention, record.stored);
     mark();
     show();
   });
 }
 
-async function store(mention, wanted, suggested) {
+/* Another reviewer decided meanwhile: that decision is shown, and the next one replaces it. */
+async function reread(record, problem) {
+  record.conflicts += 1;
+  record.event = null;
+  say(`${state.words.conflict} ${problem.message}`);
+  if (record.term === null) return;
+  try {
+    const {status, concept, name} = await (await ask(`v1/review/terms/${record.term}`)).json();
+    const approved = concept === record.linked.concept ? "correct" : "other";
+    const decision = {approved, rejected: "wrong"}[status] ?? null;
+    record.stored = {decision, ...(decision ? {concept, name: name || concept} : record.linked)};
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function store({text, record}, wanted, suggested) {
   state.review ??= await (await ask("v1/review")).json();
   if (state.review.open) {
     const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
-    if (mention.kept) {
-      await ask("v1/review/undo", {event: mention.kept, reviewer});
-      mention.kept = null;
-      mention.stored = {...mention.stored, decision: null};
+    if (record.event !== null) {
+      await ask("v1/review/undo", {event: record.event, reviewer});
+      record.event = null;
+      record.stored = {...record.stored, decision: null};
     }
     if (wanted.decision) {
-      const body = {text: mention.text, reviewer, suggested, ...wanted};
-      mention.kept = (await (await ask("v1/review/findings", body)).json()).event;
+      const body = {text, reviewer, suggested, ...wanted};
+      const done = await (await ask("v1/review/findings", body)).json();
+      record.event = done.event;
+      record.term = done.id;
       say(state.words.kept);
     }
   }
-  mention.stored = wanted;
+  record.stored = wanted;
 }
 
 function mark() {
@@ -244,7 +267,7 @@ async function copy(kind) {
   const shown = state.mentions.filter(isShown);
   let text;
   if (kind === "json") {
-    text = JSON.stringify({mentions: shown}, null, 1);
+    text = JSON.stringify({mentions: shown.map(({record, ...mention}) => mention)}, null, 1);
   } else {
     const answer = await ask(`v1/link?to=${kind}`, {text: state.text.join("")});
     text = await answer.text();
@@ -254,6 +277,11 @@ async function copy(kind) {
 }
 
 /* ---- search */
+
+function look() {
+  state.replacing = null;
+  $("query").focus();
+}
 
 async function suggest() {
   const query = $("query").value.trim(), number = ++state.search;
@@ -418,7 +446,7 @@ function onKey(event) {
     if (typing) event.target.blur();
   } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     const acts = {j: () => step(1), k: () => step(-1), c: () => decide("correct"),
-      w: () => decide("wrong"), o: () => decide("other"), "/": () => $("query").focus(),
+      w: () => decide("wrong"), o: () => decide("other"), "/": look,
       "?": () => $("keys").showModal()};
     if (acts[event.key]) {
       event.preventDefault();

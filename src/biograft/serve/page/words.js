@@ -2,7 +2,7 @@
 /* What the page says, in two languages. */
 const WORDS = {
   en: {
-    searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", help: "Keys", text: "Text", find: "Find and link",
+    searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", conflict: "Not saved:", help: "Keys", text: "Text", find: "Find and link",
     file: "Open a file", example: "Example", findings: "Findings", threshold: "Hide scores below",
     copy: "Copy as", paste: "Paste a text, or drop a file here.",
     correct: "correct", wrong: "wrong", other: "another concept", neighbours: "Neighbours",
@@ -22,7 +22,7 @@ const WORDS = {
       "Return if you develop a rash or vomitting.",
   },
   zh: {
-    searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", help: "快捷键", text: "文本", find: "识别并链接",
+    searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", conflict: "未保存：", help: "快捷键", text: "文本", find: "识别并链接",
     file: "打开文件", example: "示例", findings: "结果", threshold: "隐藏低于此分数的结果",
     copy: "复制为", paste: "粘贴文本，或将文件拖到这里。",
     correct: "正确", wrong: "错误", other: "其他概念", neighbours: "相邻概念",
