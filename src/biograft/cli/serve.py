@@ -57,7 +57,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Name by which the service may be asked without keys; repeatable.",
+            help="Host name that requests may use where there are no keys; repeatable.",
         ),
     ] = None,
     max_text: Annotated[

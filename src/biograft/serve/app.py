@@ -49,7 +49,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         403: "the key's role, or a page of another site, may not do this",
         413: "the body is too large",
         415: "the body is not JSON",
-        421: "the service is not asked by this name; see --allow-host",
+        421: "the host name of the request is not allowed; see --allow-host",
         400: "the body cannot be read",
         422: "the request is not as described",
         429: "too many requests of this client; see Retry-After",

@@ -172,12 +172,12 @@ class Guard:
         authority = headers.get(b"host", b"").decode("latin-1")
         host = host_of(authority)
         if authority and not is_address(host) and host not in self._hosts:
-            return 421, f"Host {host or authority!r} is not served: name it with --allow-host"
+            return 421, f"Host {host or authority!r} is not allowed: add it with --allow-host"
         origin = headers.get(b"origin", b"").decode("latin-1")
         sender = origin.partition("://")[2]
         is_own = sender != "" and sender.lower() == authority.lower()
         if origin and not is_own and host_of(sender) not in self._hosts - {"localhost"}:
-            return 403, f"Origin {origin!r} may not ask: name its host with --allow-host"
+            return 403, f"Origin {origin!r} is not allowed: add its host with --allow-host"
         return None
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -302,6 +302,18 @@ def test_retirement_is_asked_before_the_label(tmp_path):
     assert [each["status"] for each in others["codes"]] == ["preferred", "preferred"]
 
 
+def test_parents_are_not_cut_without_saying_so(tmp_path):
+    """The parents were those of the HTTP answer, which has a hundred at most."""
+    concepts = [{"id": "A", "name": "all", "relations": {"is-a": [f"U{n}" for n in range(150)]}}]
+    concepts += [{"id": f"U{n}", "name": f"upper {n}"} for n in range(150)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
+    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
+    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    for limit, expected in ((200, (150, False)), (120, (120, True))):
+        answer = answers.concept("A", limit)
+        assert (len(answer["parents"]), answer["truncated"]) == expected
+
+
 class _Server:
     """An application served in a thread of this process."""
 

@@ -409,7 +409,7 @@ class TestOtherSites:
         answer = ask("GET", "/v1/search?q=flu", headers={"host": host})
         assert answer.status_code == status
         if status == 421:
-            assert "name it with --allow-host" in answer.json()["detail"]
+            assert "add it with --allow-host" in answer.json()["detail"]
         assert ask("GET", "/healthz", headers={"host": host}).status_code == 200
 
     @pytest.mark.parametrize("path", ["/v1/link", "/v1/admin/reload", "/fhir"])
