@@ -78,7 +78,8 @@ def address(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as engine:
-        opened = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        resolved = "--host-resolver-rules=MAP evil.test 127.0.0.1"
+        opened = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", resolved])
         yield opened
         opened.close()
 
@@ -312,6 +313,44 @@ def test_a_decision_of_another_reviewer_is_shown_before_it_is_replaced(judging, 
     assert stored() == {"Type 2 diabetes": ("rejected", "D3")}
     assert pressed(page) == "wrong"
     page.problems[:] = [each for each in page.problems if "409" not in each]
+
+
+async def empty_page(scope: Any, receive: Any, send: Any) -> None:
+    """A page of another site."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def test_pages_of_other_sites_neither_read_nor_write_the_review(browser, judging):
+    """By a name that resolves to this machine, and by a body without a content type."""
+    page, stored, review = judging
+    link(page, NOTE)
+    page.locator(".finding").nth(1).click()
+    page.keyboard.press("c")
+    kept = {"Type 2 diabetes": ("approved", "D1")}
+    assert stored() == kept
+    at = page.url
+    term = review.find("findings", "Type 2 diabetes")
+    body = {"action": "nil", "version": term.version, "reviewer": "evil"}
+    other = browser.new_context().new_page()
+    for path in ("", "v1/review/terms?queue=findings", "metrics"):
+        assert other.goto(at.replace("127.0.0.1", "evil.test") + path).status == 421
+    with served(empty_page) as elsewhere:
+        other.goto(elsewhere)
+        answered = other.evaluate(
+            """async ([url, body]) => {
+              const headers = {"content-type": "application/json"};
+              const ways = [{body: new Blob([body])}, {body}].map(
+                (each) => ({...each, mode: "no-cors"})).concat({body, headers});
+              const sent = ways.map((each) => fetch(url, {method: "POST", ...each}));
+              return (await Promise.allSettled(sent)).map((each) => each.value?.type ?? "failed");
+            }""",
+            [f"{at}v1/review/terms/{term.id}/decision", json.dumps(body)],
+        )
+    assert answered == ["opaque", "opaque", "failed"]
+    assert stored() == kept
+    other.context.close()
 
 
 def test_a_key_is_asked_for_where_one_is_needed(page, folder, tmp_path):
