@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         BankScorer as BankScorer,
         NameScorer as NameScorer,
         marginal_loss as marginal_loss,
+        tokenize_in_batches as tokenize_in_batches,
     )
 
 

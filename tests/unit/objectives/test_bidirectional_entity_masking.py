@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,19 +13,15 @@ from hand_made_examples import (
     check_gradients,
     example,
     random_states,
-    states,
     unlabelled,
 )
-from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
 from biograft.objectives import (
-    HEAD_OFFSET,
     IGNORED,
     BidirectionalEntityMasking,
     BidirectionalEntityMaskingConfig,
     TensorBatch,
-    TextExample,
     collate,
 )
 
@@ -145,13 +140,6 @@ class TestMaskedParts:
                     2, last - first + 1
                 )
 
-    def test_the_same_seed_masks_the_same_and_the_given_example_is_unchanged(self):
-        given = example(N_WORDS, LONG)
-        first, second = prepared(4, given), prepared(4, given)
-        assert first.tokens.tolist() == second.tokens.tolist()
-        assert not (given.tokens == MASK).any()
-        assert given.fixed is None
-
     def test_a_sequence_without_long_mentions_stays_as_it_is(self):
         made = prepared(given=example(4, [(1, 2, None, None)]))
         assert not (made.tokens == MASK).any()
@@ -224,31 +212,6 @@ def test_the_losses_reach_every_weight_and_read_only_visible_tokens(shared):
         assert given[row].fixed[column]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
-def test_the_loss_does_not_depend_on_the_rest_of_the_batch(reduction):
-    made, found, given = objective(reduction=reduction), random_states(4, N_WORDS + 2), examples()
-    batch = collate(given, 0)
-    for term in made.terms.values():
-        whole, _ = term.loss(found, TensorBatch.of(batch))
-        total = 0.0
-        for row in range(4):
-            alone = collate([given[row]], 0)
-            own = states(found.final[row : row + 1, : len(given[row].tokens)], found.embeddings)
-            total += term.count(alone) * term.loss(own, TensorBatch.of(alone))[0]
-        expected = float(total.detach()) / term.count(batch)
-        assert float(whole.detach()) == pytest.approx(expected, rel=1e-12)
-
-
-def test_without_a_masked_part_losses_and_gradients_are_zero():
-    made, found = objective(), random_states(1, 6)
-    batch = collate(examples()[3:], 0)
-    for term in made.terms.values():
-        loss, stats = term.loss(found, TensorBatch.of(batch))
-        loss.backward()
-        assert stats == {"loss": 0.0, "accuracy": 0.0}
-    assert not any(parameter.grad.any() for parameter in made.head.parameters())
-
-
 def test_two_heads_do_not_begin_alike():
     first, second = objective(shared_head=False).head
     assert not torch.equal(first.inner.dense.weight, second.inner.dense.weight)
@@ -257,52 +220,3 @@ def test_two_heads_do_not_begin_alike():
 def test_text_without_known_heads_is_refused():
     with pytest.raises(ConfigError, match=r"bidirectional_entity_masking: .*stream\.segmentation"):
         objective().prepare(unlabelled(), np.random.default_rng(0))
-
-
-def test_an_encoder_with_narrow_embeddings_is_refused():
-    batch = TensorBatch.of(collate(examples(), 0))
-    found = random_states(4, N_WORDS + 2)
-    for vectors, message in (
-        (None, "the model has no input embeddings"),
-        (found.embeddings[:, :3], "expected input embeddings as wide as the states .* found 3"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            objective().terms["head"].loss(replace(found, embeddings=vectors), batch)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"entity_ratio": 0.0}, "entity_ratio: expected a number above 0 and at most 1, found 0"),
-        (
-            {"max_token_ratio": 1.5},
-            "max_token_ratio: expected a number above 0 and at most 1, found 1.5",
-        ),
-        ({"position_dim": 0}, "position_dim: expected at least 1, found 0"),
-        ({"max_tokens": 0}, "max_tokens: expected at least 1, found 0"),
-        ({"reduction": "print"}, "reduction: .*found 'print'"),
-    ],
-)
-def test_wrong_settings_are_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        BidirectionalEntityMaskingConfig(**options)
-
-
-def mirrored(rng):
-    """An entity of two adjectives and a head of two words, each of which mirrors one of them."""
-    first, second = rng.integers(10, size=2).tolist()
-    tokens = np.array([CLS, 10 + first, 10 + second, 30 + first, 30 + second, SEP])
-    return TextExample(
-        tokens=tokens,
-        segments=np.zeros_like(tokens),
-        words=np.array([-1, 0, 1, 2, 3, -1]),
-        mentions=np.array([[1, 4, -1]]),
-        mention_labels={HEAD_OFFSET: np.array([2])},
-    )
-
-
-def test_it_learns_to_predict_each_part_from_the_other():
-    config = BidirectionalEntityMaskingConfig(entity_ratio=1.0, max_token_ratio=1.0, position_dim=8)
-    found = learned_accuracy(NAME, config, mirrored, steps=120)
-    assert found[f"{NAME}.head.accuracy"] > 0.8  # by chance 0.1
-    assert found[f"{NAME}.adjective.accuracy"] > 0.8

@@ -11,18 +11,14 @@ from hand_made_examples import (
     check_gradients,
     example,
     random_states,
-    states,
     unlabelled,
 )
-from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
 from biograft.objectives import (
-    CONSISTENT,
     ContextEntityConsistency,
     ContextEntityConsistencyConfig,
     TensorBatch,
-    TextExample,
     collate,
 )
 
@@ -82,25 +78,6 @@ def test_the_states_of_the_entity_are_not_read():
     check_gradients(made.head)
 
 
-def test_the_loss_does_not_depend_on_the_rest_of_the_batch():
-    made, found = objective(), random_states(3, 10)
-    whole, _ = made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))
-    total = 0.0
-    for row in (0, 2):
-        alone = collate([EXAMPLES[row]], 0)
-        own = states(found.final[row : row + 1, : len(EXAMPLES[row].tokens)])
-        total += made.count(alone) * made.loss(own, TensorBatch.of(alone))[0]
-    assert float(whole.detach()) == pytest.approx(float(total.detach()) / 3, rel=1e-12)
-
-
-def test_without_a_replaced_entity_loss_and_gradients_are_zero():
-    made, found = objective(), random_states(1, 5)
-    loss, stats = made.loss(found, TensorBatch.of(collate([EXAMPLES[1]], 0)))
-    loss.backward()
-    assert stats == {"loss": 0.0, "accuracy": 0.0}
-    assert not any(parameter.grad.any() for parameter in made.head.parameters())
-
-
 def test_replaced_entities_are_not_masked():
     made = objective().prepare(EXAMPLES[0], RNG)
     assert np.flatnonzero(made.fixed).tolist() == [1, 2, 6, 7, 8]
@@ -116,25 +93,3 @@ def test_text_without_replaced_entities_is_refused():
         ConfigError, match=r"context_entity_consistency: no entity .* \[stream\.substitution\]"
     ):
         objective().prepare(unlabelled(), RNG)
-
-
-def topical(rng):
-    """A word of a topic on each side of an entity of two, which is of the same topic or not."""
-    topic, consistent = rng.integers(2, size=2).tolist()
-    of_entity = topic if consistent else 1 - topic
-    words = 10 + 10 * topic + rng.integers(5, size=2)
-    entity = 30 + 10 * of_entity + rng.integers(5, size=2)
-    tokens = np.array([CLS, words[0], *entity, words[1], SEP])
-    return TextExample(
-        tokens=tokens,
-        segments=np.zeros_like(tokens),
-        words=np.array([-1, 0, 1, 2, 3, -1]),
-        mentions=np.array([[2, 3, -1]]),
-        mention_labels={CONSISTENT: np.array([consistent])},
-    )
-
-
-def test_it_learns_which_entities_fit_their_context():
-    config = ContextEntityConsistencyConfig()
-    found = learned_accuracy("context_entity_consistency", config, topical, steps=160)
-    assert found["context_entity_consistency.accuracy"] > 0.9  # by chance 0.5

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
-    IGNORED,
     EntityDetection,
     EntityDetectionConfig,
     TensorBatch,
@@ -60,23 +56,3 @@ def test_the_loss_is_that_of_plain_loops_and_padding_does_not_count(weight):
     assert made.count(text) == 8
     assert float(loss) == pytest.approx(weight * sum(losses) / 8, rel=1e-12)
     assert stats["accuracy"] == pytest.approx(right / 8)
-
-
-@pytest.mark.parametrize("name", ["gold", "many", "none"])
-def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
-    folder = shared_data("parity/kebiolm_paper")
-    batch = load_file(shared_data(f"parity/kebiolm/batch_{name}.safetensors"))
-    scores = load_file(folder / f"batch_{name}.safetensors")["detection_logits"]
-    labels = batch["mention_labels"].masked_fill(batch["attention_mask"] == 0, IGNORED)
-    tensors = TensorBatch(*[labels] * 5, {"entity_detection": labels}, {}, {})
-    loss, _ = EntityDetection(EntityDetectionConfig()).loss(states(scores), tensors)
-    expected = json.loads((folder / "expected.json").read_text())[name]["losses"]["detection"]
-    assert float(loss) == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_model_without_detection_is_refused():
-    text = TensorBatch.of(collate([prepared(3, [])], 0))
-    with pytest.raises(
-        ConfigError, match=r"objective\.entity_detection: the model does not detect"
-    ):
-        EntityDetection(EntityDetectionConfig()).loss(states(None), text)

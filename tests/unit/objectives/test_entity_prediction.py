@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from graph_examples import (
     visible,
 )
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     IGNORED,
     VISIBLE_ENTITIES,
@@ -136,20 +134,6 @@ def test_gradients_reach_states_reader_and_table():
     assert states.table.grad.abs().sum(1).nonzero().flatten().tolist() == [0, 5, 9]
 
 
-@pytest.mark.parametrize("entities", [[], [-1], [4]])
-def test_without_a_corrupted_entity_loss_and_gradients_are_zero(entities):
-    made, text = objective(), labelled([IGNORED] * len(entities), entities)
-    states = text_states(2, random_table(trained=True), Reader())
-    loss, stats = made.loss(states, TensorBatch.of(text))
-    loss.backward()
-    assert made.count(text) == 0
-    assert float(loss.detach()) == 0
-    assert stats == {"loss": 0.0, "accuracy": 0.0}
-    for learning in (states.final, states.table, states.read_mentions.weight):
-        assert learning.grad is not None
-        assert not learning.grad.any()
-
-
 def test_half_precision_scores_are_summed_in_single():
     text = labelled([5, IGNORED, 0], [5, 9, 0])
     states = text_states(2, random_table().bfloat16(), lambda *given: torch.ones(2, 4).bfloat16())
@@ -168,30 +152,6 @@ def test_random_entities_come_from_the_counts_or_from_the_graph():
             for row in visible(made.prepare(sequence(MENTIONS[:2]), np.random.default_rng(k)))
         }
         assert received == set(range(n))
-    with pytest.raises(ConfigError, match="entity_prediction: there are no entities to replace"):
-        EntityPrediction(config, setting())
     text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
                       [sequence(MENTIONS)])  # fmt: skip
     assert set(text.mention_labels) == {VISIBLE_ENTITIES, NAME}
-
-
-def test_missing_inputs_are_refused():
-    batch = TensorBatch.of(labelled([5], [5]))
-    with pytest.raises(ConfigError, match="entity_prediction: the model has no entity table"):
-        objective().loss(text_states(2, None, Reader()), batch)
-    with pytest.raises(ConfigError, match="entity_prediction: the model does not read mentions"):
-        objective().loss(replace(text_states(2), table=random_table()), batch)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"withheld_ratio": -0.1}, "withheld_ratio: expected a number from 0 to 1, found -0.1"),
-        ({"replaced_ratio": 1.5}, "replaced_ratio: expected a number from 0 to 1, found 1.5"),
-        ({"withheld_ratio": 0.0, "replaced_ratio": 0.0}, "a sum above 0 and at most 1, found 0"),
-        ({"withheld_ratio": 0.7, "replaced_ratio": 0.6}, r"above 0 and at most 1, found 1\.3"),
-    ],
-)
-def test_wrong_ratios_are_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        EntityPredictionConfig(**options)

@@ -12,19 +12,14 @@ from hand_made_examples import (
     check_gradients,
     example,
     random_states,
-    states,
     unlabelled,
 )
-from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
 from biograft.objectives import (
-    IGNORED,
-    SEGMENT_ENDS,
     EntitySegmentation,
     EntitySegmentationConfig,
     TensorBatch,
-    TextExample,
     collate,
 )
 
@@ -84,27 +79,6 @@ def test_only_tokens_of_long_entities_are_read():
     check_gradients(made.head)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
-def test_the_loss_does_not_depend_on_the_rest_of_the_batch(reduction):
-    made, found = objective(reduction=reduction), random_states(3, 10)
-    batch, total = collate(EXAMPLES, 0), 0.0
-    whole, _ = made.loss(found, TensorBatch.of(batch))
-    for row in range(3):
-        alone = collate([EXAMPLES[row]], 0)
-        own = states(found.final[row : row + 1, : len(EXAMPLES[row].tokens)])
-        total += made.count(alone) * made.loss(own, TensorBatch.of(alone))[0]
-    expected = float(total.detach()) / made.count(batch)
-    assert float(whole.detach()) == pytest.approx(expected, rel=1e-12)
-
-
-def test_without_a_long_entity_loss_and_gradients_are_zero():
-    made, found = objective(), random_states(1, 5)
-    loss, stats = made.loss(found, TensorBatch.of(collate([EXAMPLES[1]], 0)))
-    loss.backward()
-    assert stats == {"loss": 0.0, "accuracy": 0.0}
-    assert not any(parameter.grad.any() for parameter in made.head.parameters())
-
-
 def test_text_without_segments_is_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(
@@ -112,32 +86,3 @@ def test_text_without_segments_is_refused():
     ):
         objective().prepare(unlabelled(), rng)
     assert objective().prepare(EXAMPLES[0], rng) is EXAMPLES[0]
-
-
-def test_an_unknown_reduction_is_refused():
-    with pytest.raises(
-        ConfigError, match="reduction: expected one of mean, sequence_sum, found 'sum'"
-    ):
-        EntitySegmentationConfig(reduction="sum")
-
-
-def segmented(rng):
-    """A long entity of two to four segments; some words only end segments."""
-    words, ends = [], []
-    for size in rng.integers(1, 4, size=rng.integers(2, 5)).tolist():
-        words += [*(10 + rng.integers(20, size=size - 1)), 30 + rng.integers(20)]
-        ends += [0] * (size - 1) + [1]
-    tokens = np.array([CLS, *words, SEP])
-    return TextExample(
-        tokens=tokens,
-        segments=np.zeros_like(tokens),
-        words=np.array([-1, *range(len(words)), -1]),
-        mentions=np.array([[1, len(words), -1]]),
-        token_labels={SEGMENT_ENDS: np.array([IGNORED, *ends, IGNORED])},
-    )
-
-
-def test_it_learns_where_segments_end():
-    config = EntitySegmentationConfig()
-    found = learned_accuracy("entity_segmentation", config, segmented, steps=40)
-    assert found["entity_segmentation.accuracy"] > 0.9  # always the likelier class: 0.5

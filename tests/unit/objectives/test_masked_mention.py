@@ -103,26 +103,6 @@ def test_the_first_loss_does_not_depend_on_the_dimension(reduction, ratio):
     assert MaskedMentionConfig() == MaskedMentionConfig(reduction="mse", weight=4.0)
 
 
-def test_the_loss_of_a_mention_does_not_depend_on_its_batch():
-    """The loss of a mention is the same in a longer batch, where its sequence is padded."""
-    made = objective("all", reduction="sequence_sum")
-    reader = Reader()
-    final = text_states(3).final.detach()
-    longer = sequence([(0, 0, 3), (14, 15, 4)], masked=(14,), n_tokens=16)
-
-    def total(examples, states):
-        _, batch = batches(made, examples)
-        loss, _ = made.loss(replace(text_states(1, None, reader), final=states), batch)
-        return float(loss.detach()) * len(examples)
-
-    alone = [total([TEXT[row]], final[[row]]) for row in (0, 1, 2)]
-    of_longer = torch.ones(1, 16, 6, dtype=torch.float64)
-    alone.append(total([longer], of_longer))
-    padded = torch.cat([final, torch.full((3, 4, 6), 7.0, dtype=torch.float64)], 1)
-    together = total([*TEXT, longer], torch.cat([padded, of_longer]))
-    assert together == pytest.approx(sum(alone), rel=1e-12)
-
-
 def test_the_target_has_no_gradient():
     made, reader = objective(), Reader()
     states = text_states(3, None, reader)
@@ -175,20 +155,6 @@ def test_under_autocast_the_loss_is_float32_and_the_reader_is_trained():
     assert reader.dense.weight.grad.any()
 
 
-@pytest.mark.parametrize("mentions", [[], [(1, 2, -1)], [(1, 2, 3)]])
-def test_without_a_masked_mention_loss_and_gradients_are_zero(mentions):
-    made, reader = objective(), Reader()
-    states = text_states(1, None, reader)
-    text, batch = batches(made, [sequence(mentions)])
-    assert made.count(text) == 0
-    loss, stats = made.loss(states, batch)
-    loss.backward()
-    assert stats == {"loss": 0.0}
-    for learning in (states.final, reader.weight):
-        assert learning.grad is not None
-        assert not learning.grad.any()
-
-
 def test_all_visible_mentions_need_no_masking():
     bare = [replace(example, token_labels={}) for example in TEXT]
     text, batch = batches(objective("all"), bare)
@@ -197,14 +163,3 @@ def test_all_visible_mentions_need_no_masking():
     assert objective("all").count(text) == 5
     with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
         batches(objective(), bare)
-
-
-def test_missing_inputs_are_refused():
-    with pytest.raises(ConfigError, match="masked_mention: the input embeddings of the starting"):
-        MaskedMention(MaskedMentionConfig(), setting())
-    with pytest.raises(ConfigError, match="masked_mention: the model does not read mentions"):
-        objective().loss(text_states(3), batches(objective(), TEXT)[1])
-    with pytest.raises(
-        ConfigError, match="reduction: expected one of mse, mean, sequence_sum, found 'total'"
-    ):
-        MaskedMentionConfig(reduction="total")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     IGNORED,
     SPECIAL,
@@ -23,7 +20,6 @@ from biograft.objectives import (
     TextStates,
     collate,
 )
-from biograft.objectives.masked_tokens import choose_units, unit_indices
 
 MASK = 4
 SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)
@@ -43,6 +39,15 @@ def example(words=WORDS, mentions=MENTIONS):
     )
 
 
+UNITS = {
+    "token": [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1, 9, 10, 11, 12, -1],
+    "whole_word": WORDS,
+    "whole_entity": [-1, 0, 0, 0, 1, 2, 2, 2, 2, 3, -1, 4, 5, 5, 6, -1],
+}
+"""The tokens that are hidden together have the same number."""
+each_mode = pytest.mark.parametrize("mode", UNITS)
+
+
 def objective(mode="whole_entity", **options):
     return MaskedTokens(MaskedTokensConfig(mode=mode, **options), SETTING)
 
@@ -52,21 +57,9 @@ def prepared(mode, n, **options):
     return [made.prepare(example(), np.random.default_rng([5, k])) for k in range(n)]
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        ("token", [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1, 9, 10, 11, 12, -1]),
-        ("whole_word", WORDS),
-        ("whole_entity", [-1, 0, 0, 0, 1, 2, 2, 2, 2, 3, -1, 4, 5, 5, 6, -1]),
-    ],
-)
-def test_units_are_tokens_words_or_entities(mode, expected):
-    assert unit_indices(example(), mode).tolist() == expected
-
-
-@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+@each_mode
 def test_no_unit_is_split_and_no_special_token_touched(mode):
-    units = unit_indices(example(), mode)
+    units = np.array(UNITS[mode])
     for made in prepared(mode, 150, mask_ratio=0.3, random_ratio=0.2, kept_ratio=0.1):
         chosen = made.token_labels["masked_tokens"] != IGNORED
         assert not chosen[units == SPECIAL].any()
@@ -76,7 +69,7 @@ def test_no_unit_is_split_and_no_special_token_touched(mode):
             assert masked[units == unit].all() or not masked[units == unit].any()
 
 
-@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+@each_mode
 def test_the_ratios_are_exact_in_expectation(mode):
     n = 1500
     counts = np.zeros((n, 3))
@@ -93,38 +86,6 @@ def test_the_ratios_are_exact_in_expectation(mode):
     assert (np.abs(counts.mean(0) - expected) < 4 * deviation).all()
 
 
-def test_the_number_of_selected_tokens_is_as_near_the_ratio_as_units_allow():
-    sizes = np.ones(40, np.int64)
-    for seed in range(50):
-        n = len(choose_units(sizes, 0.15, np.random.default_rng(seed)))
-        assert n == 6
-        n = len(choose_units(sizes, 0.16, np.random.default_rng(seed)))
-        assert n in (6, 7)
-
-
-@pytest.mark.parametrize("sizes", [[3], [1, 9], [2, 2, 5, 1]])
-def test_units_of_any_size_are_selected_with_the_exact_ratio(sizes):
-    """All orders of the units and the chance of the last one, summed up by hand."""
-    from itertools import permutations
-
-    ratio, total, orders = 0.15, 0.0, list(permutations(sizes))
-    for order in orders:
-        left = ratio * sum(sizes)
-        for size in order:
-            if size > left:
-                total += size * (left / size)
-                break
-            total, left = total + size, left - size
-    assert total / len(orders) == pytest.approx(ratio * sum(sizes))
-    n = 3000
-    samples = [
-        np.array(sizes)[choose_units(np.array(sizes), ratio, np.random.default_rng(k))].sum()
-        for k in range(n)
-    ]
-    tolerance = 4 * np.std(samples) / math.sqrt(n)
-    assert np.mean(samples) == pytest.approx(ratio * sum(sizes), abs=tolerance)
-
-
 def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
     original = example().tokens
     for made in prepared("token", 200, mask_ratio=0.0, random_ratio=0.9, kept_ratio=0.0):
@@ -134,15 +95,6 @@ def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
         assert (made.tokens[~chosen] == original[~chosen]).all()
         assert (made.tokens[chosen] > 4).all()
     assert (example().tokens == original).all()
-
-
-def test_the_same_rng_masks_the_same_tokens():
-    first, second = (
-        objective().prepare(example(), np.random.default_rng([1, 2])) for _ in range(2)
-    )
-    assert (first.tokens == second.tokens).all()
-    other = objective().prepare(example(), np.random.default_rng([1, 3]))
-    assert (first.tokens != other.tokens).any()
 
 
 FIXED = [(2, MASK), (6, 15), (7, MASK), (12, MASK)]
@@ -157,10 +109,10 @@ def partly_fixed():
     return replace(given, tokens=tokens, fixed=fixed)
 
 
-@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+@each_mode
 def test_fixed_tokens_and_their_units_are_unchanged(mode):
     given, made = partly_fixed(), objective(mode, mask_ratio=0.5, random_ratio=0.3)
-    units = unit_indices(given, mode)
+    units = np.array(UNITS[mode])
     held = np.isin(units, units[given.fixed])
     assert held.sum() > (given.fixed.sum() if mode != "token" else 0)
     for seed in range(100):
@@ -170,7 +122,7 @@ def test_fixed_tokens_and_their_units_are_unchanged(mode):
         assert found.fixed is given.fixed
 
 
-@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+@each_mode
 def test_tokens_masked_already_count_towards_the_ratio(mode):
     n, made = 1500, objective(mode, mask_ratio=0.4, random_ratio=0.0, kept_ratio=0.0)
     counts = [(made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
@@ -184,27 +136,6 @@ def test_nothing_is_selected_above_the_ratio():
     for seed in range(50):
         found = objective("token").prepare(partly_fixed(), np.random.default_rng([7, seed]))
         assert (found.token_labels["masked_tokens"] == IGNORED).all()
-
-
-def test_where_all_is_fixed_nothing_is_chosen():
-    given = replace(example(), fixed=np.ones(len(WORDS), bool))
-    found = objective().prepare(given, np.random.default_rng(0))
-    assert found.tokens.tolist() == given.tokens.tolist()
-
-
-def test_without_fixed_tokens_the_samples_are_unchanged():
-    given = replace(example(), fixed=np.zeros(len(WORDS), bool))
-    for seed in range(20):
-        first, second = (
-            objective().prepare(each, np.random.default_rng([7, seed]))
-            for each in (example(), given)
-        )
-        assert first.tokens.tolist() == second.tokens.tolist()
-
-
-def test_a_sequence_without_words_stays_as_it_is():
-    made = objective().prepare(example([-1, -1], []), np.random.default_rng(0))
-    assert made.token_labels["masked_tokens"].tolist() == [IGNORED, IGNORED]
 
 
 def test_the_loss_is_that_of_plain_loops():
@@ -229,57 +160,3 @@ def test_the_loss_is_that_of_plain_loops():
     assert float(loss) == pytest.approx(0.5 * sum(losses) / len(losses), rel=1e-12)
     assert stats["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-6)
     assert stats["accuracy"] == pytest.approx(right / len(losses))
-
-
-def test_only_labelled_tokens_are_scored_against_the_vocabulary():
-    made = objective()
-    text = collate([made.prepare(example(), np.random.default_rng(1))], 0)
-    seen = []
-
-    def scores(states):
-        seen.append(states.shape)
-        return torch.zeros(len(states), 30)
-
-    made.loss(TextStates(torch.zeros(1, len(WORDS), 3), scores), TensorBatch.of(text))
-    assert seen == [(made.count(text), 3)]
-
-
-def test_without_a_label_the_loss_is_zero_and_so_is_its_gradient():
-    made = objective()
-    text = collate([made.prepare(example([-1, -1], []), np.random.default_rng(0))], 0)
-    states = torch.zeros(1, 2, 3, requires_grad=True)
-    head = torch.ones(3, 30, requires_grad=True)
-    loss, stats = made.loss(TextStates(states, lambda some: some @ head), TensorBatch.of(text))
-    loss.backward()
-    assert stats == {"loss": 0.0, "accuracy": 0.0}
-    assert not head.grad.any()
-
-
-@pytest.mark.parametrize("name", ["gold", "predicted", "many", "none"])
-def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
-    folder, made = shared_data("parity/kebiolm_paper"), objective()
-    batch = load_file(shared_data(f"parity/kebiolm/batch_{name}.safetensors"))
-    arrays = load_file(folder / f"batch_{name}.safetensors")
-    expected = json.loads((folder / "expected.json").read_text())[name]["losses"]
-    for form in ("with_layer_norm", "without_layer_norm"):
-        tensors = TensorBatch(
-            *[batch["input_ids"]] * 5, {"masked_tokens": batch["mlm_labels"]}, {}, {}
-        )
-        states = TextStates(arrays[f"{form}.token_logits"].double(), lambda scores: scores)
-        loss, _ = made.loss(states, tensors)
-        assert float(loss) == pytest.approx(expected[form]["mlm"], rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mode": "whole_words"}, "mode: expected one of.*did you mean 'whole_word'"),
-        ({"mask_ratio": 1.2}, "mask_ratio: expected a number from 0 to 1, found 1.2"),
-        ({"mask_ratio": 0.9, "random_ratio": 0.2}, "expected a sum above 0 and at most 1"),
-        ({"mask_ratio": 0.0, "random_ratio": 0.0, "kept_ratio": 0.0}, "found 0"),
-        ({"weight": -1.0}, "weight: expected at least 0, found -1"),
-    ],
-)
-def test_wrong_settings_are_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        MaskedTokensConfig(**options)

@@ -1,17 +1,14 @@
-"""Name generation: encoding, the loss against plain loops and the published losses."""
+"""Name generation: encoding, and the loss against plain loops."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, strategies as st
-from safetensors.torch import load_file
 from tiny_seq2seq import tiny_seq2seq
-from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
 from biograft.objectives import (
@@ -21,7 +18,6 @@ from biograft.objectives import (
     NameGenerationTraining,
     SequenceBatch,
 )
-from biograft.objectives.name_generation import collect_siblings, unlikelihood
 from biograft.trie import FlatTrie
 
 EXAMPLES = [
@@ -132,13 +128,6 @@ class TestLoss:
         assert set(stats.values()) == {0.0}
         assert (logits.grad == 0).all()
 
-    def test_weight(self):
-        logits, labels = torch.randn(1, 2, 5), torch.tensor([[1, 2]])
-        once, _ = loss_of(build(), labels, logits)
-        thrice, stats = loss_of(build(weight=3.0), labels, logits)
-        torch.testing.assert_close(thrice, 3 * once)
-        assert stats["loss"] == pytest.approx(float(once))
-
     def test_two_passes(self):
         torch.manual_seed(2)
         first, second = torch.randn(2, 2, 3, 5, dtype=torch.float64)
@@ -150,47 +139,6 @@ class TestLoss:
             p, q = (each[row, column].softmax(-1).tolist() for each in (first, second))
             apart += sum((a - b) * (math.log(a) - math.log(b)) for a, b in zip(p, q, strict=True))
         assert float(loss) == pytest.approx(sum(halves) / 2 + 0.7 * apart / 2 / 5, abs=1e-12)
-
-
-class TestPublishedLosses:
-    """The losses of the fixture, computed by the published code."""
-
-    def test_the_loss_of_a_model(self, shared_data):
-        folder = shared_data("parity/genbioel")
-        expected = json.loads((folder / "training.json").read_text())["model_batch"]
-        tensors = load_file(folder / "training.safetensors")
-        model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float64).eval()
-        with torch.no_grad():
-            logits = model(
-                input_ids=tensors["input_ids"],
-                attention_mask=tensors["attention_mask"],
-                decoder_input_ids=tensors["decoder_input_ids"],
-            ).logits
-        labelled = tensors["labels"] != -100  # the fixture also masks the decoder's padding
-        torch.testing.assert_close(logits[labelled].float(), tensors["logits"][labelled])
-        self._compare(logits, tensors["labels"], expected)
-
-    def test_random_scores(self, shared_data):
-        folder = shared_data("parity/genbioel")
-        expected = json.loads((folder / "training.json").read_text())["random_logits"]
-        tensors = load_file(folder / "training.safetensors")
-        first, labels = tensors["random_logits"], tensors["random_labels"]
-        self._compare(first, labels, expected)
-        second = tensors["random_logits_second_pass"]
-        plain = [float(loss_of(build(), labels, each)[0]) for each in (first, second)]
-        both, _ = loss_of(build(r_drop=1.0), labels, first, second)
-        apart = float(both) - sum(plain) / 2
-        assert apart == pytest.approx(expected["rdrop_symmetric_kl"], abs=1e-6)
-
-    def _compare(self, logits, labels, expected):
-        for key, options in {
-            "label_smoothed_epsilon_0.1": {"form": "mean"},
-            "label_smoothed_epsilon_0.0": {"label_smoothing": 0.0},
-            "label_smoothed_fairseq_form_epsilon_0.1": {"form": "fairseq"},
-        }.items():
-            loss, stats = loss_of(build(**options), labels, logits)
-            assert float(loss) == pytest.approx(expected[key], abs=1e-6)
-            assert stats["nll"] == pytest.approx(expected["nll"], abs=1e-6)
 
 
 class TestTraining:
@@ -234,40 +182,18 @@ class TestTraining:
         assert length == len(read) + 2 * len(written)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"form": "means"}, "form: expected one of mean, fairseq, found 'means'; did you mean"),
-        ({"label_smoothing": 1.0}, "label_smoothing: expected a number from 0 to below 1"),
-        ({"r_drop": -1.0}, "r_drop: expected at least 0, found -1.0"),
-        ({"unlikelihood": -1.0}, "unlikelihood: expected at least 0, found -1.0"),
-        ({"weight": float("nan")}, "weight: expected at least 0, found nan"),
-    ],
-)
-def test_wrong_settings_are_refused(setting, message):
-    with pytest.raises(ConfigError, match=message):
-        NameGenerationConfig(**setting)
-
-
-END = 1
-TOKENS = st.integers(2, 6)
-NAMES = st.sets(st.lists(TOKENS, max_size=3).map(tuple), min_size=1, max_size=8)
-
-
-def trie_of(names):
-    ended = [[*name, END] for name in names]
+def trie_of(seq2seq, names):
+    ended = [[*seq2seq.name_tokens(name), seq2seq.end] for name in names]
     flat = np.array([token for name in ended for token in name], np.int64)
     return FlatTrie.build(flat, np.cumsum([len(name) for name in ended]))[0]
 
 
 def plain_unlikelihood(scores, names, allowed):
-    """Compute the penalty token by token; ``allowed`` are all names."""
+    """Compute the penalty token by token; ``allowed`` are all names, each with its end."""
     penalties, row = [], 0
     for name in names:
-        for k, token in enumerate([*name, END]):
-            begin = [*name, END][:k]
-            after = {[*other, END][k] for other in allowed
-                     if [*other, END][:k] == begin and len(other) >= k}  # fmt: skip
+        for k, token in enumerate(name):
+            after = {other[k] for other in allowed if len(other) > k and other[:k] == name[:k]}
             others = after - {token} if token in after else set()
             if others:
                 penalties.append(max(-math.log(1 - min(math.exp(scores[row][t]), 0.9999))
@@ -276,30 +202,43 @@ def plain_unlikelihood(scores, names, allowed):
     return sum(penalties) / max(1, len(penalties)), len(penalties)
 
 
-class TestUnlikelihood:
-    @given(NAMES, NAMES, st.integers(0, 99))
-    def test_it_is_that_of_plain_loops(self, allowed, more, seed):
-        names = [*sorted(allowed), *sorted(more)]  # some are not in the trie
-        torch.manual_seed(seed)
-        labels = [[*name, END] for name in names]
-        scores = (3 * torch.randn(sum(map(len, labels)), 8, dtype=torch.float64)).log_softmax(-1)
-        siblings = collect_siblings(trie_of(sorted(allowed)), labels)
-        expected, n = plain_unlikelihood(scores.tolist(), names, allowed)
-        assert siblings.n_branches == n
-        assert float(unlikelihood(scores, siblings)) == pytest.approx(expected, abs=1e-9)
+NAMES = ["flu", "flu seen", "heart attack", "heart", "myocardial infarction", "mi seen", "seen"]
 
-    def test_a_certain_wrong_token_has_a_finite_penalty(self):
-        scores = torch.tensor([[0.0, 0, 0, 99]]).log_softmax(-1).requires_grad_()
-        siblings = collect_siblings(trie_of([(2,), (3,)]), [[2]])
-        loss = unlikelihood(scores, siblings)
+
+class TestUnlikelihood:
+    @given(st.sets(st.sampled_from(NAMES), min_size=1), st.integers(0, 99))
+    def test_it_is_that_of_plain_loops(self, seq2seq, allowed, seed):
+        """Some of the names are not in the trie."""
+        torch.manual_seed(seed)
+        objective = build(unlikelihood=1.0)
+        batch = objective.encode(
+            seq2seq, [NameExample("", "", name) for name in NAMES], trie_of(seq2seq, allowed)
+        )
+        n_tokens = len(seq2seq.tokenizer)
+        logits = 3 * torch.randn(*batch.labels.shape, n_tokens, dtype=torch.float64)
+        scores = logits.log_softmax(-1)[batch.labels != -100].tolist()
+        names, known = (
+            [[*seq2seq.name_tokens(name), seq2seq.end] for name in some]
+            for some in (NAMES, allowed)
+        )
+        expected, n = plain_unlikelihood(scores, names, known)
+        assert batch.siblings.n_branches == n
+        found = objective.penalty([logits], batch.siblings, batch)
+        assert float(found) == pytest.approx(expected, abs=1e-9)
+
+    def test_a_certain_wrong_token_has_a_finite_penalty(self, seq2seq):
+        objective = build(unlikelihood=1.0)
+        trie = trie_of(seq2seq, ["heart", "seen"])
+        batch = objective.encode(seq2seq, [NameExample("", "", "heart")], trie)
+        logits = torch.zeros(*batch.labels.shape, len(seq2seq.tokenizer))
+        logits[0, 0, seq2seq.name_tokens("seen")[0]] = 99
+        loss = objective.penalty([logits.requires_grad_()], batch.siblings, batch)
         assert float(loss.detach()) == pytest.approx(-math.log(1e-4), rel=1e-2)
         loss.backward()
-        assert torch.isfinite(scores.grad).all()
+        assert torch.isfinite(logits.grad).all()
 
     def test_it_is_added_by_its_weight_and_makes_siblings_unlikely(self, seq2seq):
-        names = [seq2seq.name_tokens(each.target) for each in EXAMPLES]
-        flat = [token for name in names for token in [*name, seq2seq.end]]
-        trie, _ = FlatTrie.build(np.array(flat), np.cumsum([len(name) + 1 for name in names]))
+        trie = trie_of(seq2seq, [each.target for each in EXAMPLES])
         plain = NameGenerationTraining(seq2seq, build())
         both = NameGenerationTraining(seq2seq, build(unlikelihood=0.5), trie)
         batch = both.objective.encode(seq2seq, EXAMPLES, trie)

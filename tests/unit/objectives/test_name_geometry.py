@@ -10,7 +10,6 @@ import torch
 from graph_examples import batches, sequence, setting, text_states
 from transformers import BertConfig, BertModel
 
-from biograft.errors import ConfigError
 from biograft.objectives import NameGeometry, NameGeometryConfig
 
 TEXT = [
@@ -90,8 +89,3 @@ def test_one_name_has_nothing_to_be_compared_with():
     assert objective.count(text) == 0
     states = replace(text_states(1), encode=lambda *_: None)
     assert objective.loss(states, batch)[1] == {"loss": 0.0}
-
-
-def test_models_with_knowledge_layers_are_refused():
-    with pytest.raises(ConfigError, match="knowledge layers"):
-        made(None)

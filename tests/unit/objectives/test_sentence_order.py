@@ -16,7 +16,6 @@ from biograft.objectives import (
     SPECIAL,
     NextSentence,
     NextSentenceConfig,
-    PairHead,
     SentenceOrder,
     SentenceOrderConfig,
     Setting,
@@ -25,7 +24,6 @@ from biograft.objectives import (
     TextStates,
     collate,
 )
-from biograft.objectives.sentence_order import swap_segments
 
 SETTING = Setting(mask=4, n_tokens=30, special=(0, 1, 2, 3, 4), width=5)
 CLS, SEP = 2, 3
@@ -39,7 +37,6 @@ def example(**labels):
         words=np.array([SPECIAL, 0, 1, 1, SPECIAL, 2, 2, SPECIAL]),
         mentions=np.array([[1, 2, 7], [6, 6, 8]]),
         token_labels={"position": np.arange(8)},
-        mention_labels={"which": np.array([70, 80])},
         labels=labels,
     )
 
@@ -48,31 +45,25 @@ def order(**options):
     return SentenceOrder(SentenceOrderConfig(**options), SETTING)
 
 
+def swap_segments(given):
+    return order(swap_probability=1.0).prepare(given, np.random.default_rng(0))
+
+
 def test_swapping_moves_tokens_with_their_labels():
-    swapped = swap_segments(example())
+    offsets = np.array([1, IGNORED])
+    given = replace(example(), mention_labels={HEAD_OFFSET: offsets}, fixed=np.arange(8) == 2)
+    swapped = swap_segments(given)
     assert swapped.tokens.tolist() == [CLS, 20, 21, SEP, 10, 11, 12, SEP]
     assert swapped.segments.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert swapped.words.tolist() == [SPECIAL, 0, 0, SPECIAL, 1, 2, 2, SPECIAL]
     assert swapped.mentions.tolist() == [[2, 2, 8], [4, 5, 7]]
     assert swapped.token_labels["position"].tolist() == [0, 5, 6, 7, 1, 2, 3, 4]
-    assert swapped.mention_labels["which"].tolist() == [80, 70]
-    back = swap_segments(swapped)
-    for name in ("tokens", "segments", "words", "mentions"):
-        assert (getattr(back, name) == getattr(example(), name)).all()
-
-
-def test_swapping_moves_mention_labels_and_fixed_tokens():
-    given = replace(
-        example(),
-        mention_labels={HEAD_OFFSET: np.array([1, IGNORED])},
-        fixed=np.arange(8) == 2,
-    )
-    swapped = swap_segments(given)
     assert swapped.mention_labels[HEAD_OFFSET].tolist() == [IGNORED, 1]
     assert np.flatnonzero(swapped.fixed).tolist() == [5]
-    assert swap_segments(example()).fixed is None
     back = swap_segments(swapped)
-    assert back.mention_labels[HEAD_OFFSET].tolist() == [1, IGNORED]
+    for name in ("tokens", "segments", "words", "mentions", "fixed"):
+        assert (getattr(back, name) == getattr(given, name)).all()
+    assert back.mention_labels[HEAD_OFFSET].tolist() == offsets.tolist()
 
 
 def test_half_of_the_sequences_are_swapped():
@@ -136,16 +127,3 @@ def test_the_loss_is_that_of_plain_loops(made, name):
     assert made.count(text) == 3
     assert float(loss.detach()) == pytest.approx(0.5 * sum(losses) / 3, rel=1e-5)
     assert stats["accuracy"] == pytest.approx(right / 3)
-
-
-def test_a_head_is_initialised_the_same_each_time():
-    first, second = PairHead(6), PairHead(6)
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(),
-                                                 strict=True))  # fmt: skip
-    first(torch.randn(2, 3, 6)).sum().backward()
-    assert first.dense.weight.grad.any()
-
-
-def test_a_wrong_probability_is_refused():
-    with pytest.raises(ConfigError, match="swap_probability: expected a number from 0 to 1"):
-        SentenceOrderConfig(swap_probability=2.0)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from tiny_models import tiny_encoder_folder
 
-from biograft.errors import ConfigError
-from biograft.linking import LinkerRecipe
 from biograft.nn import TextEncoder
-from biograft.objectives import BankScorer, NameScorer, SynonymMarginalConfig, marginal_loss
-from biograft.objectives.synonym_marginal import tokenize_in_batches
+from biograft.objectives import (
+    BankScorer,
+    NameScorer,
+    SynonymMarginalConfig,
+    marginal_loss,
+    tokenize_in_batches,
+)
 
 TEXTS = [
     "belly ache",
@@ -105,53 +107,6 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
 
 
-def test_the_published_setting_has_inner_products_and_no_temperature(encoder):
-    """The recipe of BioSyn against plain loops; a mention without a right candidate is skipped."""
-    config = LinkerRecipe.load("linker-encoder-biosyn").config
-    assert (config.loss, config.k, config.missing_gold, config.refresh) == (
-        "marginal", 20, "skip", "full",
-    )  # fmt: skip
-    training, start = config.training, config.marginal
-    assert (training.epochs, training.batch_size, training.learning_rate) == (10, 16, 1e-5)
-    assert (training.schedule, training.warmup_ratio, training.weight_decay) == (
-        "constant",
-        0,
-        0.01,
-    )
-    assert start.lexical_weight == 0
-    assert start.lexical_rate_factor * training.learning_rate == pytest.approx(0.01)
-
-    mentions, names = TEXTS[:3], TEXTS[3:]
-    places = torch.tensor([[0, 1, 2], [2, 0, 1], [1, 0, 2]])
-    gold = torch.tensor([[True, False, True], [False] * 3, [False, True, False]])
-    lexical = torch.rand(3, 3, generator=torch.Generator().manual_seed(0))
-    weight = 0.7  # as if it were learned
-    model = NameScorer(encoder, replace(start, lexical_weight=weight)).eval()
-    with torch.no_grad():
-        scores = model(tokenize_in_batches(encoder, TEXTS), places, lexical)
-    loss, _ = marginal_loss(scores, gold)
-    left, right = (
-        encoder.encode(texts, normalize=False, precision="fp32").tolist()
-        for texts in (mentions, names)
-    )
-    losses = []
-    for k, vector in enumerate(left):
-        products = []
-        for column, place in enumerate(places[k].tolist()):
-            product = sum(x * y for x, y in zip(vector, right[place], strict=True))
-            products.append(product + weight * float(lexical[k, column]))
-        top = max(products)
-        chances = [math.exp(product - top) for product in products]
-        chance = sum(c for c, is_gold in zip(chances, gold[k].tolist(), strict=True) if is_gold)
-        if chance:
-            losses.append(-math.log(chance / sum(chances)))
-    assert len(losses) == 2
-    assert float(loss) == pytest.approx(sum(losses) / 2, rel=1e-4, abs=1e-5)
-    ours = LinkerRecipe.load("linker-encoder")
-    assert ours.config.marginal != start
-    assert "our variant" in ours.about
-
-
 def test_texts_are_tokenised_in_batches_and_keep_their_order(encoder):
     names = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
     texts = tokenize_in_batches(encoder, names)
@@ -174,23 +129,6 @@ def test_the_lexical_weight_has_a_learning_rate_of_its_own(encoder):
     assert float(part.slow_weight.grad) == pytest.approx(-3)
     optimiser.step()
     assert part.lexical_weight.item() == pytest.approx(0.4 + 200 * 1e-4, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"similarity": "euclid"}, "similarity: expected one of cosine, dot, found 'euclid'"),
-        ({"temperature": 0}, "temperature: expected a number above 0, found 0"),
-        (
-            {"lexical_rate_factor": float("nan")},
-            "lexical_rate_factor: expected a number above 0, found nan",
-        ),
-        ({"lexical_weight": -1}, "lexical_weight: expected at least 0, found -1"),
-    ],
-)
-def test_a_configuration_that_cannot_be(options, message):
-    with pytest.raises(ConfigError, match=message):
-        SynonymMarginalConfig(**options)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])

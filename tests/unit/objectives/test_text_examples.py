@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from graph_examples import sequence, visible
-from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
 from biograft.objectives import (
@@ -20,7 +17,6 @@ from biograft.objectives import (
     collate,
     set_visible_entities,
 )
-from biograft.objectives.examples import masked_mentions, sort_by_order
 
 
 def example(n_tokens, mentions, sequence_label=0):
@@ -47,18 +43,6 @@ def test_sequences_are_padded_and_mentions_listed():
     assert batch.entities.tolist() == [7, -1, 5]
     assert batch.token_labels["token"][0].tolist() == [100, 101, IGNORED, IGNORED]
     assert batch.mention_labels["mention"].tolist() == [0, 0, 1]
-
-
-def test_steps_run_by_their_order_and_equal_ones_as_given():
-    steps = [SimpleNamespace(order=order) for order in (2, 0, 2, 1)]
-    assert sort_by_order(steps) == (steps[1], steps[3], steps[0], steps[2])
-
-
-def test_labels_of_sequences_stay_in_order():
-    batch = collate([example(2, [], 1), example(2, [], 0)], 0)
-    assert batch.labels["sequence"].tolist() == [1, 0]
-    assert batch.mentions.shape == (0, 3)
-    assert batch.entities.shape == (0,)
 
 
 def test_fixed_tokens_accumulate():
@@ -149,17 +133,6 @@ def test_mixed_of_a_sequence_without_known_entities_shows_none(n_entities):
     labelled = label(sequence([(1, 2, -1)], MASKED), "mixed", neighbours)
     assert visible(labelled) == [None]
     assert labelled.mention_labels[WITHHELD_NEIGHBOURS].tolist() == [[0, 0, 0]]
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_masked_mentions_of_a_batch_are_those_of_plain_loops(seed):
-    rng = np.random.default_rng(seed)
-    labels = np.where(rng.random((3, 9)) < 0.6, 5, IGNORED)
-    first = rng.integers(0, 9, 20)
-    spans = np.column_stack([rng.integers(0, 3, 20), first, rng.integers(first, 9)])
-    expected = [all(labels[row, a : b + 1] != IGNORED) for row, a, b in spans]
-    assert masked_mentions(labels, spans).tolist() == expected
-    assert masked_mentions(torch.from_numpy(labels), torch.from_numpy(spans)).tolist() == expected
 
 
 @pytest.mark.parametrize("visibility", ["mixed", "masked", "all"])
