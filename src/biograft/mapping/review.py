@@ -356,7 +356,12 @@ class ReviewStore:
             except BiograftError as error:
                 refused.append((each, error))
                 continue
-            said = {"reviewer": each.reviewer, "action": each.action, "comment": each.comment}
+            said = {
+                **({"at": each.time} if each.time else {}),
+                "reviewer": each.reviewer,
+                "action": each.action,
+                "comment": each.comment,
+            }
             changes.append((item, after, said))
             items[item.id] = replace(item, state=after, version=item.version + 1)
         write_changes(connection, changes, batch)

@@ -52,14 +52,23 @@ def write_changes(connection: Connection, changes: Sequence[Change], batch: str)
         return
     at = now()
     rows = [
-        {"of": seen.id, "version": seen.version + 1, "updated_at": at, **after.to_json()}
-        for seen, after, _ in changes
+        {
+            "of": seen.id,
+            "version": seen.version + 1,
+            "updated_at": said.get("at", at),
+            **after.to_json(),
+        }
+        for seen, after, said in changes
     ]
     names: dict[str, Any] = {name: sa.bindparam(name) for name in rows[0] if name != "of"}
     connection.execute(TERMS.update().where(TERMS.c.id == sa.bindparam("of")).values(**names), rows)
     events = [
         event_row(
-            seen.id, batch=batch, at=at, before=seen.state.to_json(), after=after.to_json(), **said
+            seen.id,
+            batch=batch,
+            before=seen.state.to_json(),
+            after=after.to_json(),
+            **{"at": at, **said},
         )
         for seen, after, said in changes
     ]

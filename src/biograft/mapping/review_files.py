@@ -16,6 +16,7 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.linking.outputs.delimited import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
+from biograft.mapping.curies import CODE, TERM
 from biograft.mapping.decisions import (
     Decision,
     MappingSet,
@@ -45,6 +46,8 @@ from biograft.text import fold_lines, term_key, whole_number
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
+_SHOWN_FAULTS = 3
+"""Lines that an error names."""
 _MAX_MISSING = 2
 """A table that lacks no more of these columns was a worksheet."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -87,7 +90,9 @@ def import_review(
     rows = list(_rows(path, encoding))
     header = set(rows[0][1]) if rows else _header(path, encoding)
     if {"predicate_id", "object_id"} <= header:
-        return _import_decisions(store, read_decisions(path, encoding), reviewer, queue, approvals)
+        decisions = read_decisions(path, encoding)
+        _check_subjects(path, rows, decisions)
+        return _import_decisions(store, decisions, reviewer, queue, approvals)
     missing = sorted(set(_WORKSHEET) - header)
     if missing and len(missing) <= _MAX_MISSING:
         raise FormatError(
@@ -131,6 +136,37 @@ def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
         padded = [*cells, *[""] * (len(header) - len(cells))]
         if any(cell.strip() for cell in padded):
             yield line, dict(zip(header, map(plain, padded), strict=False))
+
+
+# ---- mapping sets
+
+
+def _check_subjects(
+    path: Path, rows: list[tuple[int, dict[str, str]]], decisions: list[Decision]
+) -> None:
+    """Refuse a mapping set that a review would write back otherwise, or not whole.
+
+    A term of a review means one concept, and its code has no vocabulary of its own.
+    """
+    faults: list[str] = []
+    first: dict[_Key, tuple[int, str]] = {}
+    for (line, cells), each in zip(rows, decisions, strict=True):
+        subject = cells.get("subject_id", "").strip()
+        if subject and subject.partition(":")[0] not in (TERM, CODE):
+            faults.append(f"line {line}: the subject {subject} is not a term or code of a table")
+        elif each.verdict == "approved":
+            before, concept = first.setdefault(_key(each), (line, each.concept))
+            if each.concept != concept:
+                what = each.term or each.code
+                faults.append(f"line {line}: {what!r} has another object in line {before}")
+    if faults:
+        more = len(faults) - _SHOWN_FAULTS
+        raise FormatError(
+            f"{len(faults):,} of its mappings would be lost or changed in a review: "
+            f"{'; '.join(faults[:_SHOWN_FAULTS])}{f'; and {more:,} more' if more > 0 else ''}",
+            path=path,
+            remedy="`biograft map --apply` and `biograft learn` take the file as it is",
+        )
 
 
 # ---- mapped tables
@@ -394,7 +430,7 @@ def _says(item: ReviewItem, decision: Decision) -> bool:
 def _as_decided(item: ReviewItem, decision: Decision, person: str) -> TermDecision:
     return TermDecision(
         item.id, _ACTIONS[decision.verdict], person, None, decision.concept or None,
-        decision.name or None, decision.relation, decision.comment,
+        decision.name or None, decision.relation, decision.comment, decision.time,
     )  # fmt: skip
 
 

@@ -174,6 +174,8 @@ class TermDecision:
     name: str | None = None
     relation: str = "exact"
     comment: str = ""
+    time: str = ""
+    """When it was decided, of a decision that was made elsewhere; empty: now."""
 
     def __post_init__(self) -> None:
         for field in ("reviewer", "concept", "name"):

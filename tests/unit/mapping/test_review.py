@@ -541,3 +541,61 @@ def test_a_full_disk_is_one_line_and_changes_nothing(tmp_path):
         with pytest.raises(OutputError, match="disk is full; nothing was changed; free space"):
             store.add_terms([ReviewTerm(f"term {n} " * 99) for n in range(99)], reviewer="ann")
         assert len(store.items()) == 1
+
+
+SSSOM_COLUMNS = (
+    *("subject_id", "subject_label", "predicate_id", "object_id", "mapping_justification"),
+    *("mapping_date", "author_label"),
+)
+
+
+def write_sssom(path, *rows):
+    lines = ["\t".join(SSSOM_COLUMNS)]
+    lines += [
+        "\t".join((subject, label, predicate, concept, "semapv:ManualMappingCuration", day, "bob"))
+        for subject, label, predicate, concept, day in rows
+    ]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def test_dates_of_decisions_made_elsewhere_are_kept(tmp_path):
+    exact, day = "skos:exactMatch", "2024-01-02"
+    rows = [
+        ("term:flu", "flu", exact, "MESH:D007251", day),
+        ("code:C2", "cold", "skos:broadMatch", "MESH:D012140", "2024-03-04"),
+        ("term:Mrs%20M", "Mrs M", exact, "sssom:NoTermFound", day),
+    ]
+    given = write_sssom(tmp_path / "given.sssom.tsv", *rows)
+    with ReviewStore.open(tmp_path / "r.db", create=True) as store:
+        assert import_review(store, given, reviewer="ann").n_decided == 3
+        export_review(store, tmp_path / "out.sssom.tsv")
+        assert {event.at for event in store.history()} == {day, "2024-03-04"}
+    assert read_decisions(tmp_path / "out.sssom.tsv") == read_decisions(given)
+
+
+def test_a_mapping_set_that_a_review_cannot_hold_is_refused_with_its_lines(tmp_path):
+    """A second object, and the subject ids of another vocabulary, were lost without a word."""
+    day, exact = "2024-01-02", "skos:exactMatch"
+    flu = ("term:flu", "flu", exact, "MESH:D007251", day)
+    second = ("term:flu", "flu", "skos:broadMatch", "MESH:D012140", day)
+    other = ("MONDO:0005812", "influenza", exact, "MESH:D007251", day)
+    files = {
+        "two.sssom.tsv": ((flu, second), "1 of its mappings .* line 3: 'flu' has another object"),
+        "ids.sssom.tsv": ((flu, other), "1 of its mappings .* line 3: the subject MONDO:0005812"),
+    }
+    with ReviewStore.open(tmp_path / "r.db", create=True) as store:
+        for name, (rows, message) in files.items():
+            with pytest.raises(FormatError, match=message):
+                import_review(store, write_sssom(tmp_path / name, *rows), reviewer="ann")
+        assert store.queues() == []
+        assert import_review(store, write_sssom(tmp_path / "s.tsv", flu, flu), reviewer="a")
+
+
+def test_published_mapping_sets_are_refused_whole(shared_data, tmp_path):
+    path = shared_data("ontologies/sssom/mondo_exactmatch_mesh.sssom.tsv")
+    with (
+        ReviewStore.open(tmp_path / "r.db", create=True) as store,
+        pytest.raises(FormatError, match=r"8,181 of its mappings .* line 16: the subject MONDO:"),
+    ):
+        import_review(store, path, reviewer="ann")
