@@ -113,10 +113,6 @@ def test_the_package_runs_as_a_module():
     assert done.stdout == f"biograft {biograft.__version__}\n"
 
 
-def test_version(run_main):
-    assert run_main("--version") == (0, f"biograft {biograft.__version__}\n", "")
-
-
 @pytest.mark.parametrize("path", [(), ("kb",)])
 def test_a_group_alone_shows_its_help(run_main, path):
     done = run_main(*path)

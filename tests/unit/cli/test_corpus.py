@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from biograft.cli.corpus import REJECTED, app
 from biograft.corpus import Shards
-from biograft.errors import BiograftError, ConfigError, InputError, OutputError
+from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.kb import BuildConfig, build_store
 from biograft.sources import SourceConfig
 
@@ -36,25 +36,6 @@ def test_convert_reports_what_it_read_rejected_and_lost(documents, tmp_path):
     assert (tmp_path / "out").read_text() == "1|t|a b\n1|a|\n\n"
 
 
-def test_convert_as_json_and_with_strict(documents, tmp_path):
-    out = tmp_path / "out"
-    done = run("convert", documents, "--from", "jsonl", "-o", out, "--to", "pubtator", "--json")
-    report = json.loads(done.output)
-    assert (report["from"], report["to"], report["lost"]) == ("jsonl", "pubtator", {"language": 1})
-    assert report["read"] == {"documents": 1, "mentions": 0, "relations": 0}
-    done = run("convert", documents, "-o", out, "--to", "pubtator", "--strict", "--overwrite")
-    assert isinstance(done.exception, OutputError)
-
-
-def test_formats_lists_what_each_loses():
-    assert "conll-iobes" in run("formats").output
-    entries = [json.loads(line) for line in run("formats", "--json").output.splitlines()]
-    lacks = {entry["format"]: entry["lacks"] for entry in entries}
-    assert lacks["jsonl"] == []
-    assert "gaps" in lacks["pubtator"]
-    assert not next(e for e in entries if e["format"] == "cmdd")["writes"]
-
-
 # ---- annotate
 
 
@@ -68,14 +49,6 @@ def annotate(write, tmp_path):
 
 def spans(folder):
     return [[(s.start, s.concept) for s in document.spans] for document in Shards.open(folder)]
-
-
-def test_annotate(annotate, write, tmp_path):
-    text = write("a.txt", "Fever was included.\nNothing.\n")
-    done = annotate(text, "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    assert "spans       2 (1.00 per document)" in done.stdout
-    assert spans(tmp_path / "out") == [[(0, "D1"), (10, "D2")], []]
 
 
 def test_a_threshold_without_effect_is_refused(annotate, write, tmp_path):

@@ -70,15 +70,6 @@ def link(folder):
     return run
 
 
-def test_link_prints_one_json_object_in_percent(link):
-    done = link("--json", "-k", 7)
-    values = values_of(done)
-    assert values["acc@1"] == values["acc@5"] == values["recall@7"] == pytest.approx(66.6667)
-    assert (values["n"], values["scorer"], values["format"]) == (3, "lenient", "biosyn")
-    assert len(values["intervals"]["mrr"]) == 2
-    assert "1 gold ids (such as D9)" in done.stderr
-
-
 def test_link_prints_a_table(link, folder):
     done = link("--train", folder / "gold.concept")
     assert "3 queries, lenient scorer" in done.stdout
@@ -211,12 +202,6 @@ def test_the_threshold_of_a_calibration_decides_nil(link, save_calibration):
     assert (named["nil_f1"], named["nil_below"]) == (0, 0)
 
 
-def test_a_calibration_without_threshold_only_gives_probabilities(link, save_calibration):
-    values = values_of(link("--json", "--nil", "--calibration", save_calibration(threshold=None)))
-    assert (values["nil_f1"], values["nil_below"]) == (0, None)
-    assert "ece" in values
-
-
 def test_the_calibration_of_an_index_decides_nil_only_with_nil(link, index):
     options = ("--json", "--index", index)
     assert values_of(link(*options))["acc@1"] == 100
@@ -284,21 +269,6 @@ def counts(score):
     return score["right"], score["wrong"], score["missed"]
 
 
-def test_text_prints_one_json_object_in_percent(text):
-    done = text("--json")
-    values = values_of(done)
-    assert (values["format"], values["unit"]) == ("pubtator", "percent")
-    assert (values["n_documents"], values["n_mentions"], values["n_nil"]) == (2, 6, 1)
-    assert counts(values["spans"]) == (5, 0, 1)
-    assert counts(values["mentions"]) == (4, 1, 1)
-    assert counts(values["documents"]) == (2, 1, 1)
-    assert values["documents"]["f1"] == pytest.approx(66.6667)
-    assert values["documents"]["intervals"]["f1"] == [0, 100]
-    assert values["left_out"] == {"offsets do not fit the text": 1}
-    assert "1 gold ids (such as D9)" in done.stderr
-    assert "1 mentions of the gold left out: offsets do not fit" in done.stderr
-
-
 def test_text_prints_a_table(text):
     lines = text().stdout.splitlines()
     assert lines[0] == "2 documents, 6 gold mentions, 1 of them without a concept"
@@ -340,10 +310,6 @@ def test_text_with_a_trained_detector(text, word_detector):
     refused = text(*options, "--mention-types", "Drug").exception
     assert isinstance(refused, ConfigError)
     assert "known: Disease" in str(refused)
-
-
-def test_text_reads_the_shipped_sample(text):
-    assert values_of(text("--json", "--gold", "starter", "--format", "sample"))["n_documents"] > 50
 
 
 @pytest.mark.parametrize(

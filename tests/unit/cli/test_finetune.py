@@ -107,15 +107,6 @@ def test_a_ranker_learns_what_is_meant(ranker, inputs):
     assert (out / "index" / "dense" / "manifest.json").exists()
 
 
-def test_a_ranker_links_and_is_evaluated(ranker, inputs, run):
-    out = ranker[0]
-    whole = ("--kb", out / "kb", "--index", out / "index", "--model", out / "model", "--json")
-    linked = json.loads(run("link", "Seen with ms.", *whole).stdout)
-    assert [m["concept"] for m in linked["mentions"]] == ["SCLEROSIS"]
-    gold = ("--gold", inputs / "dev.jsonl", "--format", "sample")
-    assert json.loads(run("evaluate", "link", *whole, *gold).stdout)["acc@1"] == 100
-
-
 def test_a_calibration_is_fitted_on_dev_queries_and_used(ranker, inputs, run, tmp_path):
     out, file = ranker[0], tmp_path / "c.json"
     whole = ("--kb", out / "kb", "--index", out / "index", "--model", out / "model")

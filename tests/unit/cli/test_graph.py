@@ -43,20 +43,6 @@ def kb(tmp_path, write):
     return tmp_path / "kb"
 
 
-def test_embed_and_evaluate_print_json(call, kb, tmp_path):
-    out = tmp_path / "out"
-    values = json.loads(call("embed", kb, "-o", out, "--seed", 0, *SMALL, "--json").stdout)
-    assert values["n_triples"] == {"train": 15, "valid": 3, "test": 3}
-    assert (values["epochs"], values["dim"], values["n_entities"]) == (5, 8, 20)
-    assert values["peak_gib"] > 0
-    metrics = json.loads(call("evaluate", out, "--json").stdout)
-    assert {"mrr", "hits@1", "hits@3", "hits@10", "mean_rank", "head", "tail"} <= set(metrics)
-    assert (metrics["unit"], metrics["n"], metrics["n_candidates"]) == ("percent", 3, 20)
-    other = json.loads(call("evaluate", out, "--split", "valid", "--json").stdout)
-    assert other["split"] == "valid"
-    assert call("evaluate", out).stdout.startswith("3 test triples, 20 ")
-
-
 def test_the_seed_determines_the_vectors(call, kb, tmp_path):
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         options = ["--text", tmp_path / f"{name}.txt", "--seed", seed, *SMALL]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
+from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking import Linker, fit_calibration
@@ -32,19 +32,6 @@ def store(write, tmp_path):
 
 def run(*arguments):
     return CliRunner().invoke(app, ["index", *map(str, arguments)])
-
-
-def test_lexical_index(store, tmp_path):
-    lexical = ("-o", tmp_path / "I", "--encoder", "none")
-    done = run(store, *lexical)
-    assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("4 names indexed (lexical) in ")
-    done = run(store, *lexical, "--overwrite", "--json", "--lang", "eng", "--steps", "")
-    value = json.loads(done.stdout)
-    assert (value["parts"], value["n_names"]) == (["lexical"], 4)
-    manifest = json.loads((tmp_path / "I" / "lexical" / "manifest.json").read_text())
-    assert manifest["config"].items() >= {"steps": "", "languages": ["en"]}.items()
-    assert manifest["n_names"] == 3
 
 
 def test_dense_index_and_update(store, tiny_encoder, tmp_path):
@@ -161,12 +148,6 @@ def test_refused_in_one_line(store, tmp_path, options, error, message):
     assert message in str(done.exception)
     assert "\n" not in str(done.exception)
     assert not (tmp_path / "I").exists()
-
-
-def test_existing_outputs_are_kept(store, tmp_path):
-    run(store, "-o", tmp_path / "I")
-    assert isinstance(run(store, "-o", tmp_path / "I").exception, OutputError)
-    assert isinstance(run(tmp_path / "none", "-o", tmp_path / "J").exception, StoreError)
 
 
 @pytest.mark.parametrize("model_type", ["bert", "mischief"])

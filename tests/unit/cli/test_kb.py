@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import biograft
-from biograft.sources import FORMATS
 
 SOURCE = [
     {
@@ -54,32 +53,6 @@ def test_build_prints_its_report_on_stdout(run_main, source, tmp_path):
     assert done.out.splitlines()[-1].startswith(f"store       {tmp_path / 'KB'}  (")
 
 
-def test_build_prints_one_json_object(run_main, source, tmp_path):
-    (report,) = run_main("kb", "build", source, "-o", tmp_path / "KB", "--json").json
-    counts = {key: value for key, value in report.items() if key.startswith("n_")}
-    assert counts == {
-        "n_concepts": 3, "n_names": 8, "n_definitions": 1, "n_types": 1, "n_ids": 2,
-        "n_relations": 2,
-    }  # fmt: skip
-    assert set(report) == {"store", "merged", "dropped", "warnings", "sources", "seconds", *counts}
-    (read,) = report["sources"]
-    assert set(read) == {
-        "path", "format", "n_read", "n_rejected", "filtered", "rejected", "doubtful",
-        "notes", "files",
-    }  # fmt: skip
-    assert (read["path"], read["format"], read["n_rejected"]) == (str(source), "jsonl", 1)
-    assert read["rejected"]["relations: tail is no concept"]["examples"] == [
-        {"file": str(source), "line": 3, "text": "gone"}
-    ]
-    assert set(read["files"][0]) == {"path", "bytes", "sha256"}
-
-
-def test_quiet_and_json_leave_stderr_empty(run_main, source, tmp_path):
-    for k, options in enumerate([("--quiet",), ("-q", "--json")]):
-        done = run_main("kb", "build", source, "-o", tmp_path / f"KB{k}", *options)
-        assert (done.code, done.err) == (0, "")
-
-
 @pytest.mark.parametrize(
     ("options", "texts"),
     [
@@ -109,21 +82,6 @@ def test_build_reads_a_table_by_its_columns(run_main, write, tmp_path):
     concept = biograft.KnowledgeBase.open(tmp_path / "KB")["X1"]
     assert [name.text for name in concept.names] == ["Flu", "grippe", "influenza"]
     assert ({name.language for name in concept.names}, concept.types[0].code) == ({"fr"}, "T")
-
-
-@pytest.mark.parametrize("columns", ["id", "id=", "=x", "id=code,name"])
-def test_build_refuses_invalid_columns(run_main, source, tmp_path, columns):
-    done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--columns", columns)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "biograft: " in done.err
-    assert not (tmp_path / "KB").exists()
-
-
-def test_build_overwrites_only_on_request(run_main, source, store):
-    done = run_main("kb", "build", source, "-o", store)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"biograft: {store}: exists already")
-    assert run_main("kb", "build", source, "-o", store, "--overwrite").code == 0
 
 
 @pytest.mark.parametrize(
@@ -203,20 +161,7 @@ def test_a_build_file_goes_with_no_other_options(build_file, tmp_path):
     assert build_file(text, "--quiet", "--json", "--overwrite").code == 0
 
 
-def test_a_missing_build_file_is_reported(run_main, tmp_path):
-    done = run_main("kb", "build", tmp_path / "gone.toml", "-o", tmp_path / "KB")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "gone.toml: cannot be read (No such file or directory)" in done.err
-
-
 # ---- kb formats, info, show, search
-
-
-def test_formats(run_main):
-    done = run_main("kb", "formats")
-    assert [line.split()[0] for line in done.out.splitlines()] == list(FORMATS)
-    values = run_main("kb", "formats", "--json").json
-    assert values == [{"format": name, "help": text} for name, text in FORMATS.help().items()]
 
 
 def test_info(run_main, store, source):
@@ -227,16 +172,6 @@ def test_info(run_main, store, source):
     assert "  languages    en 6, zh 2" in rest
     assert f"  from         {source} (jsonl): 3 rows" in rest
     assert any(line.startswith("               rejected 1  ") for line in rest)
-
-
-def test_info_prints_one_json_object(run_main, store):
-    (info,) = run_main("kb", "info", store, "--json").json
-    assert (info["n_concepts"], info["n_names"], info["n_relations"]) == (3, 8, 2)
-    assert info["store"] == str(store)
-    assert info["n_names_by_language"] == {"en": 6, "zh": 2}
-    assert set(info["relations"]) == {"is-a", "causes"}
-    assert info["types"] == ["T047"]
-    assert {"made_by", "made_at", "config", "sources", "version", "warnings"} <= set(info)
 
 
 def test_show(run_main, store):
@@ -269,19 +204,6 @@ def test_show_ends_where_there_are_kinds_of_relations_without_end(run_main, writ
     assert run_main("kb", "show", tmp_path / "K", "A", "-k", "0").out.count("kind-") == 150
 
 
-def test_show_prints_one_json_object(run_main, store):
-    (concept,) = run_main("kb", "show", store, "D1", "--json").json
-    assert set(concept) == {
-        "id", "name", "names", "definitions", "types", "ids", "n_relations", "relations",
-    }  # fmt: skip
-    name = {"text": "Influenza", "language": "en", "kind": "preferred", "source": "a.jsonl"}
-    assert concept["names"][0] == name
-    assert concept["relations"][0] == {
-        "head": "D1", "relation": "is-a", "tail": "D2", "source": "a.jsonl",
-        "head_name": "Influenza", "tail_name": "Infection",
-    }  # fmt: skip
-
-
 def test_search(run_main, store):
     assert run_main("kb", "search", store, "FLU").out == "D1  flu  = Influenza  (normalised, en)\n"
     assert run_main("kb", "search", store, "inf").out.splitlines() == [
@@ -291,15 +213,6 @@ def test_search(run_main, store):
     assert run_main("kb", "search", store, "inf", "-k", "1").out.count("\n") == 1
     assert run_main("kb", "search", store, "流", "--lang", "CHI").out.startswith("D1  流感")
     assert run_main("kb", "search", store, "流", "--lang", "en").out == ""
-
-
-def test_search_prints_one_json_object_per_match(run_main, store):
-    assert run_main("kb", "search", store, "infec", "--json").json == [
-        {
-            "concept": "D2", "concept_name": "Infection", "name": "Infection", "language": "en",
-            "how": "prefix",
-        }
-    ]  # fmt: skip
 
 
 def test_a_search_without_results_is_no_error(run_main, store):
@@ -358,12 +271,6 @@ def test_every_command_refuses_a_missing_store(run_main, tmp_path, command):
     done = run_main("kb", command, tmp_path, *more)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "holds no manifest.json" in done.err
-
-
-def test_an_unknown_id_is_reported(run_main, store):
-    done = run_main("kb", "show", store, "D9")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"biograft: {store}: no concept has the id 'D9'")
 
 
 def test_a_closed_pipe_is_no_error(store):
@@ -441,15 +348,6 @@ def test_diff_prints_counts_and_examples(run_main, store, later):
         "                            D1 Flu: - D2",
         "types-changed            0  concepts with other types",
     ]
-
-
-def test_diff_as_json_with_an_exit_code(run_main, store, later):
-    done = run_main("kb", "diff", store, later, "--only", "merged", "--json", "--exit-code")
-    assert done.code == 1
-    (value,) = done.json
-    assert value["counts"] == {"merged": 1}
-    assert value["examples"]["merged"][0]["new"] == ["D1"]
-    assert run_main("kb", "diff", store, store, "--exit-code").code == 0
 
 
 def test_diff_writes_a_new_file_only(run_main, store, later, tmp_path):

@@ -14,7 +14,6 @@ from biograft.errors import (
     EncodingError,
     InputError,
     NotFoundError,
-    OutputError,
     StoreError,
 )
 from biograft.kb import BuildConfig, build_store
@@ -61,15 +60,6 @@ def test_a_table(run):
     ]
 
 
-def test_json_lines(run):
-    found = documents(run("flu", "no name", "--json", "-k", 1))
-    assert [document["text"] for document in found] == ["flu", "no name"]
-    (mention,) = found[0]["mentions"]
-    assert (mention["start"], mention["end"], mention["concept"]) == (0, 3, "D1")
-    assert len(mention["candidates"]) == 1
-    assert found[1]["mentions"] == []
-
-
 def test_files_keep_their_line_ends(run, write):
     path = write("note.txt", "\ufeffone\r\nflu\r\n".encode())
     (document,) = documents(run(path, "--json"))
@@ -77,18 +67,6 @@ def test_files_keep_their_line_ends(run, write):
     assert document["mentions"][0]["start"] == 5
     zipped = write("note.txt.gz", gzip.compress(b"flu"))
     assert documents(run(zipped, "--json"))[0]["text"] == "flu"
-
-
-def test_standard_input(run):
-    (document,) = documents(run("-", "--json", stdin="a flu\n"))
-    assert (document["id"], document["text"]) == ("stdin", "a flu\n")
-    assert "流感" in run("-", stdin="流感").stdout
-
-
-def test_empty_inputs(run, write):
-    assert run("").stdout == "no mention\n"
-    assert documents(run("-", "--json", stdin=""))[0]["mentions"] == []
-    assert documents(run(write("empty.txt", ""), "--json"))[0]["mentions"] == []
 
 
 def test_lines_as_terms(run):
@@ -122,14 +100,6 @@ def test_mentions_of_a_pubtator_file(run, write):
     assert documents(run(path, "--json", "--format", "text"))[0]["text"] == PUBTATOR
 
 
-def test_abbreviations_and_the_threshold(run):
-    text = "influenza (IF). IF"
-    assert len(documents(run(text, "--json"))[0]["mentions"]) == 3
-    assert len(documents(run(text, "--json", "--no-abbreviations"))[0]["mentions"]) == 1
-    done = run("influensa", "--terms", "--json", "--threshold", 0.95)
-    assert documents(done)[0]["mentions"][0]["concept"] is None
-
-
 def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
     text = "7|t|Flu (Q7)\n7|a|\n7\t0\t3\tFlu\tDisease\tD1\n7\t5\t7\tQ7\tDisease\tD1\n\n"
     path = write("b.pubtator", text)
@@ -140,47 +110,8 @@ def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
     assert forms == [["Flu", "Flu"], ["Flu", "Q7"]]
 
 
-TEXTUAL = ("table", "csv", "tsv", "jsonl", "html", "fhir", "omop", "pubtator", "bioc")
-
-
-@pytest.mark.parametrize("to", [*TEXTUAL, "parquet", "brat"])
-def test_every_output_is_written_once_and_whole(run, tmp_path, to):
-    out = tmp_path / "out"
-    done = run("the flu", "no fever", "--to", to, "-o", out)
-    assert done.exit_code == 0, done.output
-    assert done.stdout == ""
-    assert f"written     {out} ({to})" in done.stderr
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
-    assert isinstance(run("flu", "--to", to, "-o", out).exception, OutputError)
-    assert run("flu", "--to", to, "-o", out, "--overwrite").exit_code == 0
-
-
-@pytest.mark.parametrize("to", [name for name in TEXTUAL if name != "omop"])
-def test_a_file_has_what_standard_output_has(run, tmp_path, to):
-    printed = run("the flu", "no fever", "--to", to)
-    run("the flu", "no fever", "--to", to, "-o", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes().decode() == printed.stdout
-    assert "flu" in printed.stdout
-
-
-def test_json_is_the_same_as_to_jsonl(run):
-    assert run("flu", "--json").stdout == run("flu", "--to", "jsonl").stdout
-    assert run("flu", "--json", "--to", "csv").exception is not None
-
-
 def test_losses_are_said(run):
     assert "lost        1  assertion status" in run("no fever", "--to", "pubtator").stderr
-
-
-def test_a_number_of_candidates_is_respected(run):
-    (alone,) = documents(run("fever", "--json"))[0]["mentions"]
-    (asked,) = documents(run("fever", "--json", "-k", 2))[0]["mentions"]
-    assert (len(alone["candidates"]), len(asked["candidates"])) == (1, 1)
-
-
-def test_with_an_index(run, store, tmp_path):
-    CliRunner().invoke(app, ["index", str(store), "-o", str(tmp_path / "I")])
-    assert documents(run("flu", "--json", "--index", tmp_path / "I"))[0]["mentions"]
 
 
 def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
@@ -305,18 +236,6 @@ def test_a_folder_with_a_broken_file(run, write):
 def test_a_very_long_text_is_not_a_path(run):
     (document,) = documents(run("the flu " * 5000, "--json"))
     assert len(document["mentions"]) == 5000
-
-
-def test_assertions_can_be_left_out(run):
-    (with_status,) = documents(run("No fever.", "--json"))
-    assert with_status["mentions"][0]["status"] == "absent"
-    (without,) = documents(run("No fever.", "--json", "--no-assertions"))
-    assert "status" not in without["mentions"][0]
-
-
-def test_a_line_that_is_a_mention_has_no_status(run):
-    (line,) = documents(run("-", "--terms", "--json", stdin="fever\n"))
-    assert "status" not in line["mentions"][0]
 
 
 def test_a_language_model_that_does_not_answer_changes_nothing(run):

@@ -44,41 +44,11 @@ def test_equal_terms_with_two_codes_stay_two():
     assert [(t.code, t.frequency) for t in distinct_terms(terms)] == [("1", 2), ("2", 1)]
 
 
-def test_flags(kb):
-    linker = Linker.open(KnowledgeBase.open(kb))
-    terms = ["Heart Attack", "hart attack", "chill", "zzqx", "12345", "x" * 40_000]
-    mapped = list(map_terms(linker, terms))
-    assert [m.flag for m in mapped] == ["exact", "", "ambiguous", "nil", "nil", "nil"]
-    assert [m.concept for m in mapped[:2]] == ["D1", "D1"]
-    assert {mapped[2].concept, *(c.concept for c in mapped[2].others)} >= {"D3", "D4"}
-
-
 def test_nil_is_what_the_linker_says(kb):
     linker = Linker.open(KnowledgeBase.open(kb), threshold=1.0)
     mapped = list(map_terms(linker, ["hart attack", "heart attack"]))
     assert [m.concept for m in mapped] == [None, "D1"]
     assert mapped[0].others[0].concept == "D1"
-
-
-def test_the_command(kb, tmp_path, run_main):
-    table, out = tmp_path / "terms.csv", tmp_path / "map.csv"
-    table.write_text("code,term\n1,heart attack\n1,HEART ATTACK\n2,=1+1\n3,\n4,zzqx\n", "utf-8")
-    arguments = ("map", str(table), "--column", "term", "--code-column", "code")
-    arguments += ("--kb", str(kb), "-o", str(out), "-k", "2", "--json", "-q")
-    done = run_main(*arguments)
-    assert done.code == 0, done.err
-    summary = json.loads(done.out)
-    assert (summary["n_terms"], summary["n_exact"], summary["n_nil"]) == (3, 2, 1)
-    rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
-    assert list(rows[0])[:6] == ["source_term", "concept", "name", "score", "probability", "flag"]
-    assert list(rows[0])[6:10] == ["source_code", "frequency", "relation", "verdict"]
-    assert list(rows[0])[10:] == ["candidate_2", "name_2", "score_2"]
-    assert [(r["source_term"], r["concept"], r["frequency"]) for r in rows] == [
-        ("heart attack", "D1", "2"), ("'=1+1", "D1", "1"), ("zzqx", "", "1"),
-    ]  # fmt: skip
-    again = run_main(*arguments)
-    assert again.code == 2
-    assert "--overwrite" in again.err
 
 
 @pytest.mark.parametrize(
