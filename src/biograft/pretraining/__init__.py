@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from biograft.pretraining.substitution import (
         SubstitutionConfig as SubstitutionConfig,
         SynonymSubstitution as SynonymSubstitution,
+        count_forms as count_forms,
     )
     from biograft.pretraining.synonym_pairs import (
         PairBatches as PairBatches,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from biograft.pretraining.templates import NameTemplates as NameTemplates
     from biograft.pretraining.text_batches import TextBatches as TextBatches
     from biograft.pretraining.text_builder import open_packed as open_packed
-    from biograft.pretraining.tokenisation import DocumentTokenizer as DocumentTokenizer
+    from biograft.pretraining.tokenisation import (
+        DocumentTokenizer as DocumentTokenizer,
+        TokenisedDocument as TokenisedDocument,
+    )
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -14,12 +14,11 @@ from manifests import changed, contents
 from one_writer import held_elsewhere
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
-from two_processes import loads_after_joining, pretrain_on_two, run_on_two, without_dropout
+from two_processes import loads_after_joining, pretrain_on_two, without_dropout
 
-from biograft.errors import ConfigError, NotFoundError, OutputError
+from biograft.errors import ConfigError, OutputError
 from biograft.nn import TextEncoder
-from biograft.objectives import SynonymAlignmentConfig
-from biograft.pretraining import AlignmentTraining, Embedder, PairBatches, SynonymPairs, pretrain
+from biograft.pretraining import pretrain
 
 
 def metrics(run):
@@ -91,32 +90,13 @@ def test_pairs_of_a_file_need_no_knowledge_base(bench, tmp_path, write):
     assert pretrain(recipe, None, tmp_path / "run").counts["pairs"]["n_extra"] == 2
 
 
-def test_both_names_go_through_the_encoder_in_one_pass(bench):
-    encoder = TextEncoder.from_pretrained(bench.encoder, pooling="mean", max_length=16)
-    objectives = {name: part.build() for name, part in bench.recipe().objectives.items()}
-    model, sizes = Embedder(encoder), []
-    model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0]["input_ids"].shape))
-    batch = next(PairBatches(SynonymPairs(bench.kb), 16).batches(0))
-    loss, stats = AlignmentTraining(encoder, objectives).loss(model, batch)
-    assert [n_rows for n_rows, _ in sizes] == [32]
-    assert sizes[0][1] == max(len(encoder.tokenize([t])["input_ids"][0])
-                              for t in (*batch.left, *batch.right))  # fmt: skip
-    vectors = torch.cat([model(encoder.tokenize(list(side))) for side in (batch.left, batch.right)])
-    expected, _ = objectives["synonym_alignment"].loss(
-        vectors, {"labels": torch.from_numpy(np.tile(batch.labels, 2))}
-    )
-    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-5)
-    assert 0 < stats["anchors_kept"] <= 1
-
-
-@pytest.mark.parametrize("shard", [False, True])
-def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path, shard):
+def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
     """Guards: each process mined among its own names only, so two were not one with twice as many.
 
     The gradient of the keys' biases is 0 but for rounding, which Adam scales up.
     """
     encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
-    made = bench.recipe(batch_size=16, shard=shard)
+    made = bench.recipe(batch_size=16)
     recipe = replace(made, encoder=replace(made.encoder, name=str(encoder)))
     one = pretrain(recipe, bench.kb, tmp_path / "one")
     pretrain_on_two(recipe, bench.kb, tmp_path / "two")
@@ -143,50 +123,6 @@ def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path, shard)
 def test_processes_join_before_the_encoder_is_loaded(bench, tmp_path, monkeypatch):
     with loads_after_joining(monkeypatch):
         pretrain(bench.recipe(), bench.kb, tmp_path / "run")
-
-
-UNEVEN = """
-import sys, torch
-from torch import distributed
-from biograft.objectives.configs import SynonymAlignmentConfig
-from biograft.pretraining.alignment import gather_rows
-from biograft.training.processes import join_processes
-
-rank = join_processes().process_index
-given, out = sys.argv[1:]
-rows, labels, weight = torch.load(given)
-own = slice(0, 5) if rank == 0 else slice(5, None)
-weight.requires_grad_()
-embeddings, all_labels = gather_rows(rows[own] @ weight, labels[own])
-loss, _ = SynonymAlignmentConfig(miner="none").build().loss(embeddings, {"labels": all_labels})
-loss.backward()
-distributed.all_reduce(weight.grad)
-if rank == 0:
-    torch.save((all_labels, loss.detach(), weight.grad / 2), out)
-"""
-
-
-def test_processes_may_hold_different_numbers_of_names(tmp_path):
-    rng = torch.Generator().manual_seed(0)
-    rows, weight = (torch.randn(shape, generator=rng) for shape in ((12, 6), (6, 4)))
-    labels = torch.arange(12) % 4
-    torch.save((rows, labels, weight), tmp_path / "given.pt")
-    run_on_two(UNEVEN, tmp_path / "given.pt", tmp_path / "out.pt", log=tmp_path / "log")
-    weight.requires_grad_()
-    objective = SynonymAlignmentConfig(miner="none").build()
-    loss, _ = objective.loss(rows @ weight, {"labels": labels})
-    loss.backward()
-    found = torch.load(tmp_path / "out.pt")
-    torch.testing.assert_close(found, (labels, loss.detach(), weight.grad))
-
-
-def test_an_encoder_that_is_not_there(bench, tmp_path):
-    recipe = bench.recipe()
-    values = {**recipe.to_json(), "encoder": {"name": str(tmp_path / "none")}}
-    values.pop("name")
-    values["stream"].pop("extra_pairs")
-    with pytest.raises(NotFoundError, match="no such folder"):
-        pretrain(type(recipe).from_values("x", values), bench.kb, tmp_path / "run")
 
 
 def test_without_torch_the_extra_is_named():

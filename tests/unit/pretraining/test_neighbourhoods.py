@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM
-from two_processes import losses, pretrain_on_two, without_dropout
 
 from biograft.errors import ConfigError
 from biograft.graph import (
@@ -20,12 +18,8 @@ from biograft.graph import (
     build_neighbours,
     embed_graph,
 )
-from biograft.graph.neighbour_table import DIRECTIONS
-from biograft.graph.neighbours import first_types
-from biograft.nn import KnowledgeBertForMaskedLM, NeighbourAttention, TextEncoder
-from biograft.objectives import IGNORED, VISIBLE_ENTITIES, TextExample
+from biograft.nn import NeighbourAttention, TextEncoder
 from biograft.pretraining import KnowledgeConfig, PretrainingRecipe, pretrain, read_neighbourhood
-from biograft.pretraining.language_modelling import example_transforms
 
 TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
 OBJECTIVES = {
@@ -96,6 +90,7 @@ def test_the_graph_is_that_of_the_store(bench, neighbours, transr, whole):
     assert list(found.ids[: len(ids)]) == ids
     assert len(set(found.ids)) == len(found.ids)
     assert len(found.ids) > len(ids)
+    kind_of = {}
     for row, identifier in enumerate(found.ids):
         edges = table[kb.row(identifier)]
         own = [found.ids[n] for n in graph.neighbours[row] if n >= 0]
@@ -105,10 +100,12 @@ def test_the_graph_is_that_of_the_store(bench, neighbours, transr, whole):
         else:
             assert own == [each for each in theirs if each in found.ids]
             continue
-        signs = [1 if DIRECTIONS[d] == "out" else -1 for d in edges.directions[:4]]
+        signs = [1 if d == 0 else -1 for d in edges.directions[:4]]
         assert graph.signs[row, : len(own)].tolist() == signs
         assert graph.relations[row, : len(own)].tolist() == edges.relations[:4].tolist()
-        assert graph.types[row] == first_types(kb)[kb.row(identifier)]
+        kind_of.setdefault(int(graph.types[row]), set()).add(kb[identifier].types[:1])
+    assert all(len(first) == 1 for first in kind_of.values())  # the first type of each
+    assert len(kind_of) > 1
     assert (graph.relations[graph.neighbours < 0] == -1).all()
     assert not graph.signs[graph.neighbours < 0].any()
     assert graph.counts[: len(ids)].tolist() == counts.tolist()
@@ -132,20 +129,6 @@ def test_a_run_gives_a_model_that_finds_its_entities(bench, recipe, tmp_path):
     assert not table.requires_grad
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shard", [False, True])
-def test_two_processes_are_as_one(bench, recipe, tmp_path, shard):
-    """Without masked_neighbour: each process samples the negatives of its own batches."""
-    objectives = {name: OBJECTIVES[name] for name in ("masked_tokens", "masked_mention")}
-    same = recipe(objectives=objectives)
-    encoder = without_dropout(bench.encoder, tmp_path / "encoder")
-    training = replace(same.training, shard=shard)
-    same = replace(same, encoder=replace(same.encoder, name=str(encoder)), training=training)
-    pretrain(same, bench.kb, tmp_path / "one")
-    pretrain_on_two(same, bench.kb, tmp_path / "two")
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
-
-
 def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
     both = {
         "entity_memory": {"after": 1, "n_nearest": 3},
@@ -167,14 +150,6 @@ def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
         changed = {**values, "knowledge": {**values["knowledge"], key: str(folder)}}
         with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* differ"):
             pretrain(PretrainingRecipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
-
-
-def test_entity_fusion_is_trained(bench, recipe, tmp_path):
-    """Entity fusion and its objective, also without vectors."""
-    objectives = {"masked_tokens": {}, "entity_prediction": {}}
-    fusion = recipe({"entity_fusion": {"after": 1}}, objectives, neighbours=None, vectors=None)
-    run = pretrain(fusion, bench.kb, tmp_path / "run")
-    assert "entity_fusion" in AutoModel.from_pretrained(run.encoder).knowledge
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -205,38 +180,6 @@ def test_a_layer_with_entity_inputs_knows_all_entities_with_vectors(
     )
 
 
-def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
-    layers, objectives = {"entity_fusion": {"after": 1}}, {"entity_prediction": {}}
-    masked = recipe(layers, objectives, neighbours=None, vectors=None, entity_visibility="masked")
-    with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
-        pretrain(masked, bench.kb, tmp_path / "run")
-    table = np.zeros((3, 8), np.float32)
-    linked, detecting = (
-        KnowledgeBertForMaskedLM.from_bert(
-            bench.encoder, table, knowledge_layers={layer: {"after": 1}}
-        )
-        for layer in ("entity_fusion", "entity_memory")
-    )
-    example = sequence([(1, 2, 7), (4, 5, 3)], masked=[1, 2])
-    [visibility] = example_transforms({}, masked.knowledge, linked)
-    labels = visibility.prepare(example, None).mention_labels[VISIBLE_ENTITIES]
-    assert labels.tolist() == [7, IGNORED]
-    [visibility] = example_transforms({}, None, linked)  # without [knowledge]: the model's layers
-    assert (visibility.visibility, visibility.neighbours) == ("mixed", None)
-    assert (
-        example_transforms(
-            {},
-            recipe({"entity_memory": {"after": 1}}, objectives, neighbours=None).knowledge,
-            detecting,
-        )
-        == []
-    )
-    assert example_transforms({}, None, detecting.model.bert) == []
-    shipped = {"ernie-cpu": "all", "smedbert": "mixed", "smedbert-cpu": "mixed"}
-    for name, expected in shipped.items():
-        assert PretrainingRecipe.load(name).knowledge.entity_visibility == expected
-
-
 def test_predicted_neighbours_are_withheld_in_training(bench, recipe, tmp_path, monkeypatch):
     given = []
     forward = NeighbourAttention.forward
@@ -257,16 +200,6 @@ def test_predicted_neighbours_are_withheld_in_training(bench, recipe, tmp_path, 
     assert {type(withheld) for _, withheld in given} == {type(None)}
 
 
-def sequence(mentions, masked):
-    labels = np.full(8, IGNORED)
-    labels[masked] = 9
-    zeros = np.zeros(8, np.int64)
-    return TextExample(
-        tokens=zeros, segments=zeros, words=zeros, mentions=np.array(mentions),
-        token_labels={"masked_tokens": labels},
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("knowledge", "message"),
     [
@@ -277,6 +210,16 @@ def sequence(mentions, masked):
             r"neighbour_attention\.after: .* has 2 layers, found 3",
         ),
         ({"layers": {}}, r"knowledge\.layers: expected a table"),
+        (
+            {
+                "layers": {"entity_fusion": {"after": 1}},
+                "neighbours": None,
+                "vectors": None,
+                "entity_visibility": "masked",
+                "objectives": {"entity_prediction": {}},
+            },
+            r"found none; add objective\.masked_tokens, or set",
+        ),
         (
             {"entity_visibility": "none"},
             r"knowledge\.entity_visibility: expected one of mixed, masked, all",

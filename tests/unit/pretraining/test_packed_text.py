@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from annotated_texts import TEXTS, annotate
+from annotated_texts import TEXTS
 from array_damage import DAMAGES, damage
 from tiny_models import tiny_tokenizer
 
-from biograft.config import from_mapping
 from biograft.corpus import AnnotatedDocument, LinkedSpan, Shards
 from biograft.errors import ConfigError, StoreError
 from biograft.objectives import SPECIAL
-from biograft.pretraining import STREAMS, AnnotatedTextConfig, PackedText, open_packed
+from biograft.pretraining import AnnotatedTextConfig, PackedText, open_packed
 from biograft.progress import Progress
 
 LOSSES = ("n_low_score", "n_without_token", "n_overlapping", "n_cut", "n_beyond")
@@ -104,15 +102,6 @@ def test_documents_share_a_sequence_or_have_their_own(shards, tokenizer):
     assert all((apart.example(n).tokens == tokenizer.sep_token_id).sum() == 1 for n in range(5))
 
 
-def test_words_are_those_of_the_tokenizer(shards, tokenizer):
-    text = packed(shards(), tokenizer, pack=False)
-    encoding = tokenizer(annotate("Type 2 diabetes is common.").text)
-    example = text.example(1)
-    n_tokens = len(encoding["input_ids"]) - 2
-    expected = [word for word in encoding.word_ids() if word is not None]
-    assert example.words[1 : 1 + n_tokens].tolist() == expected
-
-
 def test_two_segments_are_of_one_document_and_tokens_left_out_are_counted(shards, tokenizer):
     folder = shards([*TEXTS, "cancer"])
     text = packed(folder, tokenizer, pack=False, two_segments=True, max_length=64)
@@ -183,19 +172,6 @@ def test_entities_may_be_those_of_a_table_that_is_there(shards, tokenizer):
         open_packed(config, tokenizer, entities=["X", "X"])
 
 
-def test_special_tokens_written_in_a_text_are_only_text(shards, tokenizer):
-    made = packed(shards(["No [SEP] and no [MASK] here."]), tokenizer)
-    special = np.isin(made.example(0).tokens, [tokenizer.sep_token_id, tokenizer.mask_token_id])
-    assert special.sum() == 1
-
-
-def test_the_tokenizer_is_left_as_it_was(shards, tokenizer):
-    before = tokenizer(["a b", "a"], padding=True, truncation=True, max_length=3)["input_ids"]
-    packed(shards(), tokenizer)
-    after = tokenizer(["a b", "a"], padding=True, truncation=True, max_length=3)["input_ids"]
-    assert before == after
-
-
 def test_what_is_packed_is_used_again_whatever_the_tokenizer_was_used_for(shards, tokenizer):
     folder = shards()
     first = packed(folder, tokenizer, max_length=32)
@@ -249,14 +225,6 @@ def test_two_processes_may_pack_at_once(shards, tokenizer):
     ]  # fmt: skip
 
 
-def test_a_damaged_cache_is_refused_by_name(shards, tokenizer):
-    made = packed(shards(), tokenizer)
-    path = made.folder / "mentions.npy"
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(StoreError, match=r"mentions.npy: damaged .* remove the folder"):
-        PackedText.open(made.folder)
-
-
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("name", ["tokens", "words", "mentions", "sequences"])
 def test_damaged_arrays_are_refused(shards, tokenizer, name, how):
@@ -268,13 +236,6 @@ def test_damaged_arrays_are_refused(shards, tokenizer, name, how):
     with pytest.raises(StoreError, match=r"damaged .* remove the folder") as caught:
         PackedText.open(made.folder)
     assert "\n" not in str(caught.value)
-
-
-def test_arrays_are_plain_npy_files_and_the_rows_are_kept(shards, tokenizer):
-    made = packed(shards(), tokenizer)
-    assert len(np.load(made.folder / "tokens.npy")) == made.n_tokens
-    assert np.load(made.folder / "sequences.npy").shape == (len(made), 4)
-    assert pq.read_table(made.folder / "entities.parquet")["id"].to_pylist() == list(made.entities)
 
 
 def test_text_without_a_token_is_refused(shards, tokenizer):
@@ -310,8 +271,3 @@ def test_tokenizers_that_cannot_do_it_are_refused(shards, tokenizer):
 def test_wrong_settings_are_refused(tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         AnnotatedTextConfig(shards=tmp_path, **options)
-
-
-def test_it_is_registered(tmp_path):
-    config = from_mapping(STREAMS.load("annotated_text"), {"shards": str(tmp_path)})
-    assert config == AnnotatedTextConfig(shards=tmp_path)

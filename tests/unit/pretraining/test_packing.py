@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from biograft.pretraining import AnnotatedTextConfig, Packer
-from biograft.pretraining.packing import (
-    choose_end,
-    choose_middle,
-    last_sentence_end,
-    split_positions,
-)
-from biograft.pretraining.tokenisation import TokenisedDocument
+from biograft.pretraining import AnnotatedTextConfig, Packer, TokenisedDocument
 
 
 def document(words, mentions=(), sentences=(), index=0):
@@ -32,23 +25,28 @@ EACH = list(range(20))
 """Twenty words of one token."""
 
 
+def packer(**options):
+    return Packer(AnnotatedTextConfig(shards="x", **options), 1, 2)
+
+
 @pytest.mark.parametrize(
-    ("made", "start", "room", "end"),
+    ("made", "room", "end"),
     [
-        (document(EACH), 12, 8, 20),  # the rest
-        (document(EACH, sentences=[6, 9]), 0, 10, 9),  # between sentences
-        (document(EACH, sentences=[5]), 0, 10, 5),  # half full
-        (document(EACH, sentences=[4]), 0, 10, 10),  # a sentence's end would leave too much empty
-        (document([0, 0, 1, 1, 1, 1, 2]), 0, 4, 2),  # between words
-        (document(EACH, mentions=[(8, 11)]), 0, 10, 8),  # before a mention
-        (document(EACH, mentions=[(8, 9)]), 0, 10, 10),  # after a mention
-        (document(EACH, mentions=[(10, 11)]), 0, 10, 10),
-        (document(EACH, mentions=[(0, 15)]), 0, 10, 10),  # a mention longer than the room
-        (document([0] * 20), 3, 5, 8),  # a word longer than the room
+        (document(EACH[:8]), 10, 8),  # the whole
+        (document(EACH, sentences=[6, 9]), 10, 9),  # between sentences
+        (document(EACH, sentences=[5]), 10, 5),  # half full
+        (document(EACH, sentences=[4]), 10, 10),  # a sentence's end would leave too much empty
+        (document([0] * 4 + [1] * 4 + [2]), 6, 4),  # between words
+        (document(EACH, mentions=[(8, 11)]), 10, 8),  # before a mention
+        (document(EACH, mentions=[(8, 9)]), 10, 10),  # after a mention
+        (document(EACH, mentions=[(10, 11)]), 10, 10),
+        (document(EACH, mentions=[(0, 15)]), 10, 10),  # a mention longer than the room
+        (document([0] * 20), 8, 8),  # a word longer than the room
     ],
 )
-def test_a_part_ends_at_the_best_position(made, start, room, end):
-    assert choose_end(made, start, room) == end
+def test_a_part_ends_at_the_best_position(made, room, end):
+    first, *_ = packer(max_length=room + 2, pack=False).pack([made])
+    assert len(first.tokens) - 2 == end
 
 
 @pytest.mark.parametrize(
@@ -61,19 +59,10 @@ def test_a_part_ends_at_the_best_position(made, start, room, end):
         (document([0]), None),
     ],
 )
-def test_the_middle_is_the_nearest_position(made, middle):
-    assert choose_middle(made, 0, len(made.tokens)) == middle
-
-
-def test_the_last_sentence_end_is_after_the_start():
-    made = document(EACH, sentences=[4, 9])
-    assert last_sentence_end(made, 0, 8) == 4
-    assert last_sentence_end(made, 4, 8) is None
-    assert last_sentence_end(made, 4, 9) == 9
-
-
-def packer(**options):
-    return Packer(AnnotatedTextConfig(shards="x", **options), 1, 2)
+def test_two_segments_meet_at_the_position_nearest_the_middle(made, middle):
+    halving = packer(max_length=30, pack=False, two_segments=True)
+    assert [sequence.second - 2 for sequence in halving.pack([made])] == [middle] * bool(middle)
+    assert halving.counts.n_left_out_tokens == (0 if middle else len(made.tokens))
 
 
 @pytest.mark.parametrize(("last", "spans"), [(9, [[1, 10]]), (10, []), (11, [])])
@@ -102,20 +91,6 @@ def documents(draw, index=0):
     sentences = draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4))
     kept = sorted(s for s in sentences if s not in inside and s < len(words))
     return document(words - words[0], mentions, kept, index)
-
-
-@settings(deadline=None)
-@given(documents(), st.data())
-def test_split_positions_are_within_no_word_and_no_mention(made, data):
-    start = data.draw(st.integers(0, len(made.tokens) - 1))
-    stop = data.draw(st.integers(start, len(made.tokens)))
-    expected = [
-        position
-        for position in range(start + 1, stop)
-        if made.words[position] != made.words[position - 1]
-        and not any(first < position <= last for first, last, _ in made.mentions)
-    ]
-    assert split_positions(made, start, stop).tolist() == expected
 
 
 @settings(deadline=None)

@@ -11,10 +11,8 @@ import torch
 
 from biograft.errors import ConfigError
 from biograft.objectives import EntityGraph, Setting
-from biograft.pretraining import STREAMS, PretrainingRecipe
-from biograft.pretraining.recipe import NEW_MODELS
+from biograft.pretraining import PretrainingRecipe
 from biograft.recipes import shipped_recipes
-from biograft.training import BatchPlan
 
 SMALL = """
 [encoder]
@@ -42,25 +40,6 @@ def test_every_shipped_recipe_loads(name):
     )  # fmt: skip
     for objective in recipe.objectives.values():
         objective.build(*[setting] * (recipe.stream_kind == "annotated_text"))
-
-
-def test_the_published_settings():
-    recipe = PretrainingRecipe.load("sapbert")
-    plain = recipe.to_json()
-    assert plain["encoder"]["pooling"] == "cls"
-    assert plain["encoder"]["max_length"] == 25
-    assert plain["stream"]["max_pairs"] == 50
-    assert plain["objective"]["synonym_alignment"] == {
-        "loss": "multi_similarity",
-        "parameters": {"alpha": 1.0, "beta": 60.0, "base": 0.5},
-        "miner": "all",
-        "margin": 0.2,
-        "weight": 1.0,
-    }
-    training = recipe.training
-    assert (training.batch_size, training.learning_rate, training.epochs) == (256, 2e-5, 1)
-    assert (training.weight_decay, training.decay_all, training.steps) == (0.01, True, 0)
-    assert (training.schedule, training.warmup_ratio, training.clip) == ("constant", 0, 0)
 
 
 def test_overrides_are_typed_and_may_be_bare_words(write):
@@ -120,6 +99,11 @@ def test_mistakes_are_named(write, override, message):
         ('[encoder]\nname = "x"\n', "names no objective; known: synonym_alignment"),
         ("[objective.synonym_alignment]\n", r"expected either encoder\.name, .*; found neither"),
         (f'{SMALL}[new]\nkind = "bart"\n', r"or a table \[new\] .*; found both"),
+        (
+            '[new]\nkind = "bart"\n[objective.synonym_alignment]\n',
+            r"bart is for stream\.kind = name_templates, found synonym_pairs",
+        ),
+        ("[new]\n[objective.synonym_alignment]\n", r"new: missing key 'kind'; known: bart"),
         ('encoder = "x"\n', "encoder: expected a table, found 'x'"),
         ("[encoder\n", "not valid TOML"),
     ],
@@ -188,32 +172,3 @@ def test_a_model_from_scratch_or_one_that_is_there():
     assert (begun.encoder.name, begun.encoder.dropout) == ("some/bart", 0.2)
     with pytest.raises(ConfigError, match="found both"):
         PretrainingRecipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "new.layers=1"])
-
-
-def test_a_new_model_says_what_it_can_learn_from(write):
-    content = '[new]\nkind = "bart"\n[objective.synonym_alignment]\n'
-    message = r"new\.kind: bart is for stream\.kind = name_templates, found synonym_pairs"
-    with pytest.raises(ConfigError, match=message):
-        PretrainingRecipe.load(write("mine.toml", content))
-    with pytest.raises(ConfigError, match=r"new: missing key 'kind'; known: bart"):
-        PretrainingRecipe.load(write("mine.toml", content.replace('kind = "bart"', "width = 8")))
-
-
-@pytest.mark.parametrize("kind", list(NEW_MODELS))
-def test_every_kind_of_new_model_names_streams(kind):
-    config = NEW_MODELS.load(kind)()
-    assert config.stream_kinds
-    assert set(config.stream_kinds) <= set(STREAMS)
-    assert callable(config.create)
-
-
-def test_the_published_settings_of_name_generation():
-    recipe = PretrainingRecipe.load("genbioel-pretrain")
-    training = recipe.training
-    assert training.batch_size == 384
-    assert training.plan_batch(6) == BatchPlan(n_processes=6, accumulate=4, size=16)
-    assert (training.steps, training.warmup_steps) == (80_000, 1_600)
-    assert (training.learning_rate, training.weight_decay, training.clip) == (4e-5, 0.01, 0.1)
-    assert recipe.objectives["name_generation"].label_smoothing == 0.1
-    assert recipe.encoder.dropout == 0.1
-    assert (recipe.stream.max_synonyms, recipe.stream.max_definitions) == (3, 2)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
-from biograft.config import from_mapping
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.pretraining import STREAMS, PairBatches, SynonymPairs, SynonymPairsConfig
-from biograft.pretraining.synonym_pairs import count_partners, sample_pairs
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.pretraining import SynonymPairs, SynonymPairsConfig
+from biograft.sources import SourceConfig
 
 
 def pairs_of(kb, **options):
@@ -82,11 +82,6 @@ def test_trade_names_are_lent_both_ways(store, relation):
     assert counts.n_singletons == 1
 
 
-def test_trade_names_in_a_store_without_such_relations(store):
-    kb = store({"A": ["x", "y"]}, [])
-    assert pairs_of(kb, trade_names=True)[0] == [(0, "x", "y")]
-
-
 def test_extra_pairs_of_a_file(store, write):
     kb = store({"A": ["one", "two"], "B": ["alone"]})
     path = write("pairs.txt", "B||alone||Lonely\n\nZ||zwei||二\nZ || 2 || zwei\n")
@@ -113,11 +108,6 @@ def test_a_bad_file_of_pairs_is_refused(write, content, error, message):
         SynonymPairs(None, SynonymPairsConfig(extra_pairs=path))
 
 
-def test_a_missing_file_of_pairs(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        SynonymPairs(None, SynonymPairsConfig(extra_pairs=tmp_path / "none"))
-
-
 def test_nothing_to_pair(store):
     with pytest.raises(ConfigError, match="no concept has two names"):
         SynonymPairs(store({"A": ["one"], "B": ["two"]}))
@@ -125,149 +115,51 @@ def test_nothing_to_pair(store):
         SynonymPairs(None)
 
 
-def test_lengths_are_of_the_longer_name(store, write):
-    kb = store({"A": ["a", "abcd"]})
-    path = write("pairs.txt", "Z||二三||x\n")
-    pairs = SynonymPairs(kb, SynonymPairsConfig(extra_pairs=path))
-    assert pairs.lengths().tolist() == [4, 6]
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory):
+    """Concepts of 1 to 6 names in up to three languages, and the pairs that they have."""
+    rng, languages = np.random.default_rng(3), ("en", "de", "es")
+    concepts = [
+        [(f"name {concept} {k}", languages[rng.integers(3)]) for k in range(1 + concept % 6)]
+        for concept in range(24)
+    ]
+    lines = [
+        {"id": f"C{row}", "names": [{"text": text, "language": lang} for text, lang in names]}
+        for row, names in enumerate(concepts)
+    ]
+    folder = tmp_path_factory.mktemp("grouped")
+    (folder / "c.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    build_store(BuildConfig(sources=(SourceConfig(path=folder / "c.jsonl"),)), folder / "kb")
+    return KnowledgeBase.open(folder / "kb"), concepts
 
 
-@pytest.mark.parametrize("name", ["max_pairs", "bucket_batches", "seed"])
-def test_a_wrong_configuration_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name}: expected at least 0, found -1"):
-        from_mapping(SynonymPairsConfig, {name: -1})
-
-
-def test_every_registered_stream_is_there_and_pairs_have_defaults():
-    for name in STREAMS:
-        assert STREAMS.load(name)
-        assert STREAMS.help()[name]
-    assert STREAMS.load("synonym_pairs")() == SynonymPairsConfig()
-
-
-NAMES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=30).map(sorted)
-
-
-def arrays(names):
-    groups = np.array([group for group, _ in names], np.int64)
-    return groups, np.array([block for _, block in names], np.int64)
-
-
-def plain_pairs(names, cross):
-    return {
-        (i, j)
-        for i, j in combinations(range(len(names)), 2)
-        if names[i][0] == names[j][0] and not (cross and names[i][1] == names[j][1])
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("cap", [0, 1, 4])
+def test_pairs_are_those_of_itertools_and_a_cap_limits_only_large_groups(grouped, cross, cap):
+    kb, concepts = grouped
+    possible = {
+        (a, b)
+        for names in concepts
+        for (a, one), (b, other) in combinations(sorted(names), 2)
+        if not (cross and one == other)
     }
+    for seed in range(3):
+        found, counts = pairs_of(kb, cross_language=cross, max_pairs=cap, seed=seed)
+        pairs = [pair for _, *pair in found]
+        assert len(set(map(tuple, pairs))) == len(pairs)
+        assert set(map(tuple, pairs)) <= possible
+        sizes = Counter(first.split()[1] for first, _ in possible)
+        expected = {group: min(n, cap or n) for group, n in sizes.items()}
+        assert Counter(first.split()[1] for first, _ in pairs) == expected
+        assert counts.n_capped == sum(n > cap > 0 for n in sizes.values())
 
 
-@given(names=NAMES, cross=st.booleans())
-def test_all_pairs_are_those_of_itertools(names, cross):
-    groups, blocks = arrays(names)
-    partners = count_partners(groups, blocks if cross else None)
-    pairs, n_capped = sample_pairs(groups, partners, 0, np.random.default_rng(0))
-    assert sorted(map(tuple, pairs.tolist())) == sorted(plain_pairs(names, cross))
-    assert n_capped == 0
-
-
-@given(names=NAMES, cross=st.booleans(), cap=st.integers(1, 6), seed=st.integers(0, 9))
-def test_a_sample_limits_only_large_groups(names, cross, cap, seed):
-    groups, blocks = arrays(names)
-    partners = count_partners(groups, blocks if cross else None)
-    pairs, n_capped = sample_pairs(groups, partners, cap, np.random.default_rng(seed))
-    found, possible = list(map(tuple, pairs.tolist())), plain_pairs(names, cross)
-    assert len(set(found)) == len(found)
-    assert set(found) <= possible
-    sizes = Counter(names[i][0] for i, _ in possible)
-    assert Counter(names[i][0] for i, _ in found) == {g: min(n, cap) for g, n in sizes.items()}
-    assert n_capped == sum(n > cap for n in sizes.values())
-
-
-def test_every_pair_is_equally_likely():
-    groups = np.zeros(6, np.int64)
-    partners, rng = count_partners(groups), np.random.default_rng(1)
+def test_every_pair_is_equally_likely(grouped):
+    kb, _ = grouped
     sampled = Counter(
-        tuple(pair) for _ in range(3000) for pair in sample_pairs(groups, partners, 5, rng)[0]
+        tuple(pair) for seed in range(150) for pair in pairs_of(kb, max_pairs=5, seed=seed)[0]
     )
-    assert len(sampled) == 15
-    assert all(count == pytest.approx(1000, abs=120) for count in sampled.values())
-
-
-def test_the_same_seed_samples_the_same():
-    groups = np.repeat(np.arange(4), 20)
-    partners = count_partners(groups)
-    one, two, other = (
-        sample_pairs(groups, partners, 9, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
-    )
-    assert one.tolist() == two.tolist()
-    assert one.tolist() != other.tolist()
-
-
-@pytest.fixture
-def pairs(store):
-    names = {f"C{k}": ["x" * (1 + 7 * k % 13) + f" {k} {n}" for n in range(4)] for k in range(9)}
-    kb = store(names)
-
-    def of(**options):
-        return SynonymPairs(kb, SynonymPairsConfig(**options))
-
-    return of
-
-
-def listed(batches):
-    return [(b.left, b.right, b.labels.tolist()) for b in batches]
-
-
-def flat(batches):
-    return sorted(pair for b in batches for pair in zip(b.left, b.right, strict=True))
-
-
-@pytest.mark.parametrize("bucket", [0, 3])
-def test_every_pair_once_an_epoch(pairs, bucket):
-    source = PairBatches(pairs(bucket_batches=bucket), 8)
-    batches = list(source.batches(0))
-    assert [len(batch) for batch in batches] == [8] * 6 + [6]
-    assert len(source) == 7
-    expected = pairs()
-    assert flat(batches) == sorted(
-        (expected.text(left), expected.text(right)) for left, right in expected.rows.tolist()
-    )
-    for batch in batches:
-        for left, right, label in zip(batch.left, batch.right, batch.labels, strict=True):
-            assert left.split()[1] == right.split()[1] == str(label)
-
-
-@pytest.mark.parametrize("bucket", [0, 3])
-def test_batches_resume_at_any_position(pairs, bucket):
-    source = PairBatches(pairs(bucket_batches=bucket), 8, seed=4)
-    whole = listed(source.batches(2))
-    for position in range(len(source) + 1):
-        again = PairBatches(pairs(bucket_batches=bucket), 8, seed=4)
-        assert listed(again.batches(2, position)) == whole[position:]
-
-
-def test_epochs_and_seeds_have_their_own_order(pairs):
-    source = PairBatches(pairs(), 8, seed=4)
-    assert listed(source.batches(0)) != listed(source.batches(1))
-    assert listed(source.batches(0)) != listed(PairBatches(pairs(), 8, seed=5).batches(0))
-
-
-@pytest.mark.parametrize("world", [2, 4, 5])
-def test_processes_share_the_pairs_evenly(pairs, world):
-    parts = [PairBatches(pairs(), 3, rank=rank, world=world) for rank in range(world)]
-    assert len({len(part) for part in parts}) == 1
-    read = [pair for part in parts for pair in flat(part.batches(0))]
-    assert len(read) == len(set(read)) == 54 // world * world
-
-
-def test_too_many_processes_are_refused(pairs):
-    with pytest.raises(ConfigError, match="54 pairs are too few for 60 processes"):
-        PairBatches(pairs(), 8, world=60)
-
-
-def test_buckets_hold_names_of_similar_length(pairs):
-    def spread(bucket):
-        batches = PairBatches(pairs(bucket_batches=bucket), 6, seed=1).batches(0)
-        return sum(max(map(len, b.left)) - min(map(len, b.left)) for b in batches)
-
-    assert spread(9) < spread(0) / 2
+    of_six = [n for (_, first, _), n in sampled.items() if int(first.split()[1]) % 6 == 5]
+    assert len(of_six) == 4 * 15
+    assert min(of_six) > 25
+    assert max(of_six) < 80

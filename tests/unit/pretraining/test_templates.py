@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 
-import polars as pl
 import pytest
 
 from biograft.corpus import clean_name
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.pretraining import NameTemplates, NameTemplatesConfig
-from biograft.pretraining.templates import _cleaned
 from biograft.sources import SourceConfig
 
 CONCEPTS = {
@@ -22,6 +20,8 @@ CONCEPTS = {
     "D": (["d1", "d2", "d3", "d4", "d5"], []),
     "E": (["Alone!"], []),
 }
+ODD = ["A-B", " (+) (-) ", "Ünï_code\u00a0x", "tab\there", "ΣΑΣ", "2型,糖尿病", "a\\b`c"]
+"""Each of which becomes another name where names are cleaned."""
 DEFINED = ("START {a} END is defined as {c}", "START {a} END is described as {c}",
            "{c} are the definitions of START {a} END", "{c} describe START {a} END")  # fmt: skip
 SEVERAL = ("{c} are the synonyms of START {a} END",
@@ -105,14 +105,6 @@ def test_all_that_the_rules_allow_is_said_and_nothing_else(kb, identifier):
     assert seen == allowed
 
 
-def test_of_two_names_the_other_is_given(kb):
-    templates = NameTemplates(kb)
-    numbers = [n for n in range(len(templates)) if templates.example(0, n).target == "c second"]
-    example = templates.example(3, numbers[0])
-    assert "START c first END" in example.source
-    assert "c second" in example.source
-
-
 def test_an_example_follows_from_seed_epoch_and_number(kb):
     one, two = NameTemplates(kb), NameTemplates(kb)
     all_of = [[triple(t.example(epoch, n)) for n in range(len(t)) for epoch in range(3)]
@@ -169,20 +161,12 @@ def test_languages(tmp_path):
         NameTemplates(kb, NameTemplatesConfig(languages=("de",)))
 
 
-def test_columns_are_cleaned_as_names_are():
-    names = [
-        "A-B",
-        " (+) (-) ",
-        "Ünï_code\u00a0x",
-        "%%",
-        "tab\there",
-        "ΣΑΣ",
-        "2型,糖尿病",
-        "a\\b`c",
-    ]
-    for lower in (True, False):
-        column = pl.DataFrame({"text": names}).select(_cleaned(pl.col("text"), lower=lower))
-        assert column["text"].to_list() == [clean_name(name, lower=lower) for name in names]
+@pytest.mark.parametrize("lower", [True, False])
+def test_names_are_cleaned(tmp_path, lower):
+    kb = make(tmp_path, {f"O{row}": ([name], []) for row, name in enumerate(ODD)})
+    templates = NameTemplates(kb, NameTemplatesConfig(lower=lower))
+    found = sorted(templates.example(0, n).target for n in range(len(templates)))
+    assert found == sorted(clean_name(name, lower=lower) for name in ODD)
 
 
 def test_texts_for_a_tokenizer(kb):
@@ -192,16 +176,3 @@ def test_texts_for_a_tokenizer(kb):
     first = templates.example(0, 0)
     assert texts[:2] == [first.source, f"{first.prompt} {first.target}"]
     assert len(list(templates.texts(3))) == 6
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"max_synonyms": 0}, "max_synonyms: expected at least 1, found 0"),
-        ({"definition_words": 0}, "definition_words: expected at least 1"),
-        ({"seed": -1}, "seed: expected at least 0, found -1"),
-    ],
-)
-def test_settings_that_mean_nothing(setting, message):
-    with pytest.raises(ConfigError, match=message):
-        NameTemplatesConfig(**setting)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-import numpy as np
 import pytest
 from annotated_texts import TEXTS
 from one_writer import leave_working_file
@@ -59,19 +58,6 @@ def test_two_processes_write_the_bytes_of_one(pack, options):
     assert one.counts == two.counts
     assert one.counts["n_documents"] >= 40
     assert not list(one.folder.parent.glob("*.parts"))
-
-
-def test_sequences_of_joined_parts_are_those_of_the_parts(pack, tmp_path, monkeypatch):
-    monkeypatch.setattr("biograft.pretraining.text_builder.shutil.rmtree", lambda *a, **k: None)
-    packed = pack("whole")
-    tokens, n = [], 0
-    for part in sorted((tmp_path / "whole.parts").glob("part-*")):
-        ends = np.load(part / "sequences.npy")[:, 0]
-        tokens += np.split(np.load(part / "tokens.npy"), ends[:-1])
-        n += len(ends)
-    assert len(packed) == n == len(tokens)
-    for index, expected in enumerate(tokens):
-        assert packed.example(index).tokens.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +19,14 @@ from biograft.corpus import (
     UnigramVocabulary,
     build_segmentation,
 )
-from biograft.corpus.segmentation.heads import SegmentedEntity
 from biograft.errors import ConfigError
-from biograft.objectives import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
+from biograft.objectives import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS
 from biograft.pretraining import (
     AnnotatedTextConfig,
-    DocumentTokenizer,
     SubstitutionConfig,
+    TextBatches,
     open_packed,
 )
-from biograft.pretraining.substitution import IndexedDocument
-from biograft.pretraining.text_batches import join_random_next
-from biograft.pretraining.tokenisation import PackingCounts, SegmentFinder
 
 NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
          ["慢性活动性肝炎", "活动肝"]]  # fmt: skip
@@ -118,25 +113,37 @@ def test_labels_are_at_the_tokens_of_their_segments(
 
 def test_random_next_segments_keep_their_labels(packed, chinese, segmentation):
     text = packed(pack=False, two_segments=True, max_length=64)
-    examples = [text.example(number) for number in range(len(text))]
-    n_long = 0
-    for one in examples:
-        for other in examples:
-            n_long += check_labels(join_random_next(one, other, 64), chinese, segmentation)
-    assert n_long > 8
+    batches = TextBatches(text, 4, random_next_probability=1.0)
+    examples = [batches.example(n, epoch) for n in range(len(text)) for epoch in range(4)]
+    assert any(not example.labels["follows"] for example in examples)
+    assert sum(check_labels(example, chinese, segmentation) for example in examples) > 8
 
 
-def test_batches_list_the_labels(packed):
-    text = packed(pack=False, substitution=SubstitutionConfig(probability=1.0))
-    examples = [text.example(number) for number in range(len(text))]
-    batch = collate(examples, text.padding)
-    assert len(batch.mention_labels[HEAD_OFFSET]) == len(batch.mentions)
-    assert batch.token_labels[SEGMENT_ENDS].shape == batch.tokens.shape
-    sizes = [len(example.mentions) for example in examples]
-    assert batch.mention_labels[CONSISTENT].tolist() == [
-        label for e in examples for label in e.mention_labels[CONSISTENT].tolist()
-    ]
-    assert sum(sizes) == len(batch.mentions)
+def test_segments_that_share_a_token_are_not_labelled(shards, kb, segmentation):
+    folder = shards([annotate("急性肝炎", KNOWN)])
+    config = AnnotatedTextConfig(shards=folder, segmentation=segmentation, pack=False)
+    for words, n_shared in (["急性", "肝炎"], 0), (["性肝"], 1):
+        text = open_packed(config, byte_tokenizer(words), kb=kb)
+        assert text.counts["n_without_segments"] == n_shared
+        ends = text.example(0).token_labels[SEGMENT_ENDS]
+        assert (set(ends.tolist()) == {IGNORED}) == bool(n_shared)
+
+
+def test_a_head_is_labelled_where_nothing_follows_it(
+    shards, chinese, kb, segmentation, monkeypatch
+):
+    segmenter = HeadSegmenter(UnigramVocabulary({"wall": 3.0}, "en"))
+    monkeypatch.setattr(Segmentation, "segment", lambda self, text: segmenter.segment(text))
+    names = {"acute infarction of wall": "D0", "infarction, acute": "D1", "acute infarction": "D2"}
+    documents = [annotate(name, {name: concept}) for name, concept in names.items()]
+    config = AnnotatedTextConfig(shards=shards(documents), segmentation=segmentation, pack=False)
+    text = open_packed(config, tiny_tokenizer([*names, ","]), kb=kb)
+    found = [text.example(number) for number in range(3)]
+    ends = [example.token_labels[SEGMENT_ENDS][1:-1].tolist() for example in found]
+    assert ends == [[1, 1, 0, 1], [1, 0, 1], [1, 1]]  # acute | infarction | of wall
+    heads = [example.mention_labels[HEAD_OFFSET].tolist() for example in found]
+    assert heads == [[IGNORED], [IGNORED], [1]]
+    assert text.counts["n_without_head"] == 2
 
 
 def test_copies_follow_the_originals(packed, chinese, segmentation):
@@ -152,20 +159,6 @@ def test_copies_follow_the_originals(packed, chinese, segmentation):
     assert all(check_labels(text.example(n), chinese, segmentation) >= 0 for n in range(7))
 
 
-def test_other_settings_have_another_folder(packed, shards, chinese, kb, segmentation):
-    text = packed(pack=False)
-    assert packed(pack=False).folder == text.folder
-    assert packed(pack=False, substitution=SubstitutionConfig()).folder != text.folder
-    one = packed(pack=False, substitution=SubstitutionConfig(seed=1)).folder
-    assert packed(pack=False, substitution=SubstitutionConfig(seed=2)).folder != one
-
-
-def test_packed_text_states_the_version_of_its_labels(packed):
-    made_from = packed(pack=False, substitution=SubstitutionConfig()).manifest["made_from"]
-    assert (made_from["segments_version"], made_from["substitution_version"]) == (3, 3)
-    assert "substitution_version" not in packed(pack=False).manifest["made_from"]
-
-
 def test_a_document_and_its_copies_are_not_packed(packed):
     with pytest.raises(ConfigError, match=r"substitution: .* held out together.*set pack = false"):
         packed(substitution=SubstitutionConfig())
@@ -179,56 +172,6 @@ def test_names_are_taken_from_a_store(shards, chinese):
         open_packed(config, chinese)
 
 
-def test_segments_that_share_a_token_are_not_labelled():
-    class Halves:
-        def segment(self, text):
-            middle = len(text) // 2
-            parts = ((0, middle), (middle, len(text)))
-            return SegmentedEntity(text, parts, *parts)
-
-    finder, counts = SegmentFinder(Halves()), PackingCounts()
-    of_characters = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
-    found = finder.label("abcd", of_characters, np.array([[0, 3]]), [(0, 4)], counts)
-    assert found.head_offsets.tolist() == [2]
-    assert found.ends.tolist() == [0, 1, 0, 1]
-    of_subwords = np.array([[0, 1], [1, 3], [3, 4]])
-    assert (counts.n_without_segments, counts.n_without_head) == (0, 0)
-    found = finder.label("abcd", of_subwords, np.array([[0, 2]]), [(0, 4)], counts)
-    assert found.head_offsets.tolist() == [IGNORED]
-    assert set(found.ends.tolist()) == {IGNORED}
-    assert (counts.n_without_segments, counts.n_without_head) == (1, 0)
-
-
-HEAD_FIRST = HeadSegmenter(UnigramVocabulary({"wall": 3.0}, "en"))
-BRACKET = SegmentedEntity("甲乙（丙）", ((0, 1), (1, 2), (3, 4)), (0, 1), (1, 2))
-
-
-class Known:
-    def segment(self, text):
-        return BRACKET if text == BRACKET.text else HEAD_FIRST.segment(text)
-
-
-@pytest.mark.parametrize(
-    ("name", "ends", "head"),
-    [
-        ("acute infarction of wall", [1, 1, 0, 1], None),  # acute | infarction | of wall
-        ("infarction, acute", [1, 0, 1], None),
-        ("甲乙（丙）", [1, 1, 0, 0, 1], None),  # 甲 | 乙 | 丙）
-        ("acute infarction", [1, 1], 1),
-    ],
-)
-def test_segments_are_labelled_whatever_follows_the_head(name, ends, head):
-    tokens = re.findall(r"[a-z]+|[^a-z ]", name)
-    starts = [name.index(token) for token in tokens]
-    offsets = np.array([[s, s + len(t)] for s, t in zip(starts, tokens, strict=True)])
-    counts = PackingCounts()
-    mentions = np.array([[0, len(tokens) - 1]])
-    found = SegmentFinder(Known()).label(name, offsets, mentions, [(0, len(name))], counts)
-    assert found.ends.tolist() == ends
-    assert found.head_offsets.tolist() == [IGNORED if head is None else head]
-    assert (counts.n_without_segments, counts.n_without_head) == (0, int(head is None))
-
-
 TEXT = "acute cough, 糖尿病。"
 PIECES = ["▁ac", "ute", "▁cough", "糖尿"]
 TOKENIZERS = {
@@ -239,14 +182,15 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_words_end_at_punctuation_and_chinese_characters(name):
+def test_words_end_at_punctuation_and_chinese_characters(shards, name):
     tokenizer = TOKENIZERS[name]()
-    document = IndexedDocument(0, AnnotatedDocument("one", TEXT))
-    [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
+    config = AnnotatedTextConfig(shards=shards([AnnotatedDocument("one", TEXT)]), pack=False)
+    example = open_packed(config, tokenizer).example(0)
+    tokens, numbers = example.tokens[1:-1].tolist(), example.words[1:-1].tolist()
     encoding = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)
-    assert found.tokens.tolist() == encoding["input_ids"]
+    assert tokens == encoding["input_ids"]
     words = {}
-    for (start, end), number in zip(encoding["offset_mapping"], found.words.tolist(), strict=True):
+    for (start, end), number in zip(encoding["offset_mapping"], numbers, strict=True):
         if TEXT[start:end].strip():
             words.setdefault(number, set()).update(range(start, end))
     texts = ["".join(TEXT[k] for k in sorted(offsets)).strip() for offsets in words.values()]
@@ -254,10 +198,3 @@ def test_words_end_at_punctuation_and_chinese_characters(name):
     assert all(len(text) <= 3 for text in texts[3:])
     assert "".join(dict.fromkeys("".join(texts[3:]))) == "糖尿病。"
     assert sorted(words) == list(words)
-
-
-def test_an_empty_text_has_no_words():
-    document = IndexedDocument(0, AnnotatedDocument("none", ""))
-    tokenizer = TOKENIZERS["xlm-r"]()
-    [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
-    assert found.words.tolist() == []
