@@ -234,14 +234,11 @@ class TestResume:
 
 
 def test_exit_status_of_the_command(kb_folder, corpus, write, tmp_path):
-    from typer import Typer
     from typer.testing import CliRunner
 
-    from biograft.cli.corpus import annotate
+    from biograft.cli import app
 
-    app = Typer()
-    app.command()(annotate)
-    arguments = [str(kb_folder), "-q", "--workers", "1", "--json", "-o"]
+    arguments = ["corpus", "annotate", str(kb_folder), "-q", "--workers", "1", "--json", "-o"]
     result = CliRunner().invoke(app, [*arguments, str(tmp_path / "a"), str(corpus)])
     assert result.exit_code == 1
     assert f"{corpus}:18: 'broken" in result.stderr

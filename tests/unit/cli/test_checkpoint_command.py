@@ -7,7 +7,7 @@ from kebiolm_files import published_folder
 from tiny_seq2seq import tiny_seq2seq
 from typer.testing import CliRunner
 
-from biograft.cli.checkpoint import app
+from biograft.cli import app
 from biograft.errors import BiograftError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
@@ -18,7 +18,7 @@ from biograft.sources import SourceConfig
 @pytest.fixture
 def call():
     def run(*arguments):
-        result = CliRunner().invoke(app, [str(part) for part in arguments])
+        result = CliRunner().invoke(app, ["checkpoint", *map(str, arguments)])
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from biograft.cli.corpus import REJECTED, app
+from biograft.cli import app
 from biograft.corpus import Shards
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.kb import BuildConfig, build_store
@@ -15,7 +15,7 @@ from biograft.sources import SourceConfig
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return CliRunner().invoke(app, ["corpus", *map(str, arguments)])
 
 
 # ---- convert, formats
@@ -80,7 +80,7 @@ def test_annotate_ignores_stop_words(annotate, write, tmp_path):
 def test_annotate_leaves_out_broken_records(annotate, write, tmp_path):
     text = write("a.jsonl", '{"text": "fever"}\n{"no": 1}\n{"text": "a fever"}\n')
     done = annotate(text, "-o", tmp_path / "out", "--json")
-    assert done.exit_code == REJECTED
+    assert done.exit_code == 1
     assert json.loads(done.stdout)["n_rejected"] == 1
     assert "a.jsonl:2" in done.stderr
     assert spans(tmp_path / "out") == [[(0, "D1")], [(2, "D1")]]
@@ -105,7 +105,7 @@ def test_tasks_prints_a_summary(write):
 def test_tasks_reports_broken_rows_with_their_lines(write):
     path = write("a.txt", "1\ta\tb\nbroken\nworse\n")
     done = run("tasks", path, "--format", "cmedqq", "--json")
-    assert done.exit_code == REJECTED
+    assert done.exit_code == 1
     summary = json.loads(done.stdout)
     assert (summary["n_examples"], summary["n_read"]) == (1, 3)
     ((reason, rejected),) = summary["rejected"].items()

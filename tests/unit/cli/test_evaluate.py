@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from biograft.cli.evaluate import app
+from biograft.cli import app
 from biograft.errors import (
     BiograftError,
     ConfigError,
@@ -65,7 +65,7 @@ def values_of(done):
 def link(folder):
     def run(*options):
         arguments = ["--kb", folder / "KB", "--gold", folder / "gold.concept", "--format", "biosyn"]
-        return CliRunner().invoke(app, list(map(str, ["link", *arguments, *options])))
+        return CliRunner().invoke(app, list(map(str, ["evaluate", "link", *arguments, *options])))
 
     return run
 
@@ -258,7 +258,7 @@ def test_a_fit_ignores_the_threshold_of_the_index(link, folder, index):
 def text(folder):
     def run(*options):
         paths = {"--kb": "KB", "--gold": "gold.pubtator"}
-        line = ["text", "--format", "pubtator"]
+        line = ["evaluate", "text", "--format", "pubtator"]
         line += [part for name, file in paths.items() for part in (name, str(folder / file))]
         return CliRunner().invoke(app, [*line, *map(str, options)])
 

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command_runs import runner_of
 from tiny_models import tiny_encoder_folder
 
-from biograft.cli import evaluate
-from biograft.cli.finetune import finetune
-from biograft.cli.index import index
-from biograft.cli.link import link
+from biograft.cli import app
 from biograft.errors import BiograftError, ConfigError, OutputError
 from biograft.kb import BuildConfig, build_store
 from biograft.linking import label_mentions
@@ -68,10 +64,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(inputs: Path) -> Callable[..., Any]:
     """Run a command: ``run("finetune", "linker-ranker", ...)``; finetune knows the store."""
-    app = typer.Typer()
-    for command in (finetune, index, link):
-        app.command()(command)
-    app.add_typer(evaluate.app, name="evaluate")
     return runner_of(app)
 
 

@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command_runs import runner_of
 
-from biograft.cli import evaluate
-from biograft.cli.finetune import finetune
-from biograft.cli.index import index
-from biograft.cli.link import link
+from biograft.cli import app
 from biograft.errors import ConfigError
 from biograft.kb import build_starter
 
@@ -38,10 +34,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run() -> Callable[..., Any]:
-    app = typer.Typer()
-    for command in (finetune, index, link):
-        app.command()(command)
-    app.add_typer(evaluate.app, name="evaluate")
     return runner_of(app)
 
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command_runs import runner_of
 from tiny_models import tiny_encoder_folder
 
-from biograft.cli import evaluate
-from biograft.cli.finetune import finetune
+from biograft.cli import app
 from biograft.errors import ConfigError, OutputError
 
 NAMES = ("heart attack", "fever", "lung cancer", "cold")
@@ -61,9 +59,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run() -> Callable[..., Any]:
-    app = typer.Typer()
-    app.command()(finetune)
-    app.add_typer(evaluate.app, name="evaluate")
     return runner_of(app)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from biograft.cli.graph import app
+from biograft.cli import app
 from biograft.errors import BiograftError
 from biograft.graph import Embeddings
 from biograft.kb import BuildConfig, build_store
@@ -26,7 +26,7 @@ SMALL = ["--set", "model.dim=8", "--set", "training.epochs=5", "--set", "trainin
 @pytest.fixture
 def call():
     def run(*arguments):
-        result = CliRunner().invoke(app, [str(part) for part in arguments])
+        result = CliRunner().invoke(app, ["graph", *map(str, arguments)])
         if isinstance(result.exception, BiograftError):
             raise result.exception
         return result

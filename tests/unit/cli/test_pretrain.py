@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from tiny_models import tiny_encoder_folder
 from typer.testing import CliRunner
 
-from biograft.cli.pretrain import pretrain
+from biograft.cli import app
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase, build_starter
-
-app = typer.Typer()
-app.command()(pretrain)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +32,7 @@ def run(inputs):
         values = {"batch_size": 16, "steps": steps, "eval_every": 0, **changes}
         for key, value in values.items():
             given += ["--set", f"training.{key}={value}"]
-        result = CliRunner().invoke(app, [*given, "-o", str(out), *arguments])
+        result = CliRunner().invoke(app, ["pretrain", *given, "-o", str(out), *arguments])
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -82,7 +78,7 @@ def test_a_model_that_writes_names_is_made_from_scratch(inputs, tmp_path):
         given += ["--set", f"new.{key}={value}"]
     changes = ["--set", "training.batch_size=4", "--set", "training.steps=2"]
     changes += ["--set", "stream.bucket_batches=2", "--set", "training.eval_every=0"]
-    done = CliRunner().invoke(app, [*given, "-o", str(tmp_path / "run"), *changes])
+    done = CliRunner().invoke(app, ["pretrain", *given, "-o", str(tmp_path / "run"), *changes])
     assert done.exception is None, done.stderr
     printed = json.loads(done.stdout)
     assert (printed["finished"], printed["step"]) == (True, 2)

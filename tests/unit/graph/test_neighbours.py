@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from array_damage import DAMAGES, damage, put
 from one_writer import held_elsewhere
 from typer.testing import CliRunner
 
-from biograft.cli.graph import neighbours
+from biograft.cli import app
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
 from biograft.graph import (
     NeighbourTable,
@@ -295,10 +294,10 @@ def test_results_out_of_range_are_computed_again(
 
 def test_command(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
-    app = typer.Typer()
-    app.command()(neighbours)
     out = tmp_path / "n"
-    done = CliRunner().invoke(app, [str(kb.folder), "-o", str(out), "-k", "1", "--json"])
+    done = CliRunner().invoke(
+        app, ["graph", "neighbours", str(kb.folder), "-o", str(out), "-k", "1", "--json"]
+    )
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert (report["n_linked"], report["config"]["k"]) == (3, 1)
@@ -307,19 +306,21 @@ def test_command(store: Build, tmp_path: Path) -> None:
 
 def test_few_rounds_begin_with_frequencies(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
-    app = typer.Typer()
-    app.command()(neighbours)
     counts = tmp_path / "counts.tsv"
     counts.write_text("b\t3\nc\t1\n", encoding="utf-8")
     given = [str(kb.folder), "--frequencies", str(counts), "--samples", "100"]
-    run = CliRunner().invoke(app, [*given, "-o", str(tmp_path / "n"), "--rounds", "1"])
+    run = CliRunner().invoke(
+        app, ["graph", "neighbours", *given, "-o", str(tmp_path / "n"), "--rounds", "1"]
+    )
     assert run.exit_code == 0, run.output
     edges = NeighbourTable.open(tmp_path / "n", kb)[kb.row("b")]
     # one round: 0.85 * (what b and c have, handed on whole) + 0.15 / 3
     assert edges.scores[0] == pytest.approx(0.85 * (3 / 4 + 1 / 4) + 0.15 / 3)
     for content, rounds in (("b\tmany\n", "1"), ("x\t1\n", "1"), ("b\t1\n", "0")):
         counts.write_text(content, encoding="utf-8")
-        bad = CliRunner().invoke(app, [*given, "-o", str(tmp_path / "m"), "--rounds", rounds])
+        bad = CliRunner().invoke(
+            app, ["graph", "neighbours", *given, "-o", str(tmp_path / "m"), "--rounds", rounds]
+        )
         assert isinstance(bad.exception, BiograftError)
 
 
@@ -433,9 +434,10 @@ def test_progress_starts_where_the_work_was_interrupted(
 def test_invalid_options_are_refused(
     store: Build, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    kb, app = store("kb", FACTS), typer.Typer()
-    app.command()(neighbours)
-    done = CliRunner().invoke(app, [str(kb.folder), "-o", str(tmp_path / "n"), *options])
+    kb = store("kb", FACTS)
+    done = CliRunner().invoke(
+        app, ["graph", "neighbours", str(kb.folder), "-o", str(tmp_path / "n"), *options]
+    )
     assert isinstance(done.exception, BiograftError)
     assert re.search(message, str(done.exception))
 

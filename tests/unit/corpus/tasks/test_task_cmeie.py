@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from biograft.cli.corpus import app
+from biograft.cli import app
 from biograft.corpus import TaskConfig, read_task
 from biograft.corpus.tasks.cmeie import nearest_occurrences
 from biograft.corpus.tasks.registry import sniff_task
@@ -115,6 +115,13 @@ def test_nearest_occurrences(text, names, expected):
 def test_the_command_takes_a_schema(file):
     from typer.testing import CliRunner
 
-    arguments = ["tasks", str(file(LINES[:1])), "--schema", str(file(SCHEMA, "s.json")), "--json"]
+    arguments = [
+        "corpus",
+        "tasks",
+        str(file(LINES[:1])),
+        "--schema",
+        str(file(SCHEMA, "s.json")),
+        "--json",
+    ]
     result = CliRunner().invoke(app, arguments)
     assert json.loads(result.stdout)["labels"] == {"疾病|预防|药物": 2}
