@@ -31,16 +31,6 @@ def test_scores_at_positions_equal_those_of_the_whole_model(folder):
     torch.testing.assert_close(again, whole)  # the model is left as it was
 
 
-def test_a_model_whose_head_is_not_known_gives_the_same(folder, monkeypatch):
-    monkeypatch.setattr("biograft.nn.masked_lm._HEADS", ())
-    other = MaskedLanguageModel.from_pretrained(folder, device="cpu")
-    monkeypatch.undo()
-    lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
-    ids, positions = torch.tensor([lm.token_ids("aspirin [MASK] pain")]), torch.tensor([[2]])
-    with torch.no_grad():
-        torch.testing.assert_close(other.scores(ids, positions), lm.scores(ids, positions))
-
-
 def test_tokens_and_back(folder):
     lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
     ids = lm.token_ids("Aspirin treats [MASK]")

@@ -16,7 +16,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.errors import ConfigError, StoreError
 from biograft.nn import NewDecoder, NewSeq2Seq, Seq2SeqModel
 
 TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
@@ -58,11 +58,6 @@ class TestTokens:
         assert seq2seq.batch_name_tokens([]) == []
         assert [seq2seq.tokenizer.decode(tokens).strip() for tokens in expected] == names
 
-    def test_earlier_tokenizer_settings_change_nothing(self, seq2seq):
-        before = seq2seq.batch_name_tokens(["heart attack", "heart"])
-        seq2seq.tokenizer(["heart attack", "heart"], padding=True, truncation=True, max_length=3)
-        assert seq2seq.batch_name_tokens(["heart attack", "heart"]) == before
-
 
 class TestCutting:
     def cut(self, seq2seq, text):
@@ -89,9 +84,6 @@ class TestCutting:
         assert cut.strip().startswith("START heart")
         assert cut.strip().endswith("heart END")
 
-    def test_text_without_a_mention_keeps_its_beginning(self, seq2seq):
-        assert self.cut(seq2seq, f"START{' heart' * 90}").strip().startswith("START heart")
-
 
 class TestFolders:
     def test_save_and_load(self, seq2seq, folder):
@@ -109,13 +101,6 @@ class TestFolders:
         assert config.get("forced_eos_token_id") is None
         with pytest.raises(Exception, match="exists"):
             seq2seq.save_pretrained(folder)
-
-    def test_no_token_is_forced(self, seq2seq, tmp_path):
-        seq2seq.model.generation_config.forced_eos_token_id = 2
-        seq2seq.model.generation_config.forced_bos_token_id = 0
-        made = Seq2SeqModel(seq2seq.model, seq2seq.tokenizer, "x").model.generation_config
-        assert made.forced_eos_token_id is None
-        assert made.forced_bos_token_id is None
 
     def test_fingerprint_covers_settings(self, seq2seq, folder):
         found = {
@@ -219,22 +204,12 @@ class TestADecoderOnAnEncoder:
         with pytest.raises(StoreError, match=r"its tokenizer has no \[CLS\], \[SEP\] or padding"):
             self.start(tmp_path)
 
-    def test_an_encoder_decoder_keeps_its_own_decoder(self, folder):
-        seq2seq = Seq2SeqModel.from_pretrained(folder, decoder=NewDecoder(layers=5))
-        assert seq2seq.model.config.decoder_layers == 1
-
 
 class TestWhatIsRefused:
     def test_an_encoder_is_refused(self, tmp_path):
         folder = tiny_encoder_folder(tmp_path / "bert", ["heart"])
         with pytest.raises(StoreError, match="a bert is no encoder-decoder"):
             Seq2SeqModel.from_pretrained(folder)
-
-    def test_no_folder_and_no_model(self, tmp_path):
-        with pytest.raises(NotFoundError, match="no such folder"):
-            Seq2SeqModel.from_pretrained(tmp_path / "none")
-        with pytest.raises(StoreError, match="holds no model that can be loaded"):
-            Seq2SeqModel.from_pretrained(tmp_path)
 
     def test_a_tokenizer_without_a_fast_form(self, seq2seq):
         class Slow:
@@ -243,46 +218,14 @@ class TestWhatIsRefused:
         with pytest.raises(StoreError, match=r"its tokenizer \(Slow\) has no fast form"):
             Seq2SeqModel(seq2seq.model, Slow(), "x")
 
-    def test_missing_weights(self, folder, tmp_path):
-        from safetensors.torch import load_file, save_file
-
-        for path in folder.iterdir():
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-        weights = load_file(folder / "model.safetensors")
-        weights.pop("model.decoder.layers.0.fc1.weight")
-        save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-        with pytest.raises(StoreError, match=r"lack 1 of the model's tensors \(model.decoder"):
-            Seq2SeqModel.from_pretrained(tmp_path)
-
 
 class TestNewModels:
-    def test_the_special_tokens_are_those_of_bart(self, seq2seq):
-        tokens = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        assert seq2seq.tokenizer.convert_tokens_to_ids(tokens) == [0, 1, 2, 3, 4]
-        config = seq2seq.model.config
-        assert (config.d_model, config.encoder_layers, config.decoder_layers) == (16, 1, 1)
-        assert config.vocab_size == len(seq2seq.tokenizer) <= SMALL["n_tokens"]
-        assert config.decoder_start_token_id == 2
-
     def test_equal_texts_and_seeds_give_equal_models(self, seq2seq):
         config = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL)
         state = torch.random.get_rng_state()
         assert config.create(iter(TEXTS * 3), 0).fingerprint() == seq2seq.fingerprint()
         assert torch.equal(torch.random.get_rng_state(), state)
         assert config.create(TEXTS * 3, 1).fingerprint() != seq2seq.fingerprint()
-
-    @pytest.mark.parametrize("width", [16, 256])
-    def test_initial_attention_is_not_uniform_at_any_width(self, width):
-        made = NewSeq2Seq(**{**SMALL, "width": width, "heads": 1}).create(TEXTS * 3, 0)
-        first = made.model.model.encoder.layers[0].self_attn
-        hidden = torch.nn.functional.layer_norm(torch.randn(64, width), (width,))
-        with torch.no_grad():
-            scores = first.q_proj(hidden) @ first.k_proj(hidden).T / width**0.5
-        assert 0.5 < float(scores.std()) < 2
-
-    def test_any_text_can_be_written(self, seq2seq):
-        for text in ("心脏病", "naïve ☂ test", "\x00x"):
-            assert seq2seq.tokenizer.decode(seq2seq.name_tokens(text)) == f" {text}"
 
     @pytest.mark.parametrize(
         ("setting", "message"),

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given, settings, strategies as st
 from tiny_masked_lm import tiny_masked_lm_folder
 from tiny_models import tiny_tokenizer
-from transformers import AutoModel
 
 from biograft.corpus import NamesIndex
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import ConfigError
 from biograft.nn import (
     EntityFinder,
     EntityMention,
@@ -18,10 +17,8 @@ from biograft.nn import (
     TextEncoder,
     load_masked_lm,
     quiet_transformers,
-    read_entities,
 )
-from biograft.nn.knowledge.entity_finder import EntityCoverage, limit_coverage
-from biograft.nn.knowledge.neighbour_attention import keep_neighbours
+from biograft.tasks import TaskRecipe
 
 TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
 ENTITIES = (
@@ -146,17 +143,6 @@ def test_a_memory_detects_mentions_unless_they_are_gold(build, bert):
     assert len(model(ids, mentions=entity_inputs(ids)["mentions"]).candidates) == 1
 
 
-def test_a_saved_model_is_the_same(build, write, bert):
-    model = build(neutral_start=False)
-    folder = write(model)
-    loaded = AutoModel.from_pretrained(folder).eval()
-    assert loaded.entities == ENTITIES
-    ids = numbers(bert, "heart attack is bad")
-    one, two = (each(ids, **entity_inputs(ids)).last_hidden_state for each in (model.model, loaded))
-    torch.testing.assert_close(one, two)
-    assert loaded.knowledge.neighbour_attention.neighbours.tolist() == GRAPH["neighbours"].tolist()
-
-
 def test_an_encoder_finds_the_entities_of_a_text(build, write, bert):
     encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
     batch = encoder.tokenize(["heart attack is bad", "it is bad"])
@@ -175,12 +161,11 @@ def test_an_encoder_finds_the_entities_of_a_text(build, write, bert):
     assert TextEncoder.from_pretrained(bert).finder is None
 
 
-def find(text, bert, coverage=None):
+def find(text, bert):
     tokenizer = load_masked_lm(bert).tokenizer
-    tokens, finder = tokenizer(text)["input_ids"], EntityFinder(ENTITIES, tokenizer)
-    if coverage is not None:
-        finder = EntityCoverage(finder, coverage)
-    return finder.find(tokens), tokenizer.convert_ids_to_tokens(tokens)
+    tokens = tokenizer(text)["input_ids"]
+    found = EntityFinder(ENTITIES, tokenizer).find(tokens)
+    return found, tokenizer.convert_ids_to_tokens(tokens)
 
 
 def test_the_longest_name_from_the_left_is_found(bert):
@@ -203,27 +188,26 @@ def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
     assert finder.find([heart, subword]) == ()
 
 
-def test_a_coverage_is_deterministic_and_within_larger_ones(bert):
-    text = "heart attack and " * 60
-    whole = set(find(text, bert)[0])
-    small, large = (set(find(text, bert, coverage)[0]) for coverage in (0.3, 0.6))
-    assert small < large < whole
-    assert small == set(find(text, bert, 0.3)[0])
-    assert 0.15 < len(small) / len(whole) < 0.45
-    assert find(text, bert, 0.0)[0] == ()
-    assert set(find(text, bert, 1.0)[0]) == whole
+def limited(folder, **limits):
+    """Load an encoder as a task does that limits its knowledge."""
+    values = {"task": "inference", "encoder": {"name": str(folder), **limits}}
+    return TaskRecipe.from_values("limited", values).encoder.load()
 
 
-def test_the_coverage_does_not_depend_on_the_batch(build, write):
-    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
-    limit_coverage(encoder, 0.5)
-    text, found = "heart attack and " * 8, set()
-    for others in ([], ["mi"], ["bad " * 30], ["bad " * 35, "mi"]):
+def test_a_coverage_is_deterministic_and_within_larger_ones(build, write):
+    folder, text = write(build()), "heart attack and " * 8
+
+    def found(coverage, others=()):
+        encoder = limited(folder, entity_coverage=coverage)
         inputs = encoder.add_entity_inputs(encoder.tokenize([text, *others]))
         own = inputs["mentions"][:, 0] == 0
-        found.add((str(inputs["mentions"][own].tolist()), str(inputs["entities"][own].tolist())))
-    assert len(found) == 1
-    assert len(encoder.finder.finder._cache) == 4  # each text once, in any batch
+        return {tuple(mention) for mention in inputs["mentions"][own].tolist()}
+
+    none, small, large, whole = (found(coverage) for coverage in (0.0, 0.3, 0.6, 1.0))
+    assert not none
+    assert small < large < whole
+    for others in ([], ["mi"], ["bad " * 30], ["bad " * 35, "mi"]):
+        assert found(0.3, others) == small  # whatever else is in the batch
 
 
 CHINESE = (
@@ -292,56 +276,33 @@ def test_unknown_special_and_added_tokens_are_in_no_name():
     assert [(m.first, m.row) for m in finder.find(tokens)] == [(2, 0)]
 
 
-def test_acronyms_need_their_case_where_tokens_keep_it():
-    tokenizer = tiny_tokenizer(["CT of it", "ct"])
-    entities = [TableEntity("C0", "", ("CT",))]
-    tokens = tokenizer("ct", add_special_tokens=False)["input_ids"]
-    assert len(EntityFinder(entities, tokenizer).find(tokens)) == 1
-    assert EntityFinder(entities, tokenizer, cased=True).find(tokens) == ()
-
-
-def test_other_names_change_the_fingerprint(build, write):
-    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
-    before = encoder.fingerprint()
-    encoder.model.entities = (TableEntity("C0", "heart attack", ("mi",)), *ENTITIES[1:])
-    assert encoder.fingerprint() != before
-
-
-def test_wrong_settings_and_files_are_named(build, tmp_path):
-    with pytest.raises(ConfigError, match="entity_coverage: expected a number from 0 to 1"):
-        EntityCoverage(None, 2.0)
-    (tmp_path / "entities.jsonl").write_text('{"id": "C0", "names": [3]}\n')
-    with pytest.raises(FormatError, match="perhaps a list of names"):
-        read_entities(tmp_path, 1)
-
-
 def test_the_coverage_is_no_property_of_the_encoder(build, write, tmp_path, bert):
-    encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
-    before, vectors = encoder.fingerprint(), encoder.encode(["heart attack"])
-    limit_coverage(encoder, 0.0)
-    assert not np.array_equal(encoder.encode(["heart attack"]), vectors)
-    assert encoder.fingerprint() == before
-    encoder.save_pretrained(tmp_path / "saved-again")
+    folder = write(build(neutral_start=False))
+    encoder = TextEncoder.from_pretrained(folder, device="cpu")
+    vectors = encoder.encode(["heart attack"])
+    without = limited(folder, entity_coverage=0.0)
+    assert not np.array_equal(without.encode(["heart attack"]), vectors)
+    assert without.fingerprint() == encoder.fingerprint()
+    without.save_pretrained(tmp_path / "saved-again")
     again = TextEncoder.from_pretrained(tmp_path / "saved-again", device="cpu")
     np.testing.assert_allclose(again.encode(["heart attack"]), vectors, atol=1e-6)
-    without = encoder.encode(["heart attack"])
-    encoder.finder = None
-    np.testing.assert_allclose(encoder.encode(["heart attack"]), without, atol=1e-6)
     with pytest.raises(ConfigError, match="no knowledge layer that takes entity inputs"):
-        limit_coverage(TextEncoder.from_pretrained(bert), 0.5)
+        limited(bert, entity_coverage=0.5)
+    with pytest.raises(ConfigError, match="entity_coverage: expected a number from 0 to 1"):
+        limited(folder, entity_coverage=2.0)
 
 
 def test_fewer_neighbours_are_saved_with_the_model(build, write, tmp_path, bert):
-    encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
-    before, vectors = encoder.fingerprint(), encoder.encode(["heart attack"])
-    keep_neighbours(encoder.model, 1)
-    fewer = encoder.encode(["heart attack"])
-    assert not np.array_equal(fewer, vectors)
-    assert encoder.fingerprint() != before
-    encoder.save_pretrained(tmp_path / "limited")
+    folder = write(build(neutral_start=False))
+    encoder = TextEncoder.from_pretrained(folder, device="cpu")
+    fewer = limited(folder, n_neighbours=1)
+    vectors = fewer.encode(["heart attack"])
+    assert not np.array_equal(encoder.encode(["heart attack"]), vectors)
+    assert fewer.fingerprint() != encoder.fingerprint()
+    fewer.save_pretrained(tmp_path / "limited")
     again = TextEncoder.from_pretrained(tmp_path / "limited", device="cpu")
-    np.testing.assert_allclose(again.encode(["heart attack"]), fewer, atol=1e-6)
+    np.testing.assert_allclose(again.encode(["heart attack"]), vectors, atol=1e-6)
     with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 1, those known, found 2"):
-        keep_neighbours(again.model, 2)
+        limited(tmp_path / "limited", n_neighbours=2)
     with pytest.raises(ConfigError, match="n_neighbours: the encoder has no neighbour_attention"):
-        keep_neighbours(TextEncoder.from_pretrained(bert).model, 1)
+        limited(bert, n_neighbours=1)

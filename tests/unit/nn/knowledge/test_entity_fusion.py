@@ -70,38 +70,6 @@ def test_it_is_equal_to_plain_loops(rows):
     same(fuse(layer, table, states, MENTIONS, entities), expected)
 
 
-def test_only_first_tokens_of_linked_mentions_change():
-    layer, table = make()
-    states = random_states()
-    found = fuse(layer, table, states, entities=torch.tensor([0, 5, -1, 1]))
-    expected = torch.zeros(3, 8, dtype=torch.bool)
-    expected[0, 1] = expected[0, 4] = expected[2, 2] = True
-    assert torch.equal((found != states).any(dim=2), expected)
-    mask = torch.ones(3, 8)
-    assert layer(EntityInputs(states, mask, table)).states is states
-    assert layer(EntityInputs(states, mask, table, MENTIONS)).states is states
-    nothing = fuse(layer, table, states, torch.zeros(0, 3, dtype=torch.long), torch.zeros(0).long())
-    assert torch.equal(nothing, states)
-
-
-def test_a_token_depends_on_itself_and_its_own_entity_alone():
-    layer, table = make()
-    states, entities = random_states(), torch.tensor([0, 1, 2, 3])
-    before = fuse(layer, table, states, entities=entities)
-    others = torch.full_like(table, 9.0)
-    others[:4] = table[:4]
-    assert torch.equal(fuse(layer, others, states, entities=entities), before)
-    for row, (sequence, first, _) in enumerate(MENTIONS.tolist()):
-        changed = table.clone()
-        changed[row] += 1
-        found = fuse(layer, changed, states, entities=entities)
-        assert (found != before).any(dim=2).nonzero().tolist() == [[sequence, first]]
-    behind = states.clone()
-    behind[0, 2] += 1  # within a mention, not its first token
-    found = fuse(layer, table, behind, entities=entities)
-    assert (found != before).any(dim=2).nonzero().tolist() == [[0, 2]]
-
-
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
@@ -128,11 +96,3 @@ def test_gradients_reach_every_weight_also_without_a_linked_mention():
         fuse(layer, table, random_states(), entities=entities).square().sum().backward()
         linked = bool((entities >= 0).any())
         assert all(bool(weight.grad.any()) is linked for weight in layer.parameters())
-
-
-def test_gradients_are_those_of_finite_differences():
-    layer, table = make()
-    inputs = (random_states().requires_grad_(), table.requires_grad_())
-    assert torch.autograd.gradcheck(
-        lambda states, vectors: fuse(layer, vectors, states), inputs, fast_mode=True
-    )

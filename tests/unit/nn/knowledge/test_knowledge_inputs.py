@@ -1,9 +1,8 @@
-"""Mentions from tags, and the tokens that they cover, against plain loops."""
+"""Mentions from tags, against a plain loop."""
 
 import torch
 
 from biograft.nn import spans_of_tags
-from biograft.nn.knowledge.inputs import covering
 
 
 def scan(tags, length, max_mentions=0):
@@ -33,20 +32,3 @@ def test_spans_are_those_of_a_scan():
             for span in scan(tags[sequence].tolist(), int(lengths[sequence]), max_mentions)
         ]
         assert spans_of_tags(tags, mask, max_mentions).tolist() == expected
-
-
-def test_tags_are_not_changed():
-    tags = torch.ones(1, 4, dtype=torch.long)
-    spans_of_tags(tags, torch.ones_like(tags))
-    assert tags.tolist() == [[1, 1, 1, 1]]
-
-
-def test_no_mention_gives_an_empty_list():
-    none = spans_of_tags(torch.zeros(2, 5, dtype=torch.long), torch.ones(2, 5))
-    assert none.shape == (0, 3)
-    assert covering(none, torch.Size((2, 5))).eq(-1).all()
-
-
-def test_the_last_mention_covers_where_several_do():
-    mentions = torch.tensor([[0, 1, 2], [0, 2, 3], [1, 0, 0]])
-    assert covering(mentions, torch.Size((2, 4))).tolist() == [[-1, 0, 1, 1], [2, -1, -1, -1]]

@@ -7,14 +7,12 @@ import torch
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
-    BertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
 
 from biograft.errors import BiograftError, ConfigError, StoreError
 from biograft.nn import (
-    KnowledgeBertConfig,
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
     TableEntity,
@@ -25,7 +23,6 @@ from biograft.nn import (
 )
 
 TEXTS = ["heart attack is bad for you"]
-MEMORY = {"entity_memory": {"after": 1}}
 ENTITIES = tuple(TableEntity(f"C{n}", f"thing {n}") for n in range(7))
 
 
@@ -73,30 +70,10 @@ def test_the_weights_of_bert_are_kept(build):
     assert torch.equal(model.model.entity_table.weight, torch.from_numpy(table))
 
 
-def test_building_is_deterministic(build):
-    assert_equal_weights(build(), build())
-    changed = build(seed=1).model.knowledge.entity_memory.detector.weight
-    assert not torch.equal(changed, build().model.knowledge.entity_memory.detector.weight)
-
-
-def test_a_model_keeps_its_token_head(build):
-    plain = load_masked_lm(build.folder, seed=5).model
-    table = torch.zeros(4, 5)
-    model = KnowledgeBertForMaskedLM.from_bert(plain, table, knowledge_layers=MEMORY)
-    assert_equal_weights(model.cls, plain.cls)
-    assert model.config.n_entities == 4
-    assert plain.config.model_type == "bert"
-
-
 def test_other_models_than_bert_are_refused():
     config = RobertaConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     with pytest.raises(ConfigError, match=r"expected a plain BERT .* found RobertaForMaskedLM"):
         KnowledgeBertForMaskedLM.from_bert(RobertaForMaskedLM(config), torch.zeros(4, 5))
-
-
-def test_the_number_of_entities_is_checked(build):
-    with pytest.raises(ConfigError, match="entities: expected 2, a row of the table each, found 7"):
-        KnowledgeBertForMaskedLM.from_bert(build.folder, torch.zeros(2, 5), ENTITIES)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +81,7 @@ def test_the_number_of_entities_is_checked(build):
     [
         ({"entity_memory": {"after": 4}}, r"entity_memory\.after: expected 0 to 3"),
         ({"entity_memory": {"n_nearest": 0}}, "n_nearest: expected at least 1, found 0"),
+        ({"entity_memory": {"n_probed": -1}}, "n_probed: expected at least 0, found -1"),
         ({"entity_memory": {"max_mentions": -1}}, "max_mentions: expected at least 0, found -1"),
         ({"entity_memory": {"n_neighbours": 1}}, "unknown key 'n_neighbours'"),
         ({"entity_memory": {"compat": True, "n_probed": 2}}, "n_probed: expected 0 with compat"),
@@ -160,16 +138,6 @@ def test_it_is_a_text_encoder(saved, tmp_path):
     assert not load_masked_lm(saved).new_head
 
 
-def test_the_vocabulary_can_grow(build):
-    model = build()
-    n = model.config.vocab_size
-    with quiet_transformers():
-        model.resize_token_embeddings(n + 2)
-    assert model.config.vocab_size == n + 2
-    assert model.cls.predictions.decoder.weight is model.get_input_embeddings().weight
-    assert model(torch.tensor([[2, n + 1, 3]])).logits.shape == (1, 3, n + 2)
-
-
 def test_activation_checkpointing_changes_no_gradient(build):
     gradients = []
     for checkpointing in (False, True):
@@ -180,15 +148,6 @@ def test_activation_checkpointing_changes_no_gradient(build):
         model(ids, mentions=torch.tensor([[0, 1, 2]])).logits.square().sum().backward()
         gradients.append(model.model.bert.encoder.layer[0].output.dense.weight.grad)
     torch.testing.assert_close(*gradients)
-
-
-def test_without_mentions_it_equals_bert(small_model):
-    model = small_model(attn_implementation="eager")
-    ids, mask = torch.randint(5, 60, (2, 9)), torch.ones(2, 9, dtype=torch.long)
-    mask[1, 6:] = 0
-    none = torch.zeros(0, 3, dtype=torch.long)
-    plain = model.model.bert(ids, mask).last_hidden_state
-    torch.testing.assert_close(model(ids, mask, mentions=none).last_hidden_state, plain)
 
 
 def test_a_damaged_folder_is_refused(saved):
@@ -203,16 +162,6 @@ def test_a_damaged_folder_is_refused(saved):
     (saved / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(StoreError, match="saved: holds no encoder that can be loaded"):
         load_masked_lm(saved)
-
-
-def test_missing_weights_of_the_layer_are_refused(saved, tmp_path):
-    plain = BertForMaskedLM.from_pretrained(saved.parent / "tiny")
-    config = KnowledgeBertConfig.from_pretrained(saved)
-    plain.save_pretrained(tmp_path / "plain")
-    config.save_pretrained(tmp_path / "plain")
-    load_masked_lm(saved).tokenizer.save_pretrained(tmp_path / "plain")
-    with pytest.raises(StoreError, match=r"lack .* of the model's tensors"):
-        TextEncoder.from_pretrained(tmp_path / "plain")
 
 
 @pytest.mark.parametrize("other", [{"after": 1}, {"n_nearest": 2}, {"compat": True}])

@@ -8,7 +8,6 @@ from hypothesis import given, settings, strategies as st
 from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm
 
-from biograft.errors import ConfigError
 from biograft.nn import (
     EntityInputs,
     KnowledgeBertConfig,
@@ -195,20 +194,6 @@ def test_withheld_neighbours_are_as_if_the_entity_had_none_of_them():
     assert torch.equal(found.states[1], states[1])
 
 
-def test_other_tokens_and_unlinked_mentions_are_unchanged():
-    layer, table = make()
-    states = torch.randn(3, 8, 8, dtype=torch.double)
-    layer.neighbours[5] = -1
-    entities = torch.tensor([0, 5, -1, 1])
-    layer.neighbours[:2, 0] = 3
-    found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities)).states
-    changed = (found != states).any(dim=2)
-    expected = torch.zeros(3, 8, dtype=torch.bool)
-    expected[0, 1:4] = expected[2, 2:8] = True
-    assert torch.equal(changed, expected)
-    assert layer(EntityInputs(states, torch.ones(3, 8), table)).states is states
-
-
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
@@ -243,24 +228,3 @@ def test_gradients_reach_every_weight_also_without_a_linked_mention():
     layer(inputs).states.sum().backward()
     without = [name for name, weight in layer.named_parameters() if not weight.grad.any()]
     assert without in ([], ["read.pool.score.bias"])  # softmax ignores it
-
-
-def test_gradients_are_those_of_finite_differences():
-    layer, table = make()
-    states = torch.randn(3, 8, 8, dtype=torch.double).requires_grad_()
-    table = table.requires_grad_()
-
-    def infused(*given):
-        inputs = EntityInputs(given[0], torch.ones(3, 8), given[1], MENTIONS, torch.arange(4))
-        return layer(inputs).states
-
-    assert torch.autograd.gradcheck(infused, (states, table), fast_mode=True)
-
-
-def test_fewer_neighbours_are_the_best_ones():
-    layer, _ = make()
-    before = layer.neighbours.clone()
-    layer.keep_neighbours(2)
-    assert torch.equal(layer.neighbours, before[:, :2])
-    with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 2, those known, found 3"):
-        layer.keep_neighbours(3)
