@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ENGINES as ENGINES,
         ExecutionConfig as ExecutionConfig,
         annotate_corpus as annotate_corpus,
+        read_frequencies as read_frequencies,
     )
     from biograft.annotation.work import (
         AnnotationReport as AnnotationReport,

@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         RankingExample as RankingExample,
         RelationExample as RelationExample,
     )
+    from biograft.corpus.tasks.registry import sniff_task as sniff_task
     from biograft.corpus.tokens import find_tokens as find_tokens, simplify as simplify
     from biograft.corpus.vocabulary import VocabularyBuilder as VocabularyBuilder
     from biograft.corpus.word_forms import word_form as word_form

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         count_causes as count_causes,
         count_kinds as count_kinds,
         find_mistakes as find_mistakes,
+        name_similarity as name_similarity,
         score_reachable as score_reachable,
         similarity_buckets as similarity_buckets,
         sub_populations as sub_populations,

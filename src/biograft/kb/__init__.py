@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         diff_stores as diff_stores,
     )
     from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
-    from biograft.kb.fingerprints import fingerprint as fingerprint
+    from biograft.kb.fingerprints import (
+        fingerprint as fingerprint,
+        store_fingerprint as store_fingerprint,
+    )
     from biograft.kb.hierarchy import Hierarchy as Hierarchy
     from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
     from biograft.kb.merging import merge_concepts as merge_concepts

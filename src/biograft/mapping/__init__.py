@@ -18,7 +18,11 @@ if TYPE_CHECKING:
         write_decisions as write_decisions,
     )
     from biograft.mapping.earlier import EarlierDecisions as EarlierDecisions
-    from biograft.mapping.formats import concept_map as concept_map, write_mapping as write_mapping
+    from biograft.mapping.formats import (
+        concept_map as concept_map,
+        format_of as format_of,
+        write_mapping as write_mapping,
+    )
     from biograft.mapping.learning import (
         LearningReport as LearningReport,
         forget as forget,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from biograft.tasks.classification import (
         ClassificationModel as ClassificationModel,
         ClassPrediction as ClassPrediction,
+        InferenceModel as InferenceModel,
         MatchingModel as MatchingModel,
         classification_report as classification_report,
     )

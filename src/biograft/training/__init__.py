@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from biograft.training.loop import (
         Task as Task,
         TrainingResult as TrainingResult,
+        count_steps as count_steps,
         learning_rate as learning_rate,
         make_optimiser as make_optimiser,
         train as train,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from biograft.training.run_folder import (
         RUN as RUN,
         check_run as check_run,
+        sole_run as sole_run,
         start_run as start_run,
     )
 

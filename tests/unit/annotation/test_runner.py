@@ -8,8 +8,13 @@ import time
 import pytest
 from one_writer import held_elsewhere, leave_working_file
 
-from biograft.annotation import ENGINES, AnnotationConfig, ExecutionConfig, annotate_corpus
-from biograft.annotation.runner import read_frequencies
+from biograft.annotation import (
+    ENGINES,
+    AnnotationConfig,
+    ExecutionConfig,
+    annotate_corpus,
+    read_frequencies,
+)
 from biograft.corpus import CleaningConfig, Shards, write_documents
 from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError, NotFoundError, StoreError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb import BuildConfig, KnowledgeBase, build_store, store_fingerprint
 from biograft.linking import Linker, fit_calibration
 from biograft.mapping import Decision, learn
 from biograft.sources import SourceConfig

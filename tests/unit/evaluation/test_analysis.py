@@ -17,11 +17,11 @@ from biograft.evaluation import (
     count_kinds,
     evaluate_linking,
     find_mistakes,
+    name_similarity,
     score_reachable,
     similarity_buckets,
     sub_populations,
 )
-from biograft.evaluation.analysis import name_similarity
 from biograft.metrics import Interval
 
 SMALL = EvaluationConfig(n_resamples=20)

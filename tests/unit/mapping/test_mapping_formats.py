@@ -15,13 +15,13 @@ from biograft.mapping import (
     MappingRun,
     SourceTerm,
     concept_map,
+    format_of,
     map_terms,
     read_decisions,
     read_earlier,
     read_metadata,
     write_mapping,
 )
-from biograft.mapping.formats import format_of
 
 EARLIER = [
     Decision(term="MI", concept="HP:8", name="Heart attack", relation="narrow", verdict="approved",

@@ -6,8 +6,9 @@ import pytest
 
 from biograft.errors import EncodingError
 from biograft.records import IdRecord, NameRecord, TypeRecord
-from biograft.sources import Probe
-from biograft.sources.biosyn import recognise
+from biograft.sources import FORMATS, Probe
+
+recognise = FORMATS.load("biosyn").recognise
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe, look_at
-from biograft.sources.jsonl import recognise
+from biograft.sources import FORMATS, Probe, look_at
+
+recognise = FORMATS.load("jsonl").recognise
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe, biosyn
-from biograft.sources.medic import recognise
+from biograft.sources import FORMATS, Probe
+
+recognise = FORMATS.load("medic").recognise
 
 COLUMNS = [
     "DiseaseName", "DiseaseID", "AltDiseaseIDs", "Definition", "ParentIDs", "TreeNumbers",
@@ -247,4 +248,4 @@ def test_recognised_by_columns_or_several_names(tmp_path, text, answer):
 
 def test_a_dictionary_of_biosyn_is_left_to_its_reader(tmp_path):
     probe = Probe(tmp_path / "x", b"D1|613||a\nD1|613||b\nD2||c\n")
-    assert (recognise(probe), biosyn.recognise(probe)) == (False, True)
+    assert (recognise(probe), FORMATS.load("biosyn").recognise(probe)) == (False, True)

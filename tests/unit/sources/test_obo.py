@@ -13,9 +13,10 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe, short_id
+from biograft.sources import FORMATS, Probe, short_id
 from biograft.sources.iris import OBO
-from biograft.sources.obo import recognise
+
+recognise = FORMATS.load("obo").recognise
 
 HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"
 

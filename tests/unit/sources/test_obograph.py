@@ -12,8 +12,9 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe
-from biograft.sources.obograph import recognise
+from biograft.sources import FORMATS, Probe
+
+recognise = FORMATS.load("obograph").recognise
 
 OBO = "http://purl.obolibrary.org/obo/"
 IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"

@@ -9,8 +9,9 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import DefinitionRecord, NameRecord, TypeRecord
-from biograft.sources import Probe
-from biograft.sources.scispacy import recognise
+from biograft.sources import FORMATS, Probe
+
+recognise = FORMATS.load("scispacy").recognise
 
 FLU = {
     "concept_id": "C1",

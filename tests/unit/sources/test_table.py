@@ -7,8 +7,9 @@ import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe
-from biograft.sources.table import recognise
+from biograft.sources import FORMATS, Probe
+
+recognise = FORMATS.load("table").recognise
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from biograft.errors import EncodingError, InputError
 from biograft.graph import SPLITS, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe, SourceConfig, sniff
-from biograft.sources.triples import recognise
+from biograft.sources import FORMATS, Probe, SourceConfig, sniff
+
+recognise = FORMATS.load("triples").recognise
 
 TYPED = "head\trelation\ttail\thead_type\ttail_type\tsource\n"
 

@@ -18,12 +18,12 @@ from biograft.tasks import (
     ClassificationModel,
     ClassPrediction,
     InferenceConfig,
+    InferenceModel,
     MatchingConfig,
     MatchingModel,
     classification_report,
     fit,
 )
-from biograft.tasks.classification import InferenceModel
 
 HERE, THERE = ("aspirin", "he", "took", "helps"), ("lung", "heart", "cancer", "pain")
 FRAMES = ("{}", "no {} today", "a {} was examples")

@@ -15,6 +15,7 @@ from biograft.tasks import (
     ClassificationConfig,
     ClassificationModel,
     InferenceConfig,
+    InferenceModel,
     MatchingConfig,
     MatchingModel,
     NerConfig,
@@ -31,7 +32,6 @@ from biograft.tasks import (
     open_task,
     write_model,
 )
-from biograft.tasks.classification import InferenceModel
 
 MEMORY, FUSION, NEIGHBOURS = "entity_memory", "entity_fusion", "neighbour_attention"
 NAMES = ("heart attack", "fever", "lung", "aspirin", "cancer", "pain", "stops")

@@ -20,8 +20,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
-from biograft.training import TrainingConfig, find_checkpoints, train
-from biograft.training.run_folder import sole_run
+from biograft.training import TrainingConfig, find_checkpoints, sole_run, train
 
 
 def config(**options):

@@ -6,8 +6,7 @@ import pytest
 from one_writer import leave_working_file
 
 from biograft.errors import ConfigError
-from biograft.training import RUN, start_run
-from biograft.training.run_folder import sole_run
+from biograft.training import RUN, sole_run, start_run
 
 
 def begin(folder, *others):

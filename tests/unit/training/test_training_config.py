@@ -9,8 +9,7 @@ from torch import nn
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.training import TrainingConfig, learning_rate, make_optimiser
-from biograft.training.loop import count_steps
+from biograft.training import TrainingConfig, count_steps, learning_rate, make_optimiser
 
 
 @pytest.mark.parametrize(

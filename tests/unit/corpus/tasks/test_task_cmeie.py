@@ -7,9 +7,8 @@ import json
 import pytest
 
 from biograft.cli import app
-from biograft.corpus import TaskConfig, read_task
+from biograft.corpus import TaskConfig, read_task, sniff_task
 from biograft.corpus.tasks.cmeie import nearest_occurrences
-from biograft.corpus.tasks.registry import sniff_task
 from biograft.documents import Mention
 from biograft.errors import ConfigError, FormatError
 

@@ -8,8 +8,7 @@ import zipfile
 
 import pytest
 
-from biograft.corpus import TaskConfig, read_task
-from biograft.corpus.tasks.registry import sniff_task
+from biograft.corpus import TaskConfig, read_task, sniff_task
 from biograft.documents import Mention
 from biograft.errors import ConfigError, FormatError, InputError, UnrecognisedError
 

@@ -40,8 +40,7 @@ from biograft.linking import (
 from biograft.linking.finetuning.candidates import path_of
 from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
 from biograft.nn import TextEncoder
-from biograft.objectives import NameScorer, SynonymMarginalConfig
-from biograft.objectives.synonym_marginal import tokenize_in_batches
+from biograft.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
 
 
 @pytest.fixture
