@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from biograft.tasks.ner_text import (
         TagSet as TagSet,
         TextUnit as TextUnit,
+        Window as Window,
         cut_windows as cut_windows,
     )
     from biograft.tasks.network import LinearHead as LinearHead, TaskNetwork as TaskNetwork

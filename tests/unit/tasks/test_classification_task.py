@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,21 +75,6 @@ def test_three_classes_of_pairs(load, training, tmp_path):
     assert [answer.label for answer in model.predict(examples)] == [e.label for e in examples]
 
 
-def test_an_epoch_is_kept_even_where_the_metric_is_minus_one(load, training, tmp_path):
-    """No weights were kept where a correlation was -1 in every epoch, and the run failed."""
-
-    class Anticorrelated(ClassificationModel):
-        def report(self, examples, predictions):
-            report = super().report(examples, predictions).to_json()
-            return SimpleNamespace(to_json=lambda: {**report, "f1": -1.0})
-
-    examples = texts(several=False)
-    config = ClassificationConfig(training=training(epochs=2))
-    model = Anticorrelated.from_examples(load(), config, examples)
-    fitted = fit(model, examples, examples, tmp_path / "run", seed=1)
-    assert (fitted.best_epoch, fitted.epochs[0]["f1"]) == (1, -1.0)
-
-
 @pytest.mark.parametrize("several", [True, False])
 def test_classes_of_texts(several, load, training, tmp_path):
     torch.manual_seed(1)
@@ -161,15 +144,6 @@ def test_the_loss_against_a_plain_loop(several, load):
             each.append(-torch.log(row.softmax(0)[model.labels.index(example.labels[0])]))
     assert float(loss) == pytest.approx(float(sum(each) / len(each)), rel=1e-5)
     assert (stats, lost) == ({}, {})
-
-
-def test_predictions_are_written_in_order(load, tmp_path):
-    examples = pairs(FRAMES[:1])[:3]
-    model = MatchingModel.from_examples(load(), MatchingConfig(), pairs(FRAMES[:1]))
-    model.write(examples, [ClassPrediction(("1",), (0.75,))] * 3, tmp_path / "answers.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
-    assert lines[0] == {"row": 0, "id": "", "gold": ["1"], "labels": ["1"], "probabilities": [0.75]}
-    assert [line["row"] for line in lines] == [0, 1, 2]
 
 
 def test_a_class_that_was_never_learned_is_missed(load):
@@ -253,12 +227,6 @@ def test_chance_is_the_best_constant_prediction(counted, several):
     assert chance["accuracy"] == pytest.approx(max(report.accuracy for report in constant))
     assert chance["f1"] == pytest.approx(max(report.micro.f1 for report in constant))
     assert gold.count(tuple(chance["labels"])) == max(map(gold.count, gold))
-
-
-def test_a_class_never_predicted_has_f1_zero():
-    metrics = classification_report([("0",), ("0",)], [("0",), ("0",)], ["1"]).to_json()
-    assert (metrics["f1"], metrics["accuracy"], metrics["macro_f1"]) == (0.0, 1.0, 1.0)
-    assert metrics["chance"]["f1"] == 0.0
 
 
 def test_every_example_needs_a_prediction():

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 
-from biograft.corpus import Answer, ClassExample, PairExample, RankingExample
+from biograft.corpus import ClassExample, PairExample
 from biograft.errors import ConfigError
 from biograft.nn import KnowledgeBertConfig, KnowledgeBertModel, TableEntity, TextEncoder
 from biograft.tasks import (
@@ -16,14 +16,8 @@ from biograft.tasks import (
     ClassificationModel,
     InferenceConfig,
     InferenceModel,
-    MatchingConfig,
-    MatchingModel,
     NerConfig,
     NerModel,
-    RankingConfig,
-    RankingModel,
-    RelationConfig,
-    RelationModel,
     TaskExamples,
     TaskRecipe,
     TaskTrainingData,
@@ -88,26 +82,11 @@ def test_entities(knowing, documents, training, tmp_path):
     assert learn(model, documents, tmp_path).micro.f1 == 1.0
 
 
-def test_relations(knowing, relations, training, tmp_path):
-    model = RelationModel.from_examples(
-        knowing, RelationConfig(training=training(epochs=30)), relations
-    )
-    assert learn(model, relations, tmp_path).micro.f1 == 1.0
-
-
 def test_pairs(knowing, training, tmp_path):
     model = InferenceModel.from_examples(
         knowing, InferenceConfig(training=training(epochs=30)), PAIRS
     )
     assert learn(model, PAIRS, tmp_path).accuracy == 1.0
-
-
-def test_matching(knowing, training, tmp_path):
-    pairs = [PairExample(p.first, p.second, str(int(p.label == "lung"))) for p in PAIRS]
-    model = MatchingModel.from_examples(
-        knowing, MatchingConfig(training=training(epochs=30)), pairs
-    )
-    assert learn(model, pairs, tmp_path).micro.f1 == 1.0
 
 
 @pytest.mark.parametrize("several", [True, False])
@@ -120,14 +99,6 @@ def test_classes(knowing, several, training, tmp_path):
     config = ClassificationConfig(training=training(epochs=30))
     model = ClassificationModel.from_examples(knowing, config, examples)
     assert learn(model, examples, tmp_path).accuracy == 1.0
-
-
-def test_answers(knowing, training, tmp_path):
-    candidates = tuple(Answer(word, int(word == "lung")) for word in WORDS)
-    questions = [RankingExample(f"no {word}", candidates) for word in WORDS]
-    config = RankingConfig(negatives=2, training=training(epochs=30))
-    model = RankingModel.from_examples(knowing, config, questions)
-    assert learn(model, questions, tmp_path).accuracy == 1.0
 
 
 @pytest.fixture

@@ -58,17 +58,6 @@ def test_long_texts_are_learnt_in_windows(head, load, documents, training, tmp_p
     assert fitted.report.micro.f1 == 1.0
 
 
-def test_ignored_types_are_one(load, documents, training):
-    model = NerModel.from_examples(load(), NerConfig(overlap=4, training=training()), documents)
-    assert model.labels == ("",)
-    diseases = [replace(d, mentions=tuple(m for m in d.mentions if m.type == "Disease"))
-                for d in documents]  # fmt: skip
-    model = NerModel.from_examples(load(), NerConfig(overlap=4, training=training()), diseases)
-    assert model.labels == ("Disease",)
-    report = model.report(documents, documents)
-    assert list(report.classes) == ["Disease"]
-
-
 def test_what_cannot_be_learned_is_counted_and_stays_missed(load, training):
     text = "no fever. A lung cancer"
     mentions = (
@@ -103,15 +92,6 @@ def test_entities_that_no_window_holds_are_counted_once_each(load, training):
     assert (20, 22) in learnable
     assert lost["entities longer than max_span"] == 1
     assert lost["entities that no window holds"] == len(mentions) - 1 - len(learnable) > 0
-
-
-def test_padding_and_company_change_no_answer(load, documents, training):
-    torch.manual_seed(0)
-    model = NerModel.from_examples(
-        load(), NerConfig(head="spans", overlap=4, training=training()), documents
-    )
-    together = model.predict(documents)
-    assert together == [model.predict([document])[0] for document in documents]
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.tasks import CrfHead, SpanHead, TagHead, TagSet, TextUnit, cut_windows
-from biograft.tasks.ner_heads import log_partition, sequence_scores, viterbi
-from biograft.tasks.ner_text import Window
-from biograft.tasks.network import score
+from biograft.tasks import CrfHead, SpanHead, TagHead, TagSet, TextUnit, Window, cut_windows
 
 LENGTHS, N_TAGS = (4, 1, 3), 3
-
-
-@pytest.fixture
-def random_scores():
-    """Padded scores of three texts, and transition scores."""
-    rng = torch.Generator().manual_seed(0)
-    scores = torch.randn(3, 4, N_TAGS, generator=rng, dtype=torch.float64)
-    transitions = tuple(
-        torch.randn(*shape, generator=rng, dtype=torch.float64)
-        for shape in ((N_TAGS, N_TAGS), (N_TAGS,), (N_TAGS,))
-    )
-    mask = torch.arange(4)[None] < torch.tensor(LENGTHS)[:, None]
-    return scores, mask, transitions
 
 
 def plain(scores, transitions, tags):
@@ -40,37 +24,14 @@ def plain(scores, transitions, tags):
     return float(total.detach())
 
 
-def test_the_partition_sums_over_all_sequences(random_scores):
-    scores, mask, transitions = random_scores
-    found = log_partition(scores, mask, transitions)
-    for row, length in enumerate(LENGTHS):
-        ways = itertools.product(range(N_TAGS), repeat=length)
-        every = np.logaddexp.reduce([plain(scores[row], transitions, way) for way in ways])
-        assert float(found[row]) == pytest.approx(every)
-
-
-def test_a_sequence_scores_as_in_a_loop(random_scores):
-    scores, mask, transitions = random_scores
-    labels = torch.tensor([[0, 2, 1, 1], [2, 0, 0, 0], [1, 0, 2, 0]])
-    found = sequence_scores(scores, labels, mask, transitions)
-    for row, length in enumerate(LENGTHS):
-        assert float(found[row]) == pytest.approx(
-            plain(scores[row], transitions, labels[row, :length])
-        )
-
-
-def test_viterbi_finds_the_best_of_all_sequences(random_scores):
-    scores, _, transitions = random_scores
-    for row, length in enumerate(LENGTHS):
-        ways = itertools.product(range(N_TAGS), repeat=length)
-        best = max(ways, key=lambda way: plain(scores[row], transitions, way))
-        found = viterbi(scores[row, :length].numpy(), *(part.numpy() for part in transitions))
-        assert tuple(found.tolist()) == best
-
-
 def window(tags, first=0, own=None):
+    """A window of as many words as tags; each word is a token."""
     n = len(tags)
     return Window(0, first, own or (first, first + n), (0,) * n, tuple(range(n)), tuple(tags))
+
+
+def window_of_spans(n, spans=(), first=0):
+    return Window(0, first, (first, first + n), (0,) * n, tuple(range(n)), spans=spans)
 
 
 def test_the_softmax_loss_equals_a_plain_loop():
@@ -116,25 +77,33 @@ def test_the_crf_gives_no_sequence_that_the_scheme_forbids():
     assert names == ["B-X", "I-X", "E-X"]
 
 
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_the_best_sequence_is_the_best_of_all_that_are_allowed(scheme):
+    torch.manual_seed(0)
+    head = CrfHead(2, TagSet(("X",), scheme))
+    transitions = (head.transitions, head.begin, head.end)
+    for part in transitions:
+        torch.nn.init.normal_(part)
+    follows, begins, ends = head.tags.may_follow()
+    for length in (1, 4):
+        scores = torch.randn(length, len(head.tags.tags))
+        allowed = [
+            tags
+            for tags in itertools.product(range(len(head.tags.tags)), repeat=length)
+            if begins[tags[0]]
+            and ends[tags[-1]]
+            and all(follows[pair] for pair in itertools.pairwise(tags))
+        ]
+        best = max(allowed, key=lambda tags: plain(scores, transitions, tags))
+        assert tuple(head.best(scores.numpy()).tolist()) == best
+
+
 def test_a_word_counts_in_the_window_that_owns_it():
     head = TagHead(2, TagSet(("X",), "bio"))
     certain = {name: torch.eye(3)[number] for number, name in enumerate("OBI")}
     left = (window([0] * 3, own=(0, 2)), (torch.stack([certain["B"], certain["I"], certain["B"]]),))
     right = (window([0] * 3, 1, (2, 4)), (torch.stack([certain["O"], certain["I"], certain["O"]]),))
     assert head.join([left, right]) == [(0, 3, "X")]
-
-
-@pytest.mark.parametrize("kind", [TagHead, CrfHead])
-def test_scores_are_in_full_precision_though_the_encoder_is_not(kind):
-    torch.manual_seed(0)
-    head = kind(4, TagSet(("X",), "bio"))
-    torch.nn.init.normal_(head.linear.weight)
-    states = torch.randn(2, 3, 4)
-    with torch.no_grad():
-        expected = score(head, states)[0]
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = score(head, states)[0]
-    assert torch.equal(found, expected)
 
 
 @pytest.fixture
@@ -144,10 +113,6 @@ def head():
     torch.nn.init.normal_(made.length)
     torch.nn.init.normal_(made.first.weight)
     return made
-
-
-def window_span_head(n, spans=(), first=0, own=None):
-    return Window(0, first, own or (first, first + n), (0,) * n, tuple(range(n)), spans=spans)
 
 
 def test_scores_equal_plain_loops(head):
@@ -169,8 +134,8 @@ def test_scores_equal_plain_loops(head):
 def test_the_loss_equals_plain_loops_and_padding_does_not_count(head):
     states = torch.randn(2, 4, 6)
     windows = [
-        window_span_head(4, ((0, 1, 0), (1, 1, 0), (1, 1, 1))),
-        window_span_head(2, ((0, 0, 1),)),
+        window_of_spans(4, ((0, 1, 0), (1, 1, 0), (1, 1, 1))),
+        window_of_spans(2, ((0, 0, 1),)),
     ]
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
     loss = head.loss(head(states), windows, mask)
@@ -195,7 +160,7 @@ def test_the_loss_equals_plain_loops_and_padding_does_not_count(head):
 def test_entities_may_lie_inside_others_and_be_of_two_types(head):
     scores = torch.full((2, 3, 3), -1.0)
     scores[0, 0, 1] = scores[0, 1, 1] = scores[1, 1, 1] = 1.0
-    found = head.join([(window_span_head(3), (scores,))])
+    found = head.join([(window_of_spans(3), (scores,))])
     assert found == [(0, 2, "X"), (1, 2, "X"), (1, 2, "Y")]
 
 
@@ -205,11 +170,11 @@ def test_a_span_counts_in_one_window_and_padding_never(head):
     shifted = torch.full((2, 3, 3), -1.0)
     shifted[0, 0, 1] = 1.0  # the same, at the second window's begin: as little context
     nothing = torch.full((2, 3, 3), -1.0)
-    first, second = window_span_head(3), window_span_head(3, first=1)
+    first, second = window_of_spans(3), window_of_spans(3, first=1)
     assert head.join([(first, (scores,)), (second, (shifted,))]) == [(1, 3, "X")]
     assert head.join([(first, (scores,)), (second, (nothing,))]) == [(1, 3, "X")]
     assert head.join([(first, (nothing,)), (second, (shifted,))]) == []
-    assert head.join([(window_span_head(2), (scores,))]) == []
+    assert head.join([(window_of_spans(2), (scores,))]) == []
 
 
 @pytest.mark.parametrize("overlap", [4, 10, 15])
@@ -234,12 +199,3 @@ def test_each_span_that_lies_in_a_window_is_answered_once(head, overlap):
                 expected.add((one.first + first, one.first + first + length, "X"))
             outputs.append((one, (scores,)))
         assert head.join(outputs) == sorted(expected)
-
-
-def test_scores_are_in_full_precision_though_the_encoder_is_not_span_head(head):
-    states = torch.randn(1, 4, 6)
-    with torch.no_grad():
-        (expected,) = score(head, states)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            (found,) = score(head, states)
-    assert torch.equal(found, expected)

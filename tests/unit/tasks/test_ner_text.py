@@ -3,110 +3,116 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tiny_models import tiny_tokenizer
 from tiny_tokenizers import unigram_tokenizer
 
+from biograft.corpus import split_tokens
 from biograft.documents import Document, Mention, Passage
 from biograft.errors import ConfigError
-from biograft.tasks import TagSet, TaskTokenizer, TextUnit, cut_windows
-from biograft.tasks.ner_text import find_spans, owner_of, split_texts
+from biograft.tasks import NerConfig, NerModel, TagSet, TextUnit, cut_windows
 
 
-def words(text, document):
-    return [document.text[start:end] for start, end in text.words.tolist()]
+@pytest.fixture
+def read(load):
+    """Read a document: what each window holds, word by word, the windows, and what is lost."""
+
+    def make(document, tokenizer=None, max_length=32, **config):
+        encoder = load(max_length)
+        encoder.tokenizer = tokenizer or encoder.tokenizer
+        config = NerConfig(**{"overlap": 4, "types": "keep"} | config)
+        model = NerModel.from_examples(encoder, config, [document])
+        windows, lost = model.training_items([document])
+        texts = []
+        for window in windows:
+            bounds = [*window.positions, len(window.tokens) - 1]  # the last one is [SEP]
+            pieces = encoder.tokenizer.convert_ids_to_tokens(list(window.tokens))
+            words = [pieces[first:end] for first, end in itertools.pairwise(bounds)]
+            texts.append(["".join(word).replace("##", "") for word in words])
+        return texts, windows, lost
+
+    return make
 
 
-def test_words_are_those_of_a_file_of_tokens(load):
+TOKENIZER = tiny_tokenizer(["no heart-attack a fever. pain cancer"])
+
+
+@pytest.mark.parametrize("read_as", ["passages", "documents"])
+def test_words_are_those_of_a_file_of_tokens(read, read_as):
     """``heart-attack`` is one word there, though the tokenizer takes it apart."""
-    whole = Document("d", "no heart-attack", passages=(Passage(0, 15, "tokens"),))
-    [text] = split_texts([whole], TaskTokenizer(load()), "passages")
-    assert words(text, whole) == ["no", "heart-attack"]
-    assert len(text.tokens[1]) == 3
+    lines = (Passage(0, 15, "tokens"), Passage(16, 23, "tokens"))
+    document = Document("d", "no heart-attack\na fever", passages=lines)
+    words = [["no", "heart-attack"], ["a", "fever"]]
+    expected = words if read_as == "passages" else [words[0] + words[1]]
+    assert read(document, TOKENIZER, read=read_as)[0] == expected
+    plain = Document("d", "no heart-attack")
+    assert read(plain, TOKENIZER, read=read_as)[0] == [["no", "heart", "-", "attack"]]
 
 
-def test_words_of_plain_text(load):
-    whole = Document("d", "no heart-attack")
-    [text] = split_texts([whole], TaskTokenizer(load()), "passages")
-    assert words(text, whole) == ["no", "heart", "-", "attack"]
-
-
-def test_units_of_text(load):
+def test_units_of_text(read):
     text = "No fever. Heart pain.\nA cancer."
     document = Document("d", text, passages=(Passage(0, 21, "title"), Passage(22, 31, "abstract")))
-    tokenizer = TaskTokenizer(load())
 
-    def parts(read):
-        return [" ".join(words(one, document)) for one in split_texts([document], tokenizer, read)]
+    def parts(unit):
+        return [" ".join(words) for words in read(document, TOKENIZER, read=unit)[0]]
 
-    assert parts("passages") == ["No fever . Heart pain .", "A cancer ."]
-    assert parts("sentences") == ["No fever .", "Heart pain .", "A cancer ."]
-    assert parts("documents") == ["No fever . Heart pain . A cancer ."]
-
-
-def test_tokenised_sentences_stay_separate_in_a_document(load):
-    text = "no heart-attack\na fever"
-    lines = (Passage(0, 15, "tokens"), Passage(16, 23, "tokens"))
-    document = Document("d", text, passages=lines)
-    [whole] = split_texts([document], TaskTokenizer(load()), "documents")
-    assert words(whole, document) == ["no", "heart-attack", "a", "fever"]
+    assert parts("passages") == ["no fever . heart pain .", "a cancer ."]
+    assert parts("sentences") == ["no fever .", "heart pain .", "a cancer ."]
+    assert parts("documents") == ["no fever . heart pain . a cancer ."]
 
 
-def test_a_word_longer_than_a_sequence_is_cut(load):
-    [text] = split_texts([Document("d", "a" * 90)], TaskTokenizer(load(max_length=12)), "passages")
-    assert [len(ids) for ids in text.tokens] == [10]
+def test_a_word_longer_than_a_sequence_is_cut(read):
+    _, [window], _ = read(Document("d", "a" * 90), max_length=12)
+    assert (window.n_words, len(window.tokens)) == (1, 12)
 
 
-def test_spans_of_mentions_and_what_is_lost(load):
-    document = Document("d", "lung cancer and fever \u200b")
-    [text] = split_texts([document], TaskTokenizer(load()), "passages")
-    mentions = [
+def test_spans_of_mentions_and_what_is_lost(read):
+    mentions = (
         Mention(0, 11, "lung cancer", type="X"),
         Mention(5, 11, "cancer", type="X"),
-        Mention(16, 21, "fever", type="Y"),
-        Mention(22, 23, "\u200b", type="Y"),
-    ]
-    lost = Counter()
-    assert find_spans(text, mentions, nested=False, lost=lost) == [(0, 2, "X"), (3, 4, "Y")]
+        Mention(12, 13, "\u200b", type="Y"),
+        Mention(18, 23, "fever", type="Y"),
+    )
+    document = Document("d", "lung cancer \u200b and fever", mentions)
+    _, [window], lost = read(document)
+    assert TagSet(("X", "Y"), "bio").decode(window.tags) == [(0, 2, "X"), (3, 4, "Y")]
     assert lost == {
         "mentions that share words with a longer one": 1,
         "mentions without any token": 1,
     }
-    nested = find_spans(text, mentions, nested=True, lost=Counter())
-    assert nested == [(0, 2, "X"), (1, 2, "X"), (3, 4, "Y")]
+    _, [window], _ = read(document, head="spans")
+    assert sorted(window.spans) == [(0, 1, 0), (1, 1, 0), (3, 3, 1)]
 
 
 @pytest.mark.parametrize("style", ["xlm-r", "deberta-v3"])
 @pytest.mark.parametrize(
-    ("text", "bounds"),
-    [("acute cough, diabetes.", [(6, 11), (13, 21)]), ("糖尿病患者咳嗽。", [(0, 3), (5, 7)])],
+    ("text", "spans"),
+    [("acute cough, diabetes.", [(1, 2), (3, 4)]), ("糖尿病患者咳嗽。", [(0, 3), (5, 7)])],
 )
-def test_right_tags_give_the_mentions_whatever_the_tokenizer(style, text, bounds, load):
-    encoder = load()
-    encoder.tokenizer = unigram_tokenizer(style, ("▁cough", "糖尿病", "病患", "咳嗽。"))
-    mentions = [Mention(start, end, text[start:end]) for start, end in bounds]
-    [read] = split_texts([Document("d", text)], TaskTokenizer(encoder), "documents")
-    lost = Counter()
-    spans = find_spans(read, mentions, nested=False, lost=lost)
-    tags = TagSet(("",), "bio")
-    found = tags.decode(tags.encode(len(read.words), spans))
-    assert [(read.words[a, 0], read.words[b - 1, 1]) for a, b, _ in found] == bounds
+def test_right_tags_give_the_mentions_whatever_the_tokenizer(style, text, spans, read):
+    tokenizer = unigram_tokenizer(style, ("▁cough", "糖尿病", "病患", "咳嗽。"))
+    words = split_tokens(text)
+    mentions = tuple(
+        Mention(words[a][0], words[b - 1][1], text[words[a][0] : words[b - 1][1]], type="X")
+        for a, b in spans
+    )
+    _, [window], lost = read(Document("d", text, mentions), tokenizer)
+    assert window.n_words == len(words)
+    assert [(a, b) for a, b, _ in TagSet(("X",), "bio").decode(window.tags)] == spans
     assert not lost
 
 
-def test_mentions_within_words_are_counted_each_for_one_reason(load):
-    document = Document("d", "antifever and heart")
-    [text] = split_texts([document], TaskTokenizer(load()), "passages")
-    inside = [Mention(0, 4, "anti"), Mention(4, 9, "fever"), Mention(14, 19, "heart")]
-    for nested in (False, True):
-        lost = Counter()
-        assert find_spans(text, inside, nested=nested, lost=lost) == [(0, 1, ""), (2, 3, "")]
-        assert dict(lost) == {"mentions whose bounds are not those of words": 2}
-    lost = Counter()
-    find_spans(text, [*inside, Mention(0, 13, "antifever and")], nested=False, lost=lost)
+@pytest.mark.parametrize("head", ["softmax", "spans"])
+def test_mentions_within_words_are_counted_each_for_one_reason(read, head):
+    inside = (Mention(0, 4, "anti"), Mention(4, 9, "fever"), Mention(14, 19, "heart"))
+    _, [window], lost = read(Document("d", "antifever and heart", inside), head=head)
+    if head == "spans":
+        assert sorted(window.spans) == [(0, 0, 0), (2, 2, 0)]
+    else:
+        assert TagSet(("",), "bio").decode(window.tags) == [(0, 1, ""), (2, 3, "")]
     assert dict(lost) == {"mentions whose bounds are not those of words": 2}
 
 
@@ -144,7 +150,6 @@ def test_of_two_windows_with_as_much_context_the_first_owns_a_word():
     """As a span is owned: a word and the span of that word had two owners."""
     windows = list(cut_windows(0, text([1] * 9), Framing(6), 3))
     assert [(w.first, w.n_words, w.own) for w in windows] == [(0, 6, (0, 5)), (3, 6, (5, 9))]
-    assert [owner_of(windows, word, word) for word in range(9)] == [0] * 5 + [1] * 4
 
 
 def test_a_text_without_words_has_no_window():
@@ -178,28 +183,6 @@ def test_every_word_is_owned_once_where_it_has_most_context(data):
             owner = next(w for w in around if w.own[0] <= word < w.own[1])
             contexts = {id(w): _context(w, word, whole, windows) for w in around}
             assert contexts[id(owner)] == max(contexts.values())
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_a_span_is_owned_where_the_lesser_of_its_two_contexts_is_greatest(data):
-    room = data.draw(st.integers(2, 12))
-    lengths = data.draw(st.lists(st.integers(1, room), min_size=1, max_size=30))
-    windows = list(
-        cut_windows(0, text(lengths), Framing(room), data.draw(st.integers(0, room // 2)))
-    )
-    first = data.draw(st.integers(0, len(lengths) - 1))
-    last = data.draw(st.integers(first, min(first + 4, len(lengths) - 1)))
-    contexts = [
-        min(sum(lengths[w.first : first]), sum(lengths[last + 1 : w.first + w.n_words]))
-        if w.first <= first and last < w.first + w.n_words
-        else -1
-        for w in windows
-    ]
-    owner = owner_of(windows, first, last)
-    assert owner == (contexts.index(max(contexts)) if max(contexts) >= 0 else -1)
-    if first == last:
-        assert owner >= 0
 
 
 def _context(window, word, whole, windows):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
-from math import exp, log
 
 import numpy as np
 import pytest
@@ -14,16 +13,12 @@ import torch
 from biograft.corpus import Answer, RankingExample
 from biograft.errors import ConfigError
 from biograft.tasks import (
-    NerConfig,
-    NerModel,
     RankingConfig,
     RankingModel,
     RankingPrediction,
     fit,
     ranking_report,
 )
-from biograft.tasks.model import ResamplingModel
-from biograft.tasks.ranking import listwise, pairwise
 
 TOPICS = ("fever", "cancer", "attack", "pain")
 FRAMES = ("{}", "no {} today", "a {} was found", "he took {}")
@@ -169,10 +164,6 @@ def test_scores_do_not_depend_on_the_batch(create):
     assert model.predict([]) == []
 
 
-def test_the_order_of_answers():
-    assert RankingPrediction((0.5, 2.0, 0.5, -1.0)).order == (1, 0, 2, 3)
-
-
 def test_answers_are_lines_with_scores_and_rank(create, tmp_path):
     examples = [questions(FRAMES[:1])[0], RankingExample("q", (Answer("lung"),))]
     predictions = [RankingPrediction((0.5, 0.5, 0.1, 0.0)), RankingPrediction((1.0,))]
@@ -186,47 +177,6 @@ def test_answers_are_lines_with_scores_and_rank(create, tmp_path):
 def test_training_needs_correct_and_wrong_answers(create):
     with pytest.raises(ConfigError, match="none of 1 questions"):
         create([RankingExample("q", (Answer("lung", 1),))])
-
-
-def test_only_resampling_models_are_resampled(create, load, documents):
-    assert isinstance(create(questions(FRAMES)), ResamplingModel)
-    config = NerConfig(overlap=4)
-    assert not isinstance(NerModel.from_examples(load(), config, documents), ResamplingModel)
-
-
-GROUPS = [[0.2, 0.1, -0.5], [1.0, 1.4], [-2.0, 3.0, 0.0, -1.0]]
-SIZES = [len(group) for group in GROUPS]
-
-
-@pytest.fixture
-def scores():
-    return torch.tensor([s for group in GROUPS for s in group], dtype=torch.float64)
-
-
-def sigmoid(x):
-    return 1 / (1 + exp(-x))
-
-
-@pytest.mark.parametrize("margin", [0.05, 0.3, 1.0])
-def test_pairwise(scores, margin):
-    each = [
-        max(0.0, margin - sigmoid(right) + sigmoid(other))
-        for right, *wrong in GROUPS
-        for other in wrong
-    ]
-    assert float(pairwise(scores, SIZES, margin)) == pytest.approx(sum(each) / len(each))
-
-
-def test_listwise(scores):
-    each = [-log(exp(group[0]) / sum(map(exp, group))) for group in GROUPS]
-    scores.requires_grad_()
-    loss = listwise(scores, SIZES)
-    assert loss.item() == pytest.approx(sum(each) / len(each))
-    loss.backward()
-    assert scores.grad.isfinite().all()
-    # what is right is pushed up, what is wrong down
-    assert (scores.grad[[0, 3, 5]] < 0).all()
-    assert (scores.grad[[1, 2, 4, 6, 7, 8]] > 0).all()
 
 
 def question(*relevances):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,6 @@ from biograft.corpus import RelationExample
 from biograft.documents import Mention
 from biograft.errors import ConfigError
 from biograft.tasks import RelationConfig, RelationModel, RelationPrediction, fit
-from biograft.tasks.relation import RelationTokenizer, add_markers, markers_of
 
 
 @pytest.fixture
@@ -82,35 +82,34 @@ def example(text, first, second, kinds=("drug", "gene")):
     return RelationExample(text, *mentions, "x")
 
 
-def shown(encoder, pair):
-    return encoder.tokenizer.convert_ids_to_tokens(list(pair.tokens))
-
-
 @pytest.fixture
 def reading(load):
-    """Read one example with markers known: ``reading(example, max_length=12)``."""
+    """Read one example with markers known: its tokens and how it was read."""
 
-    def read(one, max_length=32, order="text"):
-        encoder = load(max_length)
-        add_markers(encoder, markers_of([one]))
-        [pair] = RelationTokenizer(encoder, order).read([one])
-        return encoder, pair
+    def read(one, max_length=32, known=(), **config):
+        others = known or [one]
+        examples = [*others, replace(others[0], label="y")]
+        model = RelationModel.from_examples(load(max_length), RelationConfig(**config), examples)
+        [pair], lost = model.training_items([one])
+        assert bool(lost) is pair.cut_around
+        names = model.network.encoder.tokenizer.convert_ids_to_tokens(list(pair.tokens))
+        return names, pair
 
     return read
 
 
 def test_markers_are_single_tokens_in_place_of_the_mentions(reading):
-    encoder, pair = reading(
+    tokens, pair = reading(
         example("no aspirin after heart attack today", "aspirin", "heart attack")
     )
-    assert shown(encoder, pair) == ["[CLS]", "no", "@DRUG$", "after", "@GENE$", "today", "[SEP]"]
+    assert tokens == ["[CLS]", "no", "@DRUG$", "after", "@GENE$", "today", "[SEP]"]
     assert pair.positions == (2, 4)
     assert not pair.cut_around
 
 
 def test_mentions_that_overlap_share_a_marker(reading):
-    encoder, pair = reading(example("no heart attack", "heart attack", "attack", ("drug", "drug")))
-    assert shown(encoder, pair) == ["[CLS]", "no", "@DRUG-DRUG$", "[SEP]"]
+    tokens, pair = reading(example("no heart attack", "heart attack", "attack", ("drug", "drug")))
+    assert tokens == ["[CLS]", "no", "@DRUG-DRUG$", "[SEP]"]
     assert pair.positions == (2, 2)
 
 
@@ -127,11 +126,8 @@ def test_mentions_that_overlap_share_a_marker(reading):
         ),
     ],
 )
-def test_names_may_stay_after_their_markers(load, one, expected):
-    encoder = load(32)
-    add_markers(encoder, markers_of([one]))
-    [pair] = RelationTokenizer(encoder, "text", named=True).read([one])
-    tokens = shown(encoder, pair)
+def test_names_may_stay_after_their_markers(reading, one, expected):
+    tokens, pair = reading(one, named=True)
     assert " ".join(tokens) == expected
     assert all(tokens[position].startswith("@") for position in pair.positions)
 
@@ -142,15 +138,11 @@ def test_the_order_of_text_or_of_roles(reading):
     assert reading(turned, order="roles")[1].positions == (3, 1)
 
 
-def test_an_unknown_marker_has_several_tokens(load):
-    encoder = load()
-    [pair] = RelationTokenizer(encoder, "text").read(
-        [example("aspirin after fever", "aspirin", "fever")]
-    )
+def test_an_unknown_marker_has_several_tokens(reading):
+    known = [example("lung and heart", "lung", "heart", ("organ", "organ"))]
+    tokens, pair = reading(example("aspirin after fever", "aspirin", "fever"), known=known)
     assert len(pair.tokens) > 5
-    tokens = shown(encoder, pair)
-    position = tokens.index("after")
-    assert pair.positions == (1, position + 1)
+    assert pair.positions == (1, tokens.index("after") + 1)
 
 
 def test_long_texts_are_cut_at_the_end_while_both_markers_stay(reading):
@@ -166,8 +158,7 @@ def test_long_texts_are_cut_around_markers(reading, between, after_them):
     text = " ".join(
         ["no"] * 20 + ["aspirin"] + ["after"] * between + ["fever"] + ["pain"] * after_them
     )
-    encoder, pair = reading(example(text, "aspirin", "fever"), 12)
-    tokens = shown(encoder, pair)
+    tokens, pair = reading(example(text, "aspirin", "fever"), 12)
     assert len(tokens) == 12
     assert pair.cut_around
     assert [tokens[position] for position in pair.positions] == ["@DRUG$", "@GENE$"]
@@ -178,6 +169,6 @@ def test_long_texts_are_cut_around_markers(reading, between, after_them):
         assert tokens.count("after") == 8
 
 
-def test_too_small_a_max_length_is_refused(load):
+def test_too_small_a_max_length_is_refused(reading):
     with pytest.raises(ConfigError, match="leaves 6 tokens"):
-        RelationTokenizer(load(8), "text")
+        reading(example("aspirin after fever", "aspirin", "fever"), 8)

@@ -100,12 +100,6 @@ def test_runs_go_on_and_are_compared_by_their_main_metric(train):
     assert against["acc@1"] == pytest.approx(means[0])
 
 
-def test_runs_of_different_tasks_are_not_compared(train):
-    pairs, same = (train(kind, kind, seeds=[1]).run for kind in ("matching", "inference"))
-    with pytest.raises(ConfigError, match="different tasks"):
-        compare_runs(pairs, same)
-
-
 @pytest.mark.parametrize(
     ("kind", "examples", "message"),
     [
@@ -121,14 +115,6 @@ def test_files_that_do_not_fit_are_refused(kind, examples, message, tmp_path):
     with pytest.raises(InputError, match=message) as caught:
         TASKS.load(kind).read([str(tmp_path / "file.jsonl")], "train", TaskDataConfig())
     assert "\n" not in str(caught.value)
-
-
-def test_texts_without_any_of_several_classes_are_labelled(tmp_path):
-    write_examples([ClassExample("a", multi=True)], tmp_path / "file.jsonl")
-    found = TASKS.load("classification").read(
-        [str(tmp_path / "file.jsonl")], "dev", TaskDataConfig()
-    )
-    assert found.examples == [ClassExample("a", multi=True)]
 
 
 def test_options_that_mean_nothing_to_a_format_are_refused(tmp_path):

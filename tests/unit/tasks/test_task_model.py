@@ -8,7 +8,6 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from biograft.errors import ConfigError
 from biograft.tasks import LengthBatches
 
 
@@ -62,11 +61,3 @@ def test_processes_take_their_parts_of_the_same_batches(items, n):
     else:
         assert [len(batch) for batch in together] == [16] * 30
     assert [len(a) for a in parts[0]] == [len(b) for b in parts[1]]
-
-
-def test_processes_share_an_epoch(items):
-    sources = [LengthBatches(items, 16, seed=3, rank=rank, world=2) for rank in (0, 1)]
-    rows_of_process = [[*chain(*numbers(source.batches(0)))] for source in sources]
-    assert sorted(rows_of_process[0] + rows_of_process[1]) == list(range(500))
-    with pytest.raises(ConfigError, match="1 examples are too few for 2 processes"):
-        LengthBatches(items[:1], 16, seed=3, world=2)

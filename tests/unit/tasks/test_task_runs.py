@@ -15,7 +15,7 @@ from manifests import changed, contents, reseal
 from one_writer import held_elsewhere
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
-from biograft.corpus import Answer, PairExample, RankingExample, read_documents
+from biograft.corpus import Answer, RankingExample, read_documents
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.progress import Progress
 from biograft.tasks import (
@@ -125,15 +125,6 @@ def test_resume_with_other_data_is_refused(recipe, data, documents):
         finetune_task(recipe(seeds=[1, 2]), data(train=other, resume=True))
 
 
-def test_another_test_set_is_evaluated_again(recipe, data, documents):
-    finetune_task(recipe(seeds=[1, 2]), data())
-    result = finetune_task(
-        recipe(seeds=[1, 2]), data(test=TaskExamples(documents[:2]), resume=True)
-    )
-    assert results(result.run)["n_examples"]["test"] == 2
-    assert len(results(result.run)["test"]["f1"]["values"]) == 2
-
-
 def test_runs_are_compared_over_their_seeds(recipe, data, documents):
     good = finetune_task(recipe(seeds=[1, 2]), data("good")).run
     bad = finetune_task(recipe(seeds=[2, 1], learning_rates=[1e-6]), data("bad")).run
@@ -149,14 +140,6 @@ def test_runs_are_compared_over_their_seeds(recipe, data, documents):
         compare_runs(good, other.run)
     with pytest.raises(StoreError, match="no such task run"):
         compare_runs(good, good / "nowhere")
-
-
-def test_without_a_test_set_there_is_nothing_to_compare(recipe, data):
-    run = finetune_task(recipe(seeds=[1]), data(test=None)).run
-    assert "test" not in results(run)
-    with pytest.raises(ConfigError, match="was not evaluated on test"):
-        compare_with_value(run, 0.5)
-    assert compare_runs.__doc__
 
 
 def test_a_damaged_model_is_refused(recipe, data, tmp_path):
@@ -253,20 +236,6 @@ def test_test_results_stay_when_a_run_is_resumed_without_a_test_set(recipe, data
     assert "test" not in more["data"]
 
 
-def test_a_seed_retrained_for_a_new_test_set_is_rewritten(recipe, data, documents):
-    first = finetune_task(recipe(seeds=[1, 2]), data())
-    other = 3 - results(first.run)["best_seed"]
-    path = first.run / "runs" / "lr-0.005" / f"seed-{other}" / "result.json"
-    result = json.loads(path.read_text())
-    path.write_text(json.dumps({**result, "seconds": -1.0}))
-    reseal(path)
-    again = data(test=TaskExamples(documents[:2]), resume=True)
-    finetune_task(recipe(seeds=[1, 2]), again)
-    result = json.loads(path.read_text())
-    assert result["seconds"] > 0
-    assert result["test_examples"] == again.test.fingerprint()
-
-
 @pytest.mark.parametrize(
     ("task", "name", "values"),
     [
@@ -354,30 +323,25 @@ finetune_task(recipe, TaskTrainingData(**sets, out=Path(sys.argv[2])))
 """
 
 
-def examples_of(task, texts):
-    if task == "ranking":
-        sizes = [2 + row % 4 for row in range(len(texts))]
-        return [
-            RankingExample(text, tuple(Answer(texts[k], k == row % 2) for k in range(size)))
-            for row, (text, size) in enumerate(zip(texts, sizes, strict=True))
-        ]
-    pairs = zip(texts, texts[::-1], strict=True)
-    return [PairExample(*pair, str(int(row > 4))) for row, pair in enumerate(pairs)]
+def questions(texts):
+    return [
+        RankingExample(text, tuple(Answer(texts[k], k == row % 2) for k in range(2 + row % 4)))
+        for row, text in enumerate(texts)
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [
-        *({"head": head, "overlap": 4, "types": "keep"} for head in ("softmax", "crf", "spans")),
+        {"head": "crf", "overlap": 4, "types": "keep"},
         {"negatives": 0},
-        {},
     ],
-    ids=["softmax", "crf", "spans", "ranking", "matching"],
+    ids=["ner", "ranking"],
 )
 def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
     """The loss of NER is a mean over words and that of ranking over pairs."""
-    task = "ner" if "head" in config else "ranking" if config else "matching"
+    task = "ner" if "head" in config else "ranking"
     encoder = without_dropout(encoder_folder, tmp_path / "encoder")
     values = {
         "task": task,
@@ -387,7 +351,7 @@ def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
             "training": VALUES["config"]["training"] | {"epochs": 2, "warmup_ratio": 0.0},
         },
     }  # fmt: skip
-    examples = documents if task == "ner" else examples_of(task, [d.text for d in documents])
+    examples = documents if task == "ner" else questions([d.text for d in documents])
     sets = {name: TaskExamples(examples) for name in ("train", "dev")}
     recipe = TaskRecipe.from_values("mine", values)
     finetune_task(recipe, TaskTrainingData(**sets, out=tmp_path / "one"))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 
-import numpy as np
 import pytest
 from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from biograft.corpus import split_tokens
+from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.nn import EncoderSettings, TextEncoder, make_character_encoder
-from biograft.tasks import LengthBatches, LinearHead, SequenceTokenizer, TaskNetwork, TaskTokenizer
-from biograft.tasks.tokens import tokens_of_words
+from biograft.tasks import (
+    LinearHead,
+    NerConfig,
+    NerModel,
+    SequenceTokenizer,
+    TaskNetwork,
+    TaskTokenizer,
+)
 
 
 def test_a_text_is_read_whole_and_framed_as_the_tokenizer_does(load):
@@ -57,52 +64,53 @@ PIECES = ("▁acute", "▁cough", "▁diabetes", "糖尿病", "患者", "咳嗽"
 
 @pytest.fixture
 def reading(load):
-    """Make an encoder's tokenizer; nothing else of the encoder is used."""
+    """Read words and their tokens with another tokenizer: ``reading(tokenizer)(text)``."""
 
-    def make(tokenizer):
+    def make(tokenizer=None):
         encoder = load()
-        encoder.tokenizer = tokenizer
-        return TaskTokenizer(encoder), tokenizer
+        encoder.tokenizer = tokenizer or encoder.tokenizer
+
+        def read(text):
+            document = Document("d", text, (Mention(0, len(text), text),))
+            model = NerModel.from_examples(encoder, NerConfig(overlap=4), [document])
+            windows, _ = model.training_items([document])
+            words = [text[start:end] for start, end in split_tokens(text)]
+            found = []
+            for window in windows:
+                bounds = [*window.positions, len(window.tokens) - 1]
+                names = encoder.tokenizer.convert_ids_to_tokens(list(window.tokens))
+                found += [names[first:end] for first, end in pairwise(bounds)]
+            return list(zip(words, found, strict=True))
+
+        return read
 
     return make
 
 
-def read(text, tokenizer):
-    reader, names = tokenizer
-    [tokens] = reader.read([text])
-    words = np.array(split_tokens(text), np.int64).reshape(-1, 2)
-    found = tokens_of_words(text, words, tokens, reader)
-    return [
-        (text[start:end], names.convert_ids_to_tokens(ids))
-        for (start, end), ids in zip(words.tolist(), found, strict=True)
-    ]
-
-
 @pytest.mark.parametrize("style", ["xlm-r", "deberta-v3"])
 def test_tokens_of_sentencepiece_come_to_our_words(style, reading):
-    tokenizer = reading(unigram_tokenizer(style, PIECES))
-    assert read(ENGLISH, tokenizer) == [
+    read = reading(unigram_tokenizer(style, PIECES))
+    assert read(ENGLISH) == [
         ("acute", ["▁acute"]),
         ("cough", ["▁cough"]),
         (",", [","]),
         ("diabetes", ["▁diabetes"]),
         (".", ["."]),
     ]
-    assert read(CHINESE, tokenizer)[1:] == [(char, [char]) for char in CHINESE[1:]]
-    assert read("cough...", tokenizer)[1:] == [(".", ["."])] * 3
-    assert read("", tokenizer) == []
+    assert read(CHINESE)[1:] == [(char, [char]) for char in CHINESE[1:]]
+    assert read("cough...")[1:] == [(".", ["."])] * 3
+    assert read("") == []
 
 
 def test_tokens_of_bytes_that_end_within_a_character(reading):
     """Of ``糖尾`` all bytes but the last are one token here, since ``糖尿`` is one."""
-    tokenizer = reading(byte_tokenizer([" cough", "糖尿"]))
-    assert tokenizer[1].tokenize("糖尾") != tokenizer[1].tokenize("糖") + tokenizer[1].tokenize(
-        "尾"
-    )
-    assert read("a cough, 糖尾", tokenizer)[1:3] == [("cough", ["Ġcough"]), (",", [","])]
+    tokenizer = byte_tokenizer([" cough", "糖尿"])
+    assert tokenizer.tokenize("糖尾") != tokenizer.tokenize("糖") + tokenizer.tokenize("尾")
+    read = reading(tokenizer)
+    assert read("a cough, 糖尾")[1:3] == [("cough", ["Ġcough"]), (",", [","])]
     for together in ("糖尾", "糖尿"):
-        alone = [pair for char in together for pair in read(char, tokenizer)]
-        assert read(together, tokenizer) == alone
+        alone = [pair for char in together for pair in read(char)]
+        assert read(together) == alone
 
 
 @pytest.mark.parametrize(
@@ -113,10 +121,9 @@ def test_tokens_of_bytes_that_end_within_a_character(reading):
         "CANCER/lung [fever] + 12,000 mg",
     ],
 )
-def test_words_of_bert_and_their_tokens_are_as_they_were(text, load):
+def test_words_of_bert_and_their_tokens_are_as_they_were(text, load, reading):
     """Where BERT's own words are ours, each has just the tokens that the tokenizer gives it."""
-    encoder = load()
-    reader, tokenizer = TaskTokenizer(encoder), encoder.tokenizer
+    tokenizer = load().tokenizer
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     expected: dict[int, list[int]] = {}
     bounds: dict[int, list[int]] = {}
@@ -125,10 +132,9 @@ def test_words_of_bert_and_their_tokens_are_as_they_were(text, load):
     ):
         expected.setdefault(number, []).append(token)
         bounds.setdefault(number, [start, end])[1] = end
-    words = np.array(split_tokens(text), np.int64)
-    assert words.tolist() == list(bounds.values())
-    [tokens] = reader.read([text])
-    assert tokens_of_words(text, words, tokens, reader) == list(expected.values())
+    assert [[*word] for word in split_tokens(text)] == list(bounds.values())
+    names = [tokenizer.convert_ids_to_tokens(ids) for ids in expected.values()]
+    assert [tokens for _, tokens in reading()(text)] == names
 
 
 TEXTS = [("no fever",), ("aspirin and fever", "he took aspirin"), ("",), ("a cold", "")]
@@ -155,15 +161,6 @@ def test_the_longer_text_is_cut_and_that_is_counted(load):
     assert [sum(s.segments) for s in sequences] == [3, 8, 0, 0]
     assert reader.count_cut(sequences) == {"texts cut to 12 tokens": 3}
     assert not reader.count_cut(sequences[3:])
-
-
-def test_segments_reach_the_encoder_padded(load):
-    encoder = load()
-    network = TaskNetwork(encoder, LinearHead(encoder.dim, 2), 0.0)
-    batch = network.collate(SequenceTokenizer(encoder).read(TEXTS))
-    types = batch.inputs["token_type_ids"]
-    assert types.shape == batch.inputs["input_ids"].shape
-    assert types.sum(1).tolist() == [0, 4, 0, 1]
 
 
 def test_an_encoder_of_one_segment_is_given_none(encoder_folder, tmp_path):
@@ -195,18 +192,3 @@ def test_a_cls_token_is_required(load, tmp_path):
     assert len(tokenizer.read([("fever",)])[0].tokens) == 7
     with pytest.raises(ConfigError, match="before two texts"):
         tokenizer.read([("fever", "fever")])
-
-
-def test_an_epoch_reads_what_is_chosen_for_it_alone(load):
-    items = SequenceTokenizer(load()).read([("fever " * n,) for n in range(1, 21)])
-    chosen = []
-
-    def choose(given, rng):
-        chosen.append(rng.integers(1000))
-        return given[::-1]
-
-    source = LengthBatches(items, 4, seed=1, sample_epoch=choose)
-    plain = LengthBatches(items[::-1], 4, seed=1)
-    for epoch in (0, 1, 0):
-        assert list(source.batches(epoch)) == list(plain.batches(epoch))
-    assert chosen[0] == chosen[2] != chosen[1]
