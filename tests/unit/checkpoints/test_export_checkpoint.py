@@ -1,11 +1,12 @@
 """Export as a plain BERT, which computes the same as the model without its knowledge layers."""
 
+import json
+
 import pytest
 import torch
 from transformers import BertForMaskedLM, BertModel
 
-from biograft.checkpoints import FORMS, export_checkpoint, import_checkpoint
-from biograft.checkpoints.conversion import EXPORT
+from biograft.checkpoints import export_checkpoint, import_checkpoint
 from biograft.errors import BiograftError, InputError, NotFoundError
 from biograft.nn import TextEncoder, load_masked_lm
 
@@ -25,7 +26,8 @@ def test_it_is_the_stack_with_its_head(published, tmp_path):
     with torch.no_grad():
         states = ours.model.bert(IDS, mask).last_hidden_state
         torch.testing.assert_close(plain(IDS, mask).logits, ours.cls(states))
-    assert EXPORT.read(tmp_path / "plain")["source"] == "ours"
+    described = json.loads((tmp_path / "plain" / "biograft_export.json").read_text())
+    assert described["source"] == "ours"
     assert not load_masked_lm(tmp_path / "plain").new_head
 
 
@@ -52,9 +54,3 @@ def test_missing_folders_and_unknown_forms_are_refused(published, tmp_path):
         export_checkpoint(tmp_path / "nothing", tmp_path / "plain")
     with pytest.raises(BiograftError, match="no form of checkpoint is called 'gpt'"):
         export_checkpoint(published(), tmp_path / "plain", form="gpt")
-
-
-@pytest.mark.parametrize("name", list(FORMS))
-def test_every_form_loads(name):
-    assert callable(FORMS.load(name))
-    assert FORMS.help()[name]

@@ -115,22 +115,6 @@ def test_a_recipe_of_another_kind_is_refused_with_its_command(name, kind, comman
         RECIPE_KINDS.load(kind).load(name)
 
 
-def test_values_make_the_recipe_of_their_kind():
-    values = {"kind": "task", "task": "ner", "encoder": {"name": "E"}}
-    recipe = Recipe.from_values("mine", values)
-    assert (recipe.kind, recipe.task, recipe.encoder.name) == ("task", "ner", "E")
-    del values["kind"]
-    assert type(recipe).from_values("mine", values) == recipe
-
-
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [("sapbert", "encoder"), ("linker-encoder", "encoder"), ("ner", "encoder")],
-)
-def test_another_encoder_is_named(name, key):
-    assert getattr(Recipe.load(name, encoder='a "b"'), key).name == 'a "b"'
-
-
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_merged_recipe_is_written_as_toml(name):
     values = read_recipe(shipped_recipes()[name])

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from pathlib import Path
 import pytest
 import torch
 from one_writer import held_elsewhere
-from torch import nn
 from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
@@ -305,11 +303,6 @@ def _append(counts, *_):
     counts.append(1)
 
 
-def test_a_model_without_transformer_has_no_gradient_checkpointing(make_task, tmp_path):
-    with pytest.raises(ConfigError, match="gradient_checkpointing: expected false"):
-        train(make_task(), config(gradient_checkpointing=True), tmp_path / "run")
-
-
 # ---- when things happen
 
 
@@ -414,46 +407,6 @@ def test_accumulated_gradients_are_the_mean_of_the_batches(make_task, tmp_path):
         torch.testing.assert_close(value, by_hand.model.state_dict()[name])
 
 
-def test_it_learns(make_task, tmp_path):
-    train(make_task(), config(steps=150), tmp_path / "run")
-    entries = metrics(tmp_path / "run")
-    assert entries[0]["loss"] > 0.9
-    assert sum(entry["loss"] for entry in entries[-10:]) / 10 < 0.5
-
-
-def test_clipping_bounds_the_gradient(make_task, tmp_path):
-    train(make_task(), config(steps=1, clip=1e-9), tmp_path / "clipped")
-    train(make_task(), config(steps=1), tmp_path / "free")
-    clipped, free = metrics(tmp_path / "clipped"), metrics(tmp_path / "free")
-    assert clipped[0]["gradient_norm"] == free[0]["gradient_norm"] > 0
-
-
-def test_a_time_limit_ends_a_session(make_task, tmp_path):
-    result = train(make_task(), config(max_minutes=1e-9), tmp_path / "run")
-    assert (result.step, result.finished) == (1, False)
-    resumed = make_task()
-    assert train(resumed, config(), tmp_path / "run", resume=True).finished
-    whole = make_task()
-    train(whole, config(), tmp_path / "whole")
-    assert same(weights(whole), weights(resumed))
-
-
-def test_signal_handlers_are_restored(make_task, tmp_path):
-    before = signal.getsignal(signal.SIGINT)
-    train(make_task(), config(steps=1), tmp_path / "run")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_it_runs_in_another_thread(make_task, tmp_path):
-    results = []
-    thread = threading.Thread(
-        target=lambda: results.append(train(make_task(), config(), tmp_path / "run"))
-    )
-    thread.start()
-    thread.join()
-    assert results[0].finished
-
-
 # ---- what is refused
 
 
@@ -522,18 +475,6 @@ def test_a_foreign_run_is_refused(make_task, tmp_path, content, message):
         train(make_task(), config(), tmp_path / "run", resume=True)
 
 
-def test_no_batches(make_task, tmp_path):
-    class Nothing:
-        def __len__(self):
-            return 0
-
-        def batches(self, epoch, position=0):
-            return iter(())
-
-    with pytest.raises(ConfigError, match="no batch to train on"):
-        train(make_task(source=Nothing()), config(), tmp_path / "run")
-
-
 TWO_PROCESSES = """
 import sys
 from pathlib import Path
@@ -554,7 +495,7 @@ torch.distributed.destroy_process_group()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_have_the_same_weights(tmp_path):
     script = tmp_path / "two.py"
     script.write_text(TWO_PROCESSES)
@@ -573,27 +514,6 @@ def test_two_processes_have_the_same_weights(tmp_path):
     assert [entry["step"] for entry in entries] == [1, 2, 3, 4]
     assert entries[0]["rows"] == 16
     assert find_checkpoints(tmp_path / "run")[-1].name == "step-00000004"
-
-
-def test_gradients_go_through_plain_attention_and_evaluations_do_not(make_task, tmp_path):
-    config_of_bert = BertConfig(
-        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
-    )
-    model = nn.ModuleDict({"bert": BertModel(config_of_bert), "head": nn.Linear(8, 1)})
-    seen = {"update": set(), "evaluation": set()}
-
-    def compute_loss(model, batch):
-        seen["update"].add(model["bert"].config._attn_implementation)
-        states = model["bert"](torch.arange(9)[None]).last_hidden_state
-        return model["head"](states).float().mean(), {}
-
-    def evaluate():
-        seen["evaluation"].add(model["bert"].config._attn_implementation)
-        return {}
-
-    task = make_task(model=model, compute_loss=compute_loss, evaluate=evaluate)
-    train(task, config(steps=2, precision="bf16", eval_every=1), tmp_path / "run")
-    assert seen == {"update": {"eager"}, "evaluation": {"sdpa"}}
 
 
 class TestOneAtATime:

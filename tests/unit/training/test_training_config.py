@@ -9,7 +9,7 @@ from torch import nn
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.training import TrainingConfig, count_steps, learning_rate, make_optimiser
+from biograft.training import TrainingConfig, learning_rate, make_optimiser
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,3 @@ def test_weight_decay_excludes_vectors_by_default():
     assert decayed(decay_all=True) == [(0.1, 3)]
     model[0].weight.requires_grad_(True)
     assert decayed() == [(0.1, 1), (0.0, 3)]
-
-
-@pytest.mark.parametrize(
-    ("options", "n_steps"),
-    [({"steps": 7}, 7), ({"epochs": 2}, 10), ({"epochs": 2, "device_batch_size": 64}, 3)],
-)
-def test_the_number_of_steps(options, n_steps):
-    config = TrainingConfig(batch_size=256, **options)
-    assert count_steps(config, 5, config.plan_batch()) == n_steps
