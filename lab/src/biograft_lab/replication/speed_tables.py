@@ -19,7 +19,7 @@ def kb_build(result: Result) -> str:
         ["build, rows per second", _rate(result, ours), _rate(result, python)],
         ["ratio of times", "1", f"{result['speedup_over_python']:.1f}"],
         ["peak memory, GiB", f"{ours['peak_gib']:.1f}", f"{python['peak_gib']:.1f}"],
-        ["open the store", f"{result['open_ms']:.0f} ms", ""],
+        ["open the knowledge base", f"{result['open_ms']:.0f} ms", ""],
         ["look-up by id / by name", queries, ""],
     ]
     return markdown(["", "biograft", "plain Python"], rows)
