@@ -9,8 +9,7 @@ import pytest
 from biograft.errors import FormatError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, NameRecord
-from biograft.sources import ReadLog, SourceConfig, sniff
-from biograft.sources.babelon import read_names
+from biograft.sources import SourceConfig, sniff
 
 HPO = (
     "source_language\ttranslation_language\tsubject_id\tpredicate_id\tsource_value\t"
@@ -63,15 +62,6 @@ def test_definitions_are_no_names(read):
         NameRecord("DOID:1", "infección viral", "es", "broad", line=5),
     ]
     assert result.log.rejected.counts == {"unknown predicate 'note'": 1}
-
-
-def test_only_names_of_the_concept_itself_are_mentions(write):
-    row = "DOID:1\t{}\tx\t{}\tSomebody\ten\tes\tDONE\n".format
-    text = DO + row("rdfs:label", "gripe") + row("IAO:0000115", "Algo.")
-    path = write("a.tsv", text + row("oboInOwl:hasNarrowSynonym", "gripe aviar"))
-    log = ReadLog(path)
-    assert [name.text for name in read_names(SourceConfig(path=path), log)] == ["gripe"]
-    assert log.filtered == {"no name": 1, "a broader, narrower or related name": 1}
 
 
 def test_a_missing_column_is_named(write, reading):

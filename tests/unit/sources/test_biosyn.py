@@ -4,11 +4,7 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import EncodingError
 from biograft.records import IdRecord, NameRecord, TypeRecord
-from biograft.sources import FORMATS, Probe
-
-recognise = FORMATS.load("biosyn").recognise
 
 
 @pytest.fixture
@@ -56,10 +52,6 @@ def test_an_empty_part_is_no_id(read):
     ]
 
 
-def test_the_language_is_the_configured_one(read):
-    assert [r.language for r in read("D1||流感\n", language="zh").records] == ["zh"]
-
-
 def test_the_type_is_the_configured_one_yielded_once(read):
     """Formerly ``--type`` was ignored for this format."""
     result = read("D1||flu\nD1||grippe\nD2||fever\n", default_type="Disease")
@@ -67,25 +59,3 @@ def test_the_type_is_the_configured_one_yielded_once(read):
         TypeRecord("D1", "Disease", line=1),
         TypeRecord("D2", "Disease", line=3),
     ]
-
-
-def test_a_wrong_encoding_is_reported(read):
-    with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
-        read("D1||flu\nD2||Ménière\n".encode("latin-1"))
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("D1||flu\n", True),
-        ("D1|2||flu\n" * 50, True),
-        ("D1||flu|grippe\n", False),
-        ("D1||flu||x\n", False),
-        ("D1||flu\nprose\n", False),
-        ("||flu\n", False),
-        ("", False),
-    ],
-)
-def test_recognised_by_one_double_bar_on_every_line(tmp_path, text, answer):
-    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False

@@ -4,7 +4,6 @@ import gc
 import gzip
 import threading
 
-import polars as pl
 import pytest
 
 from biograft.errors import EncodingError, FormatError
@@ -80,11 +79,6 @@ def test_ragged_lines_are_rejected_though_their_counts_cancel_out(rows, block_si
     assert log.n_read == 25 - len(bad) + len(faults)
 
 
-def test_the_reason_has_the_number_of_fields(rows):
-    _, log = rows("a\tb\nx\ny\n1\t2\t3\n")
-    assert log.rejected.counts == {"2 fields, expected 3": 1, "1 fields, expected 3": 2}
-
-
 def test_blank_lines_are_skipped_and_counted_as_lines(rows, block_size):
     rows_read, log = rows("a\tb\tc\n\n  \n\r\nd\te\tf\n\n")
     assert rows_read == [("a", "b", "c", 1), ("d", "e", "f", 5)]
@@ -98,30 +92,6 @@ def test_a_carriage_return_within_a_line_ends_none(rows, fault):
     n = 1 if fault else 0
     assert rows_read == [("a\rA", "b", "c", 1 + n), ("d", "e", "f", 2 + n)]
     assert sum(log.rejected.counts.values()) == n
-
-
-@pytest.mark.parametrize("text", ['"a', 'a"', '"', '"a""', "#a", "NA", "null", "0.10", " a "])
-def test_cells_are_plain_text(rows, text):
-    rows_read, _ = rows(f"{text}\t{text}\t{text}\nd\te\tf\n")
-    assert rows_read == [(text, text, text, 1), ("d", "e", "f", 2)]
-
-
-def test_empty_cells_are_empty_texts(rows, block_size):
-    assert rows("\tb\t\n", PLAIN)[0] == [("", "b", "", 1)]
-    assert rows("|||\na|||\n", BARRED)[0] == [("", "", "", 1), ("a", "", "", 2)]
-
-
-def test_only_wanted_columns_come_in_the_wanted_order(rows, block_size):
-    assert rows("a\tb\tc\n", PLAIN, wanted=("c", "a"))[0] == [("c", "a", 1)]
-    assert rows("x\na\tb\tc\n", PLAIN, wanted=("c", "a"))[0] == [("c", "a", 2)]
-
-
-@pytest.mark.parametrize(
-    ("encoding", "word"), [("latin-1", "Ménière"), ("gb18030", "糖尿病"), ("cp1251", "грипп")]
-)
-def test_another_encoding_is_read_when_named(rows, block_size, encoding, word):
-    data = f"{word}\tb\t{word}\n".encode(encoding) * 3
-    assert rows(data, encoding=encoding)[0] == [(word, "b", word, k) for k in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("before", ["", "ragged\n", "ragged\n\n"])
@@ -142,11 +112,6 @@ def test_nul_bytes_stop_the_reading_with_their_line(rows, block_size):
 def test_a_header_is_checked_and_counted_as_a_line(rows, block_size, header):
     rows_read, log = rows(f"{header}\n1\t2\t3\n", HEADED)
     assert (rows_read, log.n_read) == ([("1", "2", "3", 2)], 1)
-
-
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_a_header_alone_gives_no_rows(rows, end):
-    assert rows("a\tb\tc" + end, HEADED)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -178,13 +143,6 @@ def test_the_number_of_rows_comes_with_the_fraction_read(write, block_size):
     assert sum(frame.height for frame in read_rows(path, log, PLAIN, ("a",))) == 100
     assert sum(n for n, _ in calls) == 100
     assert calls[-1][1] == 1.0
-
-
-def test_reading_may_stop_early(write, block_size):
-    path = write("t", "a\tb\tc\n" * 100)
-    frames = read_rows(path, ReadLog(path), PLAIN, ("a",))
-    assert next(frames).schema == {"line": pl.UInt32, "a": pl.String}
-    frames.close()
 
 
 class Halting:
@@ -220,19 +178,3 @@ def test_a_consumer_that_stops_early_does_not_wait_for_the_next_block(stop):
     assert not source.closed.is_set()  # the block under way goes on in its thread
     source.go.set()
     assert source.closed.wait(10)
-
-
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_items_made_ahead_are_the_same(n):
-    assert list(_ahead(iter(range(n)))) == list(range(n))
-
-
-def test_an_error_in_the_making_of_an_item_is_raised():
-    def items():
-        yield 1
-        raise ValueError("broken")
-
-    ahead = _ahead(items())
-    assert next(ahead) == 1
-    with pytest.raises(ValueError, match="broken"):
-        next(ahead)

@@ -3,16 +3,12 @@
 import codecs
 import gzip
 import os
-import zipfile
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.sources import files, open_bytes, open_stored, read_head, read_lines, read_text
-from biograft.sources.files import is_empty, read_line_blocks
-from biograft.sources.xml_records import xml_files
 
 
 def lines_of(path, encoding="utf-8"):
@@ -40,20 +36,6 @@ def test_lines_are_numbered_and_lose_only_their_ends(write, pack, data, lines):
 def test_gzip_of_several_members_is_one_stream(write):
     data = gzip.compress(b"a\n") + gzip.compress(b"b\n")
     assert lines_of(write("f.gz", data)) == [(1, "a"), (2, "b")]
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_blocks_are_whole_lines_whatever_their_size(write, pack, size):
-    data = b"".join(b"line %d\n" % k for k in range(50)) + b"no end"
-    blocks = list(read_line_blocks(write("f", pack(data)), size))
-    assert b"".join(block.data for block in blocks) == data
-    assert all(block.data.endswith(b"\n") for block in blocks[:-1])
-    for before, after in pairwise(blocks):
-        assert after.first == before.first + before.data.count(b"\n")
-    fractions = [block.fraction for block in blocks]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -90,12 +72,6 @@ def test_a_wrong_encoding_is_reported_with_line_and_remedy(write, data, encoding
 def test_codecs_that_are_no_text_encoding_are_refused(write, name):
     with pytest.raises(ConfigError, match=f"no encoding is called '{name}'"):
         lines_of(write("f", b"a\n"), name)
-
-
-def test_a_wrong_byte_far_into_the_file_has_its_own_line_number(write):
-    data = b"good line\n" * 200_000 + b"bad \xff line\n"
-    with pytest.raises(EncodingError, match="f:200001: byte 0xff"):
-        lines_of(write("f", data))
 
 
 def test_nul_bytes_are_reported_with_their_line(write):
@@ -161,18 +137,7 @@ def test_missing_empty_and_folder_are_reported(write, tmp_path):
             read(write("empty", b""))
 
 
-def test_a_pipe_is_refused(tmp_path):
-    """A pipe (``<(zcat x)``) cannot be read twice; formerly ``io.UnsupportedOperation`` came."""
-    os.mkfifo(tmp_path / "pipe")
-    handle = os.open(tmp_path / "pipe", os.O_RDWR)
-    try:
-        with pytest.raises(InputError, match="is a pipe or device; save it as a file first"):
-            open_bytes(tmp_path / "pipe")
-    finally:
-        os.close(handle)
-
-
-@pytest.mark.parametrize("read", [open_bytes, read_head, is_empty, lines_of, open_stored])
+@pytest.mark.parametrize("read", [open_bytes, read_head, lines_of, open_stored])
 @pytest.mark.parametrize("kind", ["pipe", "loop"])
 def test_a_pipe_without_writer_and_a_looping_link_are_refused_at_once(tmp_path, read, kind):
     """Guards: ``kb build FIFO`` waited for ever for a writer; a looping link was a traceback."""
@@ -191,44 +156,15 @@ def test_a_path_with_a_nul_does_not_exist():
         open_bytes(Path("a\0b"))
 
 
-@pytest.mark.parametrize("kind", ["pipe", "loop"])
-def test_a_folder_of_xml_with_a_pipe_or_a_looping_link_is_refused(tmp_path, kind):
-    """Guards: the first hung, the second was a traceback."""
-    if kind == "pipe":
-        os.mkfifo(tmp_path / "a.xml")
-    else:
-        (tmp_path / "a.xml").symlink_to("a.xml")
-    with pytest.raises(InputError, match=r"a\.xml: "):
-        list(xml_files(tmp_path))
-
-
 UNREADABLE = Path("/proc/self/mem")  # whose first bytes are an input/output error
 
 
 @pytest.mark.skipif(not UNREADABLE.exists(), reason="needs /proc of Linux")
-@pytest.mark.parametrize("read", [open_bytes, read_head, is_empty, lines_of, read_text])
+@pytest.mark.parametrize("read", [open_bytes, read_head, lines_of, read_text])
 def test_a_read_error_names_the_file(read):
     """Guards: the command line said *the output cannot be written (Input/output error)*."""
     with pytest.raises(InputError, match=r"mem: cannot be read \(Input/output error\)"):
         read(UNREADABLE)
-
-
-def test_an_encrypted_zip_is_refused(tmp_path):
-    """Guards: Python's RuntimeError for a missing password was a traceback."""
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.xml", "<document/>")
-    data = bytearray(path.read_bytes())
-    data[6] |= 1  # the flag of encryption, at the member and in the list of members
-    data[data.find(b"PK\x01\x02") + 8] |= 1
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=r"a\.zip: a\.xml is encrypted; unpack it first"):
-        list(xml_files(path))
-
-
-def test_an_unreadable_file_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
-        read_head(tmp_path / ("x" * 300))
 
 
 def test_the_head_is_the_first_decompressed_bytes(write):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 
 import pytest
 
-from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.errors import FormatError
 from biograft.sources import ReadLog, json_files as json_stream
-from biograft.sources.json_files import JsonRow, JsonStream, peek_object, read_objects
-from biograft.sources.limits import VALUE
+from biograft.sources.json_files import JsonStream
 
 
 @pytest.fixture(params=[1, 2, 3, 7, 64])
@@ -67,7 +65,7 @@ def test_lines_and_skipped_values(write):
 
 
 def test_a_skipped_list_may_be_longer_than_a_value(write, monkeypatch):
-    monkeypatch.setenv(VALUE, "1")
+    monkeypatch.setenv("BIOGRAFT_MAX_VALUE", "1")
     path = write("x.json", json.dumps({"skip": ["x" * 1000] * 4200, "x": 1}))
     with JsonStream(path) as stream:
         for key in stream.members():
@@ -94,94 +92,7 @@ def test_an_error_far_from_the_end_is_reported_without_reading_on(write):
         stream.value()
 
 
-def test_encodings(write):
-    path = write("x.json", '"Ménière"'.encode("utf-16"))
-    with JsonStream(path, "utf-16") as stream:
-        assert stream.value() == "Ménière"
-    with JsonStream(path) as stream, pytest.raises(EncodingError, match="byte 0xff is not utf-8"):
-        stream.value()
-    plain = write("plain.json", "{}")
-    with JsonStream(plain, "utf-16") as stream, pytest.raises(EncodingError, match="is not utf-16"):
-        stream.value()
-    for unknown in ("no-such", "hex"):
-        with pytest.raises(ConfigError, match=f"no encoding is called '{unknown}'"):
-            JsonStream(path, unknown)
-
-
-@pytest.fixture
-def read(write):
-    def rows(content, **options):
-        path = write("a.jsonl", content)
-        log = ReadLog(path.with_name("another"))
-        return list(read_objects(path, log, **options)), log
-
-    return rows
-
-
-def test_a_row_is_an_object_with_its_line_and_text(read):
-    rows, log = read('\ufeff{"a": 1}\r\n\n \t\n{"b":"\\u75c5"}')
-    assert rows == [JsonRow(1, {"a": 1}, '{"a": 1}'), JsonRow(4, {"b": "病"}, '{"b":"\\u75c5"}')]
-    assert (log.n_read, log.rejected.counts) == (2, {})
-    assert [path.name for path in log.files] == ["a.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("line", "reason", "shown"),
-    [
-        ("prose", "not JSON", "prose (Expecting value: line 1 column 1 (char 0))"),
-        ('{"id": 5,}', "not JSON", '{"id": 5,} (Expecting property name'),
-        ("[" * 100_000, "not JSON", "[" * 40 + " (maximum recursion depth"),
-        ("[1]", "not a JSON object", "[1]"),
-        ("null", "not a JSON object", "null"),
-        ('{"id": "\\uD800"}', "holds half a surrogate pair", '{"id": "\\uD800"}'),
-    ],
-)
-def test_a_line_without_an_object_is_rejected_with_its_line(read, line, reason, shown):
-    rows, log = read('{"a": 1}\n' + line + '\n{"b": 2}\n')
-    assert [row.line for row in rows] == [1, 3]
-    assert (log.n_read, log.rejected.counts) == (3, {reason: 1})
-    (example,) = log.rejected.examples[reason]
-    assert (example.line, example.path.rpartition("/")[2]) == (2, "a.jsonl")
-    assert example.text.startswith(shown)
-
-
-def test_the_encoding_is_heeded(read):
-    text = '{"a": "病"}\n'
-    for content, options in ((text.encode("gb18030"), {"encoding": "gb18030"}), (text, {})):
-        assert read(content, **options)[0][0].value == {"a": "病"}
-    assert read(gzip.compress(text.encode()))[0][0].value == {"a": "病"}
-    with pytest.raises(EncodingError, match=r"a\.jsonl:1: byte"):
-        read(text.encode("gb18030"))
-    with pytest.raises(InputError, match="is empty"):
-        read("")
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('{"id": 1}', {"id": 1}),
-        ('{"id": "\\ud800"}', {"id": "\ud800"}),  # rejected when it is read, known all the same
-        ("{", {}),
-        ("[1]", {}),
-        ("", {}),
-        ("[" * 60_000, {}),
-    ],
-)
-def test_peek_object(text, value):
-    assert peek_object(text) == value
-
-
 TWICE = '{"id": "A", "name": "x", "names": [{"text": "y", "text": "z"}]}'
-
-
-@pytest.mark.parametrize("text", [TWICE, '{"id": "A", "id": "B"}'])
-def test_keys_that_are_given_twice_are_counted(write, text):
-    """Guards: of two values of a key the first was lost, and nothing said so."""
-    log = ReadLog(write("a.jsonl", f"{text}\n{{}}\n"))
-    assert len(list(read_objects(log.path, log))) == 2
-    (reason,) = log.doubtful.counts
-    assert (log.doubtful.counts[reason], reason) == (1, "a key is given twice, and the last counts")
-    assert log.doubtful.examples[reason][0].line == 1
 
 
 def test_keys_that_are_given_twice_are_counted_in_a_stream(write, monkeypatch):

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -15,7 +14,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import FORMATS, Probe, look_at
+from biograft.sources import FORMATS, look_at
 
 recognise = FORMATS.load("jsonl").recognise
 
@@ -100,13 +99,6 @@ def test_texts_and_ids_are_stripped(read):
     ]
 
 
-def test_language_and_type_are_the_configured_ones_where_none_is_reported(read):
-    values = ({"id": "a", "name": "x", "names": ["y"]}, {"id": "b", "names": [], "type": "T"})
-    result = read(*values, language="de", default_type="Thing")
-    assert {r.language for r in result.of(NameRecord)} == {"de"}
-    assert [r.type for r in result.of(TypeRecord)] == ["Thing", "T"]
-
-
 def test_without_a_name_the_first_of_each_language_is_preferred(read):
     """Formerly not in the main language, so that the name of another stood for the concept."""
     result = read({"id": "a", "names": {"en": ["x", "y"], "zh": ["甲", "乙"]}})
@@ -122,11 +114,6 @@ def test_a_folder_is_one_source(write, reading, tmp_path, end):
     result = reading(tmp_path / "f", format="jsonl")
     assert [r.concept for r in result.of(ConceptRecord)] == ["a", "b"]
     assert [path.name for path in result.log.files] == [f"a.jsonl{end}", f"b.jsonl{end}"]
-
-
-def test_a_folder_without_such_files_is_reported(reading, tmp_path):
-    with pytest.raises(InputError, match=r"holds no \.jsonl file; name a folder that does"):
-        reading(tmp_path, format="jsonl")
 
 
 @pytest.mark.parametrize(
@@ -167,48 +154,6 @@ def test_an_invalid_line_is_rejected_with_its_number(read, value, reason):
     (found,) = result.log.rejected.counts
     assert found.startswith(reason)
     assert result.log.rejected.examples[found][0].line == 2
-
-
-def test_an_id_defined_twice_is_doubtful_and_read(read):
-    result = read({"id": "a", "name": "x"}, {"id": "a", "names": ["y"]})
-    assert [r.text for r in result.of(NameRecord)] == ["x", "y"]
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
-    assert result.log.doubtful.examples["id defined twice"][0].line == 2
-
-
-def test_damage_of_the_file_is_reported(read, reading, write):
-    line = '{"id": "a", "name": "Ménière"}\n'
-    with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
-        reading(write("a", b'{"id": "b"}\n' + line.encode("latin-1")), format="jsonl")
-    assert reading(write("a", line.encode("latin-1")), encoding="latin-1").concepts == {"a"}
-    with pytest.raises(FormatError, match=":1: holds a NUL byte"):
-        read('{"id": "a\0"}')
-    with pytest.raises(InputError, match="cut short"):
-        reading(write("a", gzip.compress(line.encode() * 50)[:-9]), format="jsonl")
-
-
-LONG = json.dumps({"id": "a", "names": ["name"], "relations": {"r": ["x" * 100] * 1000}})
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ('{"id": "a", "name": "x"}\n', True),
-        ('{"id": "a", "names": []}\n{"id": "b", "na', True),
-        ('{"id": "a", "names": []}\nprose\n', False),
-        ('{"id": "a"}\n', False),
-        ('{"name": "a"}\n', False),
-        ("[]\n", False),
-        ("{" * 3000 + "\n", False),
-        (LONG, True),
-        (LONG + "\n" + LONG, True),
-        (LONG.replace("names", "mames"), False),
-        ("", False),
-    ],
-)
-def test_recognised_by_id_and_name(tmp_path, text, answer):
-    """Formerly not if the first line was longer than what is looked at."""
-    assert recognise(Probe(tmp_path / "x", text.encode()[: 1 << 16])) is answer
 
 
 @pytest.mark.parametrize(

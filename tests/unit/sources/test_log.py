@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from biograft.errors import SHOWN_TEXT
 from biograft.sources import KEPT_EXAMPLES, ReadLog, RejectionExample, Rejections
 
@@ -18,18 +16,6 @@ def test_rejections_are_counted_with_their_first_examples():
     assert log.rejected.examples["odd"] == [
         RejectionExample("a.obo", line, f"text {line}") for line in range(1, KEPT_EXAMPLES + 1)
     ]
-
-
-def test_an_example_has_its_file():
-    log = ReadLog(Path("folder"))
-    log.reject("odd", 7, path=Path("folder/b"))
-    assert log.rejected.examples["odd"] == [RejectionExample("folder/b", 7, "")]
-
-
-def test_many_rows_may_be_rejected_at_once():
-    log = ReadLog(HERE)
-    log.reject("odd", 1, n=10)
-    assert (log.rejected.counts["odd"], len(log.rejected.examples["odd"])) == (10, 1)
 
 
 def test_the_report_gives_the_most_frequent_reason_first():
@@ -69,31 +55,9 @@ def test_doubtful_records_are_separate_from_rejected_ones():
     ]
 
 
-def test_ids_left_out_are_kept():
-    log = ReadLog(HERE)
-    log.leave_out(("a", "b"))
-    assert [list(ids) for ids in log.left_out] == [["a", "b"]]
-
-
-def test_filtered_records_are_counted_without_zero_counts():
-    log = ReadLog(HERE)
-    log.filter("obsolete")
-    log.filter("obsolete", 4)
-    log.filter("language", 0)
-    assert log.filtered == {"obsolete": 5}
-
-
 def test_files_and_notes_are_kept_once_in_order():
     log = ReadLog(HERE)
     for name in ("b", "a", "b"):
         log.opened(Path(name))
         log.note(name)
     assert (log.files, log.notes) == ([Path("b"), Path("a")], ["b", "a"])
-
-
-@pytest.mark.parametrize("fraction", [None, 0.5])
-def test_progress_is_advanced(fraction):
-    calls = []
-    log = ReadLog(HERE, lambda n, done: calls.append((n, done)))
-    log.read(3, fraction)
-    assert (log.n_read, calls) == (3, [(3, fraction)])

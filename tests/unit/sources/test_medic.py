@@ -1,12 +1,7 @@
-import gzip
-
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
+from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import FORMATS, Probe
-
-recognise = FORMATS.load("medic").recognise
 
 COLUMNS = [
     "DiseaseName", "DiseaseID", "AltDiseaseIDs", "Definition", "ParentIDs", "TreeNumbers",
@@ -115,20 +110,6 @@ def test_csv_cells_may_be_quoted_and_hold_line_ends(read):
     assert result.log.notes == NOTES
 
 
-def test_columns_are_found_by_name(read):
-    header = "DiseaseName\tDiseaseID\tSynonyms\tParentIDs\n"
-    result = read(header + "Flu\tMESH:D1\tInfluenza\tMESH:D2\n")
-    assert result.counts == {"names": 2, "relations": 1}
-
-
-@pytest.mark.parametrize("text", ["D1||a|b", TSV_HEADER + row("a", "D1", "", "", "", "", "", "b")])
-def test_language_and_default_type_are_the_configured_ones(read, text):
-    result = read(text, language="de", default_type="Disease")
-    assert {record.language for record in result.of(NameRecord)} == {"de"}
-    assert [record.type for record in result.of(TypeRecord)] == ["Disease"]
-    assert read(text).of(TypeRecord) == []
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -146,19 +127,6 @@ def test_invalid_lines_of_the_old_form_are_rejected(read, line, reason):
     assert result.log.rejected.examples[reason][0].line == 2
     preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
     assert len(preferred) == len(set(preferred))
-
-
-@pytest.mark.parametrize(
-    ("text", "line"), [("D1||a\nD1||b\n", 2), (TSV_HEADER + row("a", "D1") + row("b", "D1"), 11)]
-)
-def test_an_id_defined_twice_is_doubtful_and_read(read, text, line):
-    result = read(text)
-    assert [(r.text, r.kind) for r in result.of(NameRecord)] == [
-        ("a", "preferred"),
-        ("b", "synonym"),
-    ]
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
-    assert result.log.doubtful.examples["id defined twice"][0].line == line
 
 
 @pytest.mark.parametrize(
@@ -202,50 +170,3 @@ def test_a_long_cell_is_read_whatever_was_read_before(read):
     """The limit is the process's: formerly it depended on whether a table had been read."""
     result = read(CSV_HEADER + f"a,D1,,{'x' * 200_000},,,,,\n")
     assert len(result.of(DefinitionRecord)[0].text) == 200_000
-
-
-def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
-    data = gzip.compress(b"D1||a|b\n" * 50)
-    assert reading(write("x.gz", data), format="medic").concepts == {"D1"}
-    with pytest.raises(InputError, match="damaged or cut short"):
-        reading(write("cut.gz", data[:-12]), format="medic")
-
-
-def test_a_wrong_encoding_names_line_and_remedy(read):
-    data = "D1||a\nD2||Ménière|x\n".encode("latin-1")
-    with pytest.raises(EncodingError, match=r":2: byte 0xe9 is not utf-8.*latin-1"):
-        read(data)
-    assert read(data, encoding="latin-1").of(NameRecord)[1].text == "Ménière"
-
-
-PLAIN_HEAD = "".join(f"C{n}||name {n}\n" for n in range(1500))
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (TSV_HEADER, True),
-        (CSV_HEADER + "a,b", True),
-        ("DiseaseName\tDiseaseID\tSynonyms\n", True),
-        ("# DiseaseName\tDiseaseID\tPathwayName\tPathwayID\n", False),
-        ("# ChemicalName\tChemicalID\tSynonyms\n", False),
-        ("C1|613||a\nC2||b|c\n", True),
-        (PLAIN_HEAD + "613||a|b\n", True),
-        (PLAIN_HEAD, False),
-        ("D1||a\nD1||b|c\n", False),
-        ("C0001||a|b\nT2||c\n", False),
-        ("D1||a|b||c\n", False),
-        ("a||b|c\n", False),
-        ("format-version: 1.2\n", False),
-        ("", False),
-    ],
-)
-def test_recognised_by_columns_or_several_names(tmp_path, text, answer):
-    probe = Probe(tmp_path / "x", text.encode())
-    assert recognise(probe) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
-
-
-def test_a_dictionary_of_biosyn_is_left_to_its_reader(tmp_path):
-    probe = Probe(tmp_path / "x", b"D1|613||a\nD1|613||b\nD2||c\n")
-    assert (recognise(probe), FORMATS.load("biosyn").recognise(probe)) == (False, True)

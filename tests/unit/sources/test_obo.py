@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
+from biograft.errors import FormatError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -13,11 +11,9 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import FORMATS, Probe, short_id
-from biograft.sources.iris import OBO
+from biograft.sources import short_id
 
-recognise = FORMATS.load("obo").recognise
-
+OBO = "http://purl.obolibrary.org/obo/"
 HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"
 
 
@@ -115,12 +111,6 @@ def test_a_continued_line_counts_from_its_first(read):
     ]
 
 
-def test_a_continuation_at_the_end_of_the_file_is_read(reading, write):
-    path = write("x.obo", "[Term]\nid: X:1\nname: a\\")
-    names = reading(path, format="obo").of(NameRecord)
-    assert names == [NameRecord("X:1", "a", "en", "preferred", line=3)]
-
-
 def test_quoted_texts_are_resolved(read):
     definition = 'def: "say \\"no\\" [x] {y} ! z\\n end" [A:1 "q", B:2] {c="d"} ! e'
     assert facts(read(f'{definition}\nsynonym: "a \\\\" EXACT []')) == [
@@ -142,14 +132,6 @@ def test_xrefs_lose_their_description(read, written, xref):
     assert facts(read(f"xref: {written}")) == [IdRecord("X:1", xref, "xref", line=7)]
 
 
-def test_relations_keep_the_id_of_their_type(read):
-    result = read('is_a: X:2 {source="a b"} ! two\nrelationship: BFO:0000050 X:3 {x="y"} ! part of')
-    assert facts(result) == [
-        RelationRecord("X:1", "is-a", "X:2", line=7),
-        RelationRecord("X:1", "BFO:0000050", "X:3", line=8),
-    ]
-
-
 def test_axioms_and_conditional_relations_are_filtered(read):
     result = read(
         "intersection_of: X:2\nintersection_of: part_of X:3\nunion_of: X:4\ndisjoint_from: X:5\n"
@@ -157,10 +139,6 @@ def test_axioms_and_conditional_relations_are_filtered(read):
     )
     assert facts(result) == []
     assert result.log.filtered == {"logical axiom": 5, "holds only under a condition (gci)": 1}
-
-
-def test_a_term_without_a_name_is_a_concept(read):
-    assert read("is_a: X:2").concepts == {"X:1"}
 
 
 def test_namespaces_are_types(read):
@@ -171,11 +149,6 @@ def test_namespaces_are_types(read):
     ]
     assert read("name: a", default_type="D").of(TypeRecord) == [TypeRecord("X:1", "D", line=5)]
     assert read("name: a").of(TypeRecord) == []
-
-
-def test_the_language_is_the_configured_one(read):
-    result = read('name: a\ndef: "b" []\nsynonym: "c" EXACT []', language="de")
-    assert {record.language for record in facts(result)} == {"de"}
 
 
 def test_obsolete_terms_are_filtered_by_default(read):
@@ -198,12 +171,6 @@ def test_typedefs_and_instances_are_no_terms(read):
     )
     assert result.concepts == {"X:1", "X:2"}
     assert (result.log.n_read, result.log.filtered) == (2, {"instance": 1})
-    assert result.log.rejected.counts == {}
-
-
-def test_comments_and_blank_lines_are_skipped(read):
-    result = read("! a comment \\\nname: a\n\n   \n  ! another")
-    assert result.counts == {"concepts": 1, "names": 1}
     assert result.log.rejected.counts == {}
 
 
@@ -257,38 +224,6 @@ def test_invalid_facts_are_rejected_with_its_line(read, tags, reason, line, text
     assert (example.line, example.text) == (line, text)
 
 
-def test_a_repeated_term_adds_its_facts_and_no_second_preferred_name(read):
-    result = read("\n[Term]\nid: X:1\nname: a\n\n[Term]\nid: X:1\nname: b\nis_a: X:2")
-    assert facts(result) == [
-        NameRecord("X:1", "a", "en", "preferred", line=10),
-        NameRecord("X:1", "b", "en", "synonym", line=14),
-        RelationRecord("X:1", "is-a", "X:2", line=15),
-    ]
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 2})
-    example = result.log.doubtful.examples["id defined twice"][1]
-    assert (example.line, example.text) == (13, "X:1")
-
-
-@pytest.mark.parametrize(
-    ("head", "answer"),
-    [
-        (b"format-version: 1.2\n", True),
-        (b"\xef\xbb\xbfformat-version: 1.2\n", True),
-        (b"! comment\n\nontology: x\nremark: y\n[Term]\nid: X:1\n", True),
-        (b"[Typedef]\nid: part_of\n", True),
-        (b"ontology: x\n", False),
-        (b"D1||a\n[Term]\n", False),
-        (b"<?xml version='1.0'?>\n", False),
-        (b'{"graphs": []}\n', False),
-        (b"\x00\xff\xfe", False),
-        (b"", False),
-    ],
-)
-def test_recognised_by_its_first_lines(tmp_path, head, answer):
-    assert recognise(Probe(tmp_path / "x", head)) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x.obo"}))) is False
-
-
 @pytest.mark.parametrize("text", ["format-version: 1.2\n", "some prose\n", "\n", "[]"])
 def test_a_file_without_terms_is_refused(reading, write, text):
     path = write("x.obo", text)
@@ -298,21 +233,6 @@ def test_a_file_without_terms_is_refused(reading, write, text):
         return
     with pytest.raises(FormatError, match=r"x\.obo: holds no stanza, expected .*\[Term\]"):
         reading(path, format="obo")
-
-
-def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
-    data = gzip.compress((HEADER + "[Term]\nid: X:1\nname: a\n").encode() * 50)
-    assert reading(write("x.obo.gz", data), format="obo").concepts == {"X:1"}
-    with pytest.raises(InputError, match="damaged or cut short"):
-        reading(write("cut.obo.gz", data[:-12]), format="obo")
-
-
-def test_a_wrong_encoding_names_line_and_remedy(reading, write):
-    path = write("x.obo", (HEADER + "[Term]\nid: X:1\nname: Ménière\n").encode("latin-1"))
-    with pytest.raises(EncodingError, match=r"x\.obo:7: byte 0xe9 is not utf-8.*latin-1"):
-        reading(path, format="obo")
-    result = reading(path, format="obo", encoding="latin-1")
-    assert result.of(NameRecord)[0].text == "Ménière"
 
 
 def test_very_many_continued_lines_take_linear_time(reading, write):

@@ -1,9 +1,8 @@
-import gzip
 import json
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
+from biograft.errors import FormatError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -12,9 +11,6 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import FORMATS, Probe
-
-recognise = FORMATS.load("obograph").recognise
 
 OBO = "http://purl.obolibrary.org/obo/"
 IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"
@@ -152,28 +148,6 @@ def test_obsolete_nodes_are_kept_on_request(read):
     assert kept.counts == {"concepts": 1, "names": 1, "relations": 1}
 
 
-def test_a_node_without_label_or_type_may_be_a_concept(read):
-    nodes = [{"id": f"{OBO}X_1", "type": "CLASS"}, {"id": "X:2", "lbl": "b", "meta": None}]
-    result = read(nodes)
-    assert result.concepts == {"X:1", "X:2"}
-    assert result.of(NameRecord) == [NameRecord("X:2", "b", "en", "preferred", line=1)]
-
-
-def test_language_and_default_type_are_the_configured_ones(read):
-    own = {"pred": f"{IN_OWL}hasOBONamespace", "val": "own"}
-    nodes = [
-        node(1, definition={"val": "d"}),
-        node(2, basicPropertyValues=[own]),
-    ]
-    result = read(nodes, language="fr", default_type="D")
-    assert {r.language for r in result.of(NameRecord) + result.of(DefinitionRecord)} == {"fr"}
-    assert result.of(TypeRecord) == [
-        TypeRecord("X:1", "D", line=1),
-        TypeRecord("X:2", "own", line=1),
-    ]
-    assert read(nodes[:1]).of(TypeRecord) == []
-
-
 def test_notes_have_version_and_licence(read):
     terms = {"pred": "http://purl.org/dc/terms/license", "val": "https://creativecommons.org/x"}
     meta = {"version": "v1", "basicPropertyValues": [terms]}
@@ -224,37 +198,10 @@ def test_an_edge_without_its_ends_is_rejected(read, bad):
     assert result.log.rejected.counts["no obj"] == 1
 
 
-def test_a_repeated_node_adds_its_facts_and_no_second_preferred_name(read):
-    result = read([node(1, "a"), node(1, "b")])
-    assert facts(result) == [
-        NameRecord("X:1", "a", "en", "preferred", line=1),
-        NameRecord("X:1", "b", "en", "synonym", line=1),
-    ]
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
-
-
 def test_several_graphs_are_read(reading, write):
     graphs = [{"nodes": [node(1)]}, {"edges": [edge(2, "is_a", 1)], "nodes": [node(2)]}, {}]
     text = json.dumps({"@context": {"a": []}, "graphs": graphs, "more": [1, [2]]})
     assert reading(write("x.json", text), format="obograph").concepts == {"X:1", "X:2"}
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ('{"graphs": [{"nodes": []}]}', True),
-        ('\n{ "@context": {}, "graphs" : [ {\n "id": "x", "meta": {}', True),
-        ('{"graphs": [{"edges": ', True),
-        ('{"graphs": 3, "nodes": []}', False),
-        ('{"concept_id": "C1", "aliases": []}', False),
-        ("[1]", False),
-        ("format-version: 1.2", False),
-        ("", False),
-    ],
-)
-def test_recognised_by_its_first_keys(tmp_path, text, answer):
-    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x.json"}))) is False
 
 
 @pytest.mark.parametrize(
@@ -278,22 +225,6 @@ def test_recognised_by_its_first_keys(tmp_path, text, answer):
 def test_damage_is_reported_with_its_line(reading, write, text, message):
     with pytest.raises(FormatError, match=message):
         reading(write("x.json", text), format="obograph")
-
-
-def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
-    data = gzip.compress(json.dumps({"graphs": [{"nodes": [node(1)]}]}).encode())
-    assert reading(write("x.json.gz", data), format="obograph").concepts == {"X:1"}
-    with pytest.raises(InputError, match="damaged or cut short"):
-        reading(write("cut.json.gz", data[:-12]), format="obograph")
-
-
-def test_a_wrong_encoding_is_reported(reading, write):
-    text = json.dumps({"graphs": [{"nodes": [node(1, "Ménière")]}]}, ensure_ascii=False)
-    path = write("x.json", ("\n" + text).encode("latin-1"))
-    with pytest.raises(EncodingError, match=r"x\.json:2: byte 0xe9 is not utf-8; name"):
-        reading(path, format="obograph")
-    result = reading(path, format="obograph", encoding="latin-1")
-    assert result.of(NameRecord)[0].text == "Ménière"
 
 
 @pytest.mark.parametrize("deprecated", [True, "true", "TRUE"])

@@ -3,11 +3,10 @@
 import builtins
 import gzip
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError, MissingExtraError
+from biograft.errors import InputError, MissingExtraError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -18,7 +17,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe, owl, read_head
+from biograft.sources import owl, sniff
 
 pytest.importorskip("pyoxigraph")
 
@@ -70,14 +69,10 @@ def converted(text: str, form: str) -> bytes:
     return ox.serialize(triples, format=formats[form], prefixes=PREFIXES)
 
 
-def claims(path: Path) -> bool:
-    return owl.recognise(Probe(path, read_head(path)))
-
-
 @pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
 def test_a_class_gives_all_its_facts_in_every_syntax(write, reading, form):
     path = write("a.gz", gzip.compress(converted(turtle(CLASS), form)))
-    assert claims(path)
+    assert sniff(path) == "owl"
     result = reading(path)
     name = partial(NameRecord, "X:1")
     assert result.records == [
@@ -154,13 +149,6 @@ def test_restrictions_that_no_class_uses_are_forgotten(write, reading, monkeypat
     assert result.log.filtered == {"logical axiom": 1}
 
 
-def test_other_class_expressions_are_counted(write, reading):
-    body = "obo:X_1 a owl:Class ; rdfs:subClassOf [ owl:unionOf ( obo:X_2 obo:X_3 ) ] ."
-    result = reading(write("a", turtle(body)))
-    assert not result.of(RelationRecord)
-    assert result.log.filtered == {"logical axiom": 1}
-
-
 DEPRECATED = (
     'obo:X_1 a owl:Class ; rdfs:label "old" ; rdfs:subClassOf obo:X_0 ; owl:deprecated true .'
 )
@@ -229,13 +217,6 @@ def test_the_header_is_noted(write, reading):
     ]
 
 
-def test_language_and_type_can_be_named(write, reading):
-    body = 'obo:X_1 a owl:Class ; rdfs:label "a" . obo:X_2 a owl:Class ; oio:hasOBONamespace "n" .'
-    result = reading(write("a", turtle(body)), language="fra", default_type="T")
-    assert result.of(NameRecord) == [NameRecord("X:1", "a", "fr", NameKind.PREFERRED)]
-    assert result.of(TypeRecord) == [TypeRecord("X:1", "T"), TypeRecord("X:2", "n")]
-
-
 SKOS = """
 ex:a a skos:Concept ; rdfs:label "label"@en ; skos:prefLabel "tomb"@en , "hauta"@fi ;
   skos:altLabel "grave"@en ; skos:hiddenLabel "tombe"@en ; skos:definition "D."@en ;
@@ -248,7 +229,7 @@ ex:s a skos:ConceptScheme .
 @pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
 def test_a_skos_concept_gives_all_its_facts(write, reading, form):
     path = write("a", converted(turtle(SKOS), form))
-    assert claims(path)
+    assert sniff(path) == "owl"
     result = reading(path)
     iri = "http://example.org/x#"
     name = partial(NameRecord, f"{iri}a")
@@ -309,18 +290,6 @@ def test_damage_is_reported_with_its_line(write, reading, content, message):
         reading(write("a", content))
 
 
-@pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
-def test_a_wrong_encoding_is_reported(write, reading, form):
-    data = converted(turtle('obo:X_1 a owl:Class ; rdfs:label "Müller" .'), form)
-    with pytest.raises((EncodingError, FormatError), match=r"a:\d+: "):
-        reading(write("a", data.decode().encode("latin-1")))
-
-
-def test_a_truncated_gzip_is_reported(write, reading):
-    with pytest.raises(InputError, match="gzip data is damaged or cut short"):
-        reading(write("a", gzip.compress(XML)[:-20]))
-
-
 def test_a_missing_parser_is_reported(write, reading, monkeypatch):
     original = builtins.__import__
 
@@ -333,19 +302,6 @@ def test_a_missing_parser_is_reported(write, reading, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(MissingExtraError, match=r"pip install 'biograft\[owl\]'"):
         reading(path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "a", "a\tb\tc\n", "<a/>", "<rdf:RDF/>", "@prefix a: <b> .", "[Term]\nid: a\n",
-        "prefix of something owl# <", "<http://a> <http://b> <http://c> .\n",
-        '<DescriptorRecordSet xmlns="http://www.w3.org/2002/07/owl#">',
-    ],
-)  # fmt: skip
-def test_other_files_are_not_claimed(text):
-    assert not owl.recognise(Probe(Path("a"), text.encode()))
-    assert not owl.recognise(Probe(Path("a"), b"", frozenset({"a.owl"})))
 
 
 @pytest.mark.parametrize("deprecated", ["true", "false"])
@@ -361,15 +317,3 @@ def test_what_takes_the_place_of_a_class_is_read(write, reading, deprecated):
         IdRecord("X:5", "X:1", "replaced"),
         IdRecord("X:4", "X:1", "consider"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "syntax"),
-    [
-        ("  # a comment\n\n  @prefix owl: <http://x/> .\n", owl.TURTLE),
-        ("  # a comment\n<http://x/a> <http://x/b> <http://x/c> . # end\n", owl.N_TRIPLES),
-        ("# a comment\nid,name\n", ""),
-    ],
-)
-def test_comments_before_the_first_statement_are_passed_over(text, syntax):
-    assert owl.rdf_syntax(text) == syntax

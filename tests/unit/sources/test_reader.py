@@ -1,21 +1,17 @@
 """Finding the reader of a source by its content, and the filters that hold for every format."""
 
+import codecs
 import gzip
 
-import polars as pl
 import pytest
 from snippets import SNIPPETS
 
-from biograft.errors import EncodingError, InputError, NotFoundError, UnrecognisedError
+from biograft.errors import EncodingError, FormatError, InputError, NotFoundError, UnrecognisedError
 from biograft.kb import BuildConfig, build_store
-from biograft.records import NameRecord, RelationRecord
-from biograft.sources import FORMATS, STARTER, SourceConfig, read_source, resolve, sniff
+from biograft.records import NameRecord, RelationRecord, TypeRecord
+from biograft.sources import FORMATS, STARTER, Probe, SourceConfig, read_source, resolve, sniff
 
 ALL = [(form, name) for form, files in SNIPPETS.items() for name in files]
-
-
-def test_every_registered_format_has_a_snippet():
-    assert list(SNIPPETS) == list(FORMATS)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
@@ -23,22 +19,6 @@ def test_every_registered_format_has_a_snippet():
 def test_a_snippet_is_recognised_by_content(write, form, name, packed):
     data = SNIPPETS[form][name].encode()
     assert sniff(write("file", gzip.compress(data) if packed else data)) == form
-
-
-@pytest.mark.parametrize(("form", "name"), ALL)
-def test_a_byte_order_mark_and_crlf_change_nothing(write, form, name):
-    text = "\ufeff" + SNIPPETS[form][name].replace("\n", "\r\n")
-    assert sniff(write("file", text)) == form
-
-
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
-@pytest.mark.parametrize(("form", "name"), ALL)
-def test_a_snippet_gives_records_with_lines(write, reading, form, name, packed):
-    data = SNIPPETS[form][name].encode()
-    result = reading(write(name, gzip.compress(data) if packed else data))
-    assert result.records
-    assert all(record.line >= 0 for record in result.records)
-    assert (result.log.n_read >= 1, result.log.rejected.counts) == (True, {})
 
 
 @pytest.mark.parametrize(
@@ -109,10 +89,6 @@ def test_a_table_of_three_columns_is_no_list_of_triples(write, reading):
 def test_only_line_feeds_end_a_line_of_the_head(write, sign):
     """Formerly a line separator in a name cut the line in two, and nothing knew the file."""
     assert sniff(write("a", f"a{sign}b\tcauses\tc\n" * 3)) == "triples"
-
-
-def test_an_export_of_a_name_with_a_line_separator_is_recognised(write):
-    assert sniff(write("a", '{"id": "D1", "name": "a\u2028b"}\n')) == "jsonl"
 
 
 def test_a_wrong_format_name_is_refused_with_the_nearest_one(write):
@@ -220,8 +196,138 @@ def test_filters_hold_inside_blocks_too(write, reading):
     assert (result.records, result.log.filtered) == ([], {"relation": 1})
 
 
-def test_blocks_have_the_fields_of_their_record(write):
-    for name, text in SNIPPETS["umls"].items():
-        (block,) = read_source(SourceConfig(path=write(name, text)))
-        assert sorted(block.frame.columns) == sorted(block.record.__slots__)
-        assert set(block.frame.drop("line").dtypes) == {pl.String()}
+@pytest.mark.parametrize(("form", "name"), ALL)
+def test_bytes_are_checked_by_every_format(write, reading, form, name):
+    """Gzip, a byte order mark and CRLF change nothing; damage is reported."""
+    data = SNIPPETS[form][name].encode()
+    plain = reading(write(name, data))
+    assert plain.records
+    assert (plain.log.n_read >= 1, plain.log.rejected.counts) == (True, {})
+    assert reading(write(f"{name}.gz", gzip.compress(data))).records == plain.records
+    if form != "owl":  # Turtle and N-Triples have no byte order mark
+        windows = codecs.BOM_UTF8 + data.replace(b"\n", b"\r\n")
+        assert reading(write(name, windows)).records == plain.records
+    with pytest.raises(InputError, match="damaged or cut short"):
+        reading(write("cut.gz", gzip.compress(data)[:-9]), format=form)
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [(form, name) for form, name in ALL if "flu" in SNIPPETS[form][name]]
+)
+def test_an_encoding_is_checked_or_heeded(write, reading, form, name):
+    path = write(name, SNIPPETS[form][name].replace("flu", "flü").encode("latin-1"))
+    with pytest.raises((EncodingError, FormatError), match=rf"{name}:\d+: "):
+        reading(path, format=form)
+    if form not in ("mesh", "owl"):  # whose syntaxes state their encoding
+        texts = [record.text for record in reading(path, encoding="latin-1").of(NameRecord)]
+        assert "flü" in texts or form == "triples"
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [(form, name) for form, name in ALL if form not in ("umls", "snomed", "babelon", "owl")],
+)
+def test_language_and_type_are_the_configured_ones_where_none_is_stated(write, reading, form, name):
+    path = write(name, SNIPPETS[form][name])
+    result = reading(path, language="it", default_type="Thing")
+    states_language = '"zh"' in SNIPPETS[form][name]
+    assert {r.language for r in result.of(NameRecord)} == {"zh" if states_language else "it"}
+    own = {record.concept for record in reading(path).of(TypeRecord)}
+    assert {r.concept for r in result.of(TypeRecord) if r.type == "Thing"} == result.concepts - own
+
+
+_RECORD = (
+    SNIPPETS["mesh"]["desc.xml"]
+    .strip()[len("<DescriptorRecordSet>") :]
+    .removesuffix("</DescriptorRecordSet>")
+)
+_NODE = '{"id": "X:1", "lbl": "flu", "type": "CLASS"}'
+TWICE = {
+    "snomed": "".join(
+        line * n
+        for line, n in zip(
+            SNIPPETS["snomed"]["sct2_Concept_Snapshot_INT_20240101.txt"].splitlines(True),
+            (1, 2),
+            strict=True,
+        )
+    ),
+    "mesh": f"<DescriptorRecordSet>{_RECORD}\n{_RECORD}</DescriptorRecordSet>",
+    "obo": SNIPPETS["obo"]["a.obo"] + "\n[Term]\nid: X:1\nname: flu\n",
+    "obograph": f'{{"graphs": [{{"nodes": [{_NODE},\n{_NODE}]}}]}}',
+    "medic": SNIPPETS["medic"]["old.txt"] * 2,
+    "scispacy": SNIPPETS["scispacy"]["a.jsonl"] * 2,
+    "jsonl": SNIPPETS["jsonl"]["a.jsonl"] * 2,
+    "zh-alias": SNIPPETS["zh-alias"]["a.csv"] + "感冒,着凉,\n",
+    "zh-disease": SNIPPETS["zh-disease"]["a.jsonl"] * 2,
+}
+
+
+@pytest.mark.parametrize("form", TWICE)
+def test_an_id_defined_twice_is_doubtful_and_read(write, reading, form):
+    result = reading(write("a", TWICE[form]), format=form)
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
+    assert result.log.doubtful.examples["id defined twice"][0].line > 1
+    preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
+    assert len(preferred) == len(set(preferred)) + (form in ("mesh", "jsonl"))  # which state it
+
+
+_CTD = "# DiseaseName\tDiseaseID\tSynonyms\n"
+_CONSO = SNIPPETS["umls"]["MRCONSO.RRF"]
+CLAIMED = [
+    ("umls", _CONSO.replace("C0000001", "X0000001", 1), False),
+    ("umls", _CONSO.replace("|ENG|", "|eng|"), False),
+    ("umls", _CONSO + "prose\n", False),
+    ("umls", "||||\n", False),
+    ("snomed", "id effectiveTime active moduleId\n", False),
+    ("mesh", "<!-- <DescriptorRecordSet> --><a/>", False),
+    ("mesh", "<QualifierRecordSet/>", False),
+    ("obo", "! comment\n\nontology: x\nremark: y\n[Term]\nid: X:1\n", True),
+    ("obo", "[Typedef]\nid: part_of\n", True),
+    ("obo", "ontology: x\n", False),
+    ("obo", "D1||a\n[Term]\n", False),
+    ("owl", "<rdf:RDF/>", False),
+    ("owl", "  # c\n\n@prefix owl: <http://www.w3.org/2002/07/owl#> .\n<x:a> a owl:Class .", True),
+    ("owl", "prefix of something owl# <", False),
+    ("owl", '<DescriptorRecordSet xmlns="http://www.w3.org/2002/07/owl#">', False),
+    ("obograph", '\n{ "@context": {}, "graphs" : [ {\n "id": "x", "meta": {}', True),
+    ("obograph", '{"graphs": [{"edges": ', True),
+    ("obograph", '{"graphs": 3, "nodes": []}', False),
+    ("medic", _CTD, True),
+    ("medic", _CTD.replace("Synonyms", "PathwayName\tPathwayID"), False),
+    ("medic", "".join(f"C{n}||name {n}\n" for n in range(1500)) + "613||a|b\n", True),
+    ("medic", "D1||a\nD1||b|c\n", False),
+    ("medic", "D1||a|b||c\n", False),
+    ("medic", "D1|613||a\nD1|613||b\nD2||c\n", False),
+    ("biosyn", "D1|613||a\nD1|613||b\nD2||c\n", True),
+    ("biosyn", "D1||flu|grippe\n", False),
+    ("biosyn", "D1||flu\nprose\n", False),
+    ("biosyn", "||flu\n", False),
+    ("zh-alias", "id,name\n甲,乙\n", False),
+    ("zh-alias", "name,alias,part\na,b,c\n", False),
+    ("scispacy", '{"id": "C1", "name": "concept_id canonical_name"}', False),
+    ("scispacy", '{"concept_id": "C1"}', False),
+    ("jsonl", '{"id": "a", "names": []}\n{"id": "b", "na', True),
+    ("jsonl", '{"id": "a", "relations": {"r": ["%s"]}, "names": []}' % ("x" * 70_000), False),
+    ("jsonl", '{"id": "a", "names": ["x"], "relations": {"r": ["%s"]}}' % ("x" * 70_000), True),
+    ("jsonl", '{"id": "a", "names": []}\nprose\n', False),
+    ("jsonl", '{"id": "a"}\n', False),
+    ("table", '"Name";"x";"ID"\na;b;c\n', True),
+    ("table", "id,name\n", False),
+    ("table", "id,label\nD1,flu\n", False),
+    ("triples", "a\tb\tc\nd\tb\te\nf\th\tg\ni\th\tj\n", True),
+    ("triples", "a\tb\tc\nd\tb\te\nf\th\tg\n", False),
+    ("triples", '"id"\t"name"\t"type"\nD1\tflu\tx\nD2\tflu\tx\nD3\tflu\tx\n', False),
+    ("triples", "head\trelation\ttail\tmore\n", True),
+    ("triples", "a\tb\tc\nprose\n", False),
+    ("triples", "".join(f"h{k}\tr{k % 5}\tt\n" for k in range(100)), True),
+    ("triples", "".join(f"h{k}\tr{k}\tt\n" for k in range(100)), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "is_claimed"), CLAIMED, ids=[f"{n}-{row[0]}" for n, row in enumerate(CLAIMED)]
+)
+def test_contents_that_a_format_does_or_does_not_claim(tmp_path, form, text, is_claimed):
+    recognise = FORMATS.load(form).recognise
+    assert recognise(Probe(tmp_path / "x", text.encode()[: 1 << 16])) is is_claimed
+    assert not recognise(Probe(tmp_path, b"", frozenset({"x"})))

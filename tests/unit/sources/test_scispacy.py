@@ -1,17 +1,13 @@
 """scispaCy's knowledge bases: a JSON list and JSON lines give the same facts."""
 
-import gzip
 import json
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
+from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, NameRecord, TypeRecord
-from biograft.sources import FORMATS, Probe
-
-recognise = FORMATS.load("scispacy").recognise
 
 FLU = {
     "concept_id": "C1",
@@ -87,30 +83,6 @@ def test_invalid_concepts_are_rejected_and_the_rest_is_read(read, form, value, r
     assert result.log.rejected.examples[reason][0].line == (1 if form is as_list else 2)
 
 
-@pytest.mark.parametrize("line", ["{", '{"concept_id": }', "prose"])
-def test_lines_that_are_no_json_are_rejected(read, line):
-    result = read(as_lines(FLU) + line + "\n" + as_lines(SHORT))
-    assert (result.concepts, result.log.rejected.counts) == ({"C1", "C2"}, {"not JSON": 1})
-    assert result.log.rejected.examples["not JSON"][0].line == 2
-
-
-@pytest.mark.parametrize("form", [as_list, as_lines])
-def test_an_id_defined_twice_is_doubtful_and_read(read, form):
-    """Nothing was reported."""
-    result = read(form(SHORT, SHORT | {"canonical_name": "Pyrexia"}))
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
-    assert [(r.text, r.kind) for r in result.records] == [
-        ("Fever", "preferred"),
-        ("Pyrexia", "synonym"),
-    ]
-
-
-def test_language_and_type_are_the_configured_ones_by_default(read):
-    result = read(as_list(FLU, SHORT), language="de", default_type="T000")
-    assert {r.language for r in result.of(NameRecord)} == {"de"}
-    assert [r.type for r in result.of(TypeRecord)] == ["T047", "T046", "T000"]
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -124,31 +96,3 @@ def test_a_damaged_list_is_reported(read, text, line):
     with pytest.raises(FormatError, match="JSON and complete") as error:
         read(text)
     assert error.value.line == line
-
-
-def test_bytes_are_checked_in_both_forms(read, reading, write):
-    for text in (as_list(FLU), as_lines(FLU)):
-        assert read(b"\xef\xbb\xbf" + text.encode()).concepts == {"C1"}
-        assert read(gzip.compress(text.encode())).concepts == {"C1"}
-        assert read(text.encode("gb18030"), encoding="gb18030").of(NameRecord)[2].text == "流感"
-        with pytest.raises(InputError, match="cut short"):
-            read(gzip.compress(text.encode())[:-9])
-        with pytest.raises(EncodingError, match=r":1: byte"):
-            read(text.encode("gb18030"))
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (as_list(SHORT), True),
-        (as_lines(SHORT), True),
-        ("\n\n  " + as_list(SHORT, indent=4), True),
-        ('{"id": "C1", "name": "concept_id canonical_name"}', False),
-        ('{"concept_id": "C1"}', False),
-        ('"concept_id" "canonical_name"', False),
-        ("", False),
-    ],
-)
-def test_recognised_by_its_two_keys(tmp_path, text, answer):
-    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x.json"}))) is False

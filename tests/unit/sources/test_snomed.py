@@ -2,11 +2,10 @@
 
 import gzip
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError
+from biograft.errors import EncodingError, FormatError, InputError, UnrecognisedError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -16,8 +15,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe, read_head
-from biograft.sources.snomed import DEFINITION, FORMAT, FULLY_SPECIFIED, PREFERRED, SYNONYM
+from biograft.sources import sniff
 
 HEADERS = {
     "concept": "id effectiveTime active moduleId definitionStatusId",
@@ -31,7 +29,9 @@ HEADERS = {
     "concrete": "id effectiveTime active moduleId sourceId value relationshipGroup typeId "
     "characteristicTypeId modifierId",
 }
-ACCEPTABLE = "900000000000549004"
+FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
+DEFINITION = "900000000000550004"
+PREFERRED, ACCEPTABLE = "900000000000548007", "900000000000549004"
 US, GB = "900000000000509007", "900000000000508004"
 MI, FINDING, SITE, OLD, IS_A = "22298006", "404684003", "363698007", "1000000", "116680003"
 
@@ -127,13 +127,6 @@ def release(write, tmp_path):
     return build
 
 
-def claims(path: Path) -> bool:
-    if path.is_dir():
-        members = frozenset(entry.name for entry in path.iterdir())
-        return FORMAT.recognise(Probe(path, b"", members))
-    return FORMAT.recognise(Probe(path, read_head(path)))
-
-
 def test_a_release_gives_all_its_facts(release, reading):
     result = reading(release())
     name = partial(NameRecord, MI)
@@ -164,21 +157,15 @@ def test_a_release_gives_all_its_facts(release, reading):
 @pytest.mark.parametrize("below", ["", "Snapshot", "Snapshot/Terminology"])
 def test_recognised_from_any_folder_of_the_release(release, reading, below):
     path = release() / below
-    assert claims(path)
+    assert sniff(path) == "snomed"
     assert reading(path).counts["concepts"] == 2
 
 
 def test_a_folder_around_the_release_is_recognised(release):
     path = release("SnomedCT_InternationalRF2_PRODUCTION_20240101T120000Z/Snapshot")
-    assert claims(path)
-    assert not claims(path.parent)
-
-
-def test_files_may_be_compressed(write, reading, tmp_path):
-    for name, text in FILES.items():
-        write(f"R/{name}.gz", gzip.compress(text.encode(), mtime=0))
-    assert claims(tmp_path / "R")
-    assert reading(tmp_path / "R").counts["relations"] == 3
+    assert sniff(path) == "snomed"
+    with pytest.raises(UnrecognisedError):
+        sniff(path.parent)
 
 
 def test_inactive_rows_are_kept_on_request(release, reading):
@@ -222,7 +209,7 @@ def test_types_come_from_english_names_before_others(release, reading):
 def test_single_files(release, reading):
     folder = release() / "Snapshot" / "Terminology"
     files = {path.name.split("_")[1]: path for path in folder.iterdir()}
-    assert all(claims(path) for path in files.values())
+    assert {sniff(path) for path in files.values()} == {"snomed"}
     assert reading(files["Concept"]).counts == {"concepts": 2}
     assert reading(files["Description"]).counts == {"names": 6, "types": 1}
     assert reading(files["TextDefinition"]).counts["definitions"] == 1
@@ -235,14 +222,9 @@ def test_full_and_delta_files_are_refused(write, reading, tmp_path, state):
     file = write(f"R/sct2_Concept_{state}_INT_20240101.txt", table("concept", concept(MI)))
     write(f"R/sct2_Description_{state}-en_INT_20240101.txt", table("description"))
     for path in (file, tmp_path / "R"):
-        assert claims(path)
+        assert sniff(path) == "snomed"
         with pytest.raises(InputError, match=f"is a {state} file.*; name the Snapshot folder"):
             reading(path)
-
-
-def test_full_files_beside_the_snapshot_are_left_alone(release, write, reading):
-    write("R/Full/sct2_Concept_Full_INT_20240101.txt", "not even read")
-    assert reading(release()).counts["concepts"] == 2
 
 
 def test_a_folder_without_a_release_is_reported(write, reading, tmp_path):
@@ -293,30 +275,6 @@ def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, re
     assert result.log.rejected.examples[reason][0].line == 2
 
 
-def test_an_id_defined_twice_is_doubtful_and_read(write, reading):
-    path = write(CONCEPT_FILE, table("concept", *[concept(MI)] * 20))
-    result = reading(path)
-    assert result.counts["concepts"] == 20
-    log = result.log
-    assert (log.rejected.counts, log.doubtful.counts) == ({}, {"id defined twice": 19})
-    assert [e.line for e in log.doubtful.examples["id defined twice"]] == [3, 4, 5, 6, 7]
-
-
-def test_a_full_name_without_a_tag_stays_as_a_name_in_doubt(write, reading):
-    path = write("a.txt", table("description", description("1", MI, FULLY_SPECIFIED, "Infarct")))
-    result = reading(path)
-    assert result.of(NameRecord) == [NameRecord(MI, "Infarct", line=2)]
-    assert not result.of(TypeRecord)
-    assert result.log.doubtful.counts == {"fully specified name without a tag": 1}
-
-
-def test_many_wrong_rows_are_counted_with_a_few_examples(write, reading):
-    path = write(CONCEPT_FILE, table("concept", *[concept("12")] * 50))
-    log = reading(path).log
-    assert log.rejected.counts == {"id is no id of SNOMED CT": 50}
-    assert [e.line for e in log.rejected.examples["id is no id of SNOMED CT"]] == [2, 3, 4, 5, 6]
-
-
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
@@ -337,28 +295,6 @@ def test_damage_is_reported(write, reading, tmp_path, content, error, message):
     for given in (path, tmp_path / "R"):
         with pytest.raises(error, match=message):
             reading(given)
-
-
-def test_another_encoding_can_be_named(write, reading):
-    text = table("description", description("1", MI, SYNONYM, "corazón", "es"))
-    path = write("a.txt", text.encode("latin-1"))
-    with pytest.raises(EncodingError, match=r"a\.txt:2: "):
-        reading(path)
-    result = reading(path, encoding="latin-1")
-    assert result.of(NameRecord) == [NameRecord(MI, "corazón", "es", line=2)]
-
-
-def test_an_empty_table_has_no_records(write, reading):
-    for kind in ("concept", "description", "relationship", "language"):
-        assert not reading(write(f"{kind}.txt", table(kind))).records
-
-
-@pytest.mark.parametrize("text", ["", "id\tname\n1\ta\n", "id effectiveTime active moduleId\n"])
-def test_other_files_are_not_claimed(text, tmp_path):
-    assert not FORMAT.recognise(Probe(Path("a"), text.encode()))
-    (tmp_path / "Full").mkdir()
-    assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"Full", "META"})))
-    assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"a.txt"})))
 
 
 def test_historical_associations_name_what_takes_the_place_of_a_concept(write, reading):

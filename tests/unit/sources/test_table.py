@@ -1,15 +1,11 @@
 """Any CSV or TSV by a column mapping: every role, quoting, and faults with their lines."""
 
-import gzip
 from functools import partial
 
 import pytest
 
-from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.errors import ConfigError, FormatError
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import FORMATS, Probe
-
-recognise = FORMATS.load("table").recognise
 
 
 @pytest.fixture
@@ -221,39 +217,6 @@ def test_a_table_that_cannot_be_read_is_reported_with_its_line(read, text, line,
     with pytest.raises(FormatError, match=message) as error:
         read(text)
     assert error.value.line == line
-
-
-def test_bytes_are_checked(read):
-    text = "id,name\nD1,Ménière\n"
-    assert names(read(gzip.compress(text.encode())))[0][1] == "Ménière"
-    latin = text.encode("latin-1")
-    assert names(read(latin, options={"encoding": "latin-1"}))[0][1] == "Ménière"
-    with pytest.raises(EncodingError, match="t:2: byte 0xe9"):
-        read(latin)
-    with pytest.raises(InputError, match="cut short"):
-        read(gzip.compress(text.encode() * 20)[:-9])
-
-
-def test_a_cell_may_be_long(read):
-    assert len(names(read(f"id,name\nD1,{'x' * 1_000_000}\n"))[0][1]) == 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("id,name\nD1,flu\n", True),
-        ('"Name";"x";"ID"\na;b;c\n', True),
-        ('"id"\t"name"\n"D1"\t"flu"\n', True),
-        ("# c\nid\tname\nD1\tflu\n", True),
-        ("id,name\n", False),
-        ("id,label\nD1,flu\n", False),
-        ("prose about id and name\nmore\n", False),
-        ("", False),
-    ],
-)
-def test_recognised_by_a_header_with_id_and_name(tmp_path, text, answer):
-    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
 
 
 def test_the_first_name_in_each_language_is_preferred(write, reading):

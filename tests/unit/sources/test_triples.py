@@ -7,13 +7,11 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import EncodingError, InputError
+from biograft.errors import InputError
 from biograft.graph import SPLITS, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import NameRecord, RelationRecord, TypeRecord
-from biograft.sources import FORMATS, Probe, SourceConfig, sniff
-
-recognise = FORMATS.load("triples").recognise
+from biograft.sources import SourceConfig, sniff
 
 TYPED = "head\trelation\ttail\thead_type\ttail_type\tsource\n"
 
@@ -73,49 +71,11 @@ def test_without_a_language_a_name_goes_by_its_script(read):
     ]
 
 
-def test_the_language_is_the_configured_one(read):
-    assert read("流感\t症状\t发热\n", language="zh").of(NameRecord)[0] == name("流感", 1, "zh")
-
-
 @pytest.mark.parametrize("line", ["a", "a\tb", "a\t\tc", "\tb\tc", "a\tb\t ", "a b c"])
 def test_invalid_lines_are_rejected_with_their_line(read, line):
     result = read(f"a\tb\tc\n{line}\n")
     (example,) = result.log.rejected.examples["not head, relation and tail separated by tabs"]
     assert (example.line, result.log.n_read, result.counts["relations"]) == (2, 2, 1)
-
-
-def test_a_wrong_encoding_is_reported(read):
-    with pytest.raises(EncodingError, match=r":2: byte .*gb18030\?"):
-        read("a\tb\tc\n流感病\t症状\t发热病\n".encode("gb18030"))
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("a\tb\tc\nd\tb\te\nf\tb\tg\n", True),
-        ("a\tb\tc\nd\tb\te\nf\th\tg\ni\th\tj\n", True),
-        ("a\tb\tc\nd\tb\te\nf\th\tg\n", False),
-        ("a\tb\tc\nd\tb\te\n", False),
-        ("a\tb\tc\n", False),
-        ("code\tlabel\tsynonyms\nD1\tflu\tgrippe\nD2\tfever\tpyrexia\n", False),
-        ('"id"\t"name"\t"type"\nD1\tflu\tx\nD2\tflu\tx\nD3\tflu\tx\n', False),
-        ("head\trelation\ttail\na\tb\tc\n", True),
-        (TYPED, True),
-        ("head\trelation\ttail\tmore\n", True),
-        ("a\tb\n", False),
-        ("a\tb\tc\td\n", False),
-        ("a\t\tc\n", False),
-        ("a\tb\tc\nprose\n", False),
-        ("id\tname\ttype\nD1\tflu\tx\n", False),
-        ("Name\tother\tID\nflu\tx\tD1\n", False),
-        ("".join(f"h{k}\tr{k % 5}\tt\n" for k in range(100)), True),
-        ("".join(f"h{k}\tr{k}\tt\n" for k in range(100)), False),
-        ("", False),
-    ],
-)
-def test_recognised_by_three_columns_with_words_that_repeat_in_the_middle(tmp_path, text, answer):
-    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
-    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
 
 
 def test_same_as_makes_synonyms(read):
@@ -157,13 +117,6 @@ def test_a_folder_of_splits_is_recognised(folder):
     assert sniff(folder) == "triples"
 
 
-@pytest.mark.parametrize("names", [("train.txt",), ("notes.txt", "test.csv"), ()])
-def test_other_folders_are_not(names, write, tmp_path):
-    for name in names:
-        write(f"graph/{name}", LINES["train"])
-    assert not recognise(Probe(tmp_path / "graph", b"", frozenset(names)))
-
-
 def test_each_entity_is_yielded_once_and_lines_count_in_each_file(folder, reading):
     result = reading(folder, format="triples")
     relations = result.of(RelationRecord)
@@ -181,13 +134,6 @@ def test_a_triple_in_two_splits_stays_held_out(folder, tmp_path):
     pairs = {(base.id_at(h), base.id_at(t)) for h, t in zip(test.heads, test.tails, strict=True)}
     assert ("a", "c") in pairs
     assert base.manifest["merged"]["relations"] == 1
-
-
-def test_a_malformed_line_is_reported_with_its_file(folder, reading):
-    (folder / "valid.txt").write_text(LINES["valid"] + "x\ty\n")
-    result = reading(folder, format="triples")
-    [(_, rejection)] = result.log.rejected.to_json().items()
-    assert rejection["examples"] == [{"file": str(folder / "valid.txt"), "line": 4, "text": "x\ty"}]
 
 
 def test_a_folder_without_splits_is_refused(tmp_path, reading):

@@ -5,13 +5,11 @@ from functools import partial
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
-from biograft.errors import EncodingError, InputError, UnrecognisedError
+from biograft.errors import InputError, UnrecognisedError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.sources import Probe, SourceConfig, read_head
-from biograft.sources.umls_rrf import LAYOUTS, recognise
+from biograft.sources import SourceConfig, sniff
 
 A, B, C = "C0000001", "C0000002", "C0000003"
 
@@ -74,20 +72,19 @@ def meta(write, tmp_path):
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 def test_a_folder_gives_all_facts_in_the_order_of_the_files(meta, umls, folder, packed):
     path = meta(folder=folder, packed=packed)
-    assert recognise(Probe(path, b"", frozenset(p.name for p in path.iterdir())))
     result = umls(path)
     assert result.records == FACTS
     assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (8, {}, {})
     names = [p.name.split(".")[0] for p in result.log.files]
-    assert names == list(LAYOUTS)
+    assert names == [name.removesuffix(".RRF") for name in META]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
-@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("kind", [name.removesuffix(".RRF") for name in META])
 def test_a_single_file_is_recognised_by_content(write, umls, kind, packed):
     text = META[f"{kind}.RRF"]
     path = write("part.txt", gzip.compress(text.encode()) if packed else text)
-    assert recognise(Probe(path, read_head(path)))
+    assert sniff(path) == "umls"
     own = {"MRCONSO": NameRecord, "MRSTY": TypeRecord, "MRDEF": DefinitionRecord}
     own["MRCUI"] = IdRecord
     kept = own.get(kind, RelationRecord)
@@ -316,56 +313,6 @@ def test_invalid_rows_are_rejected_with_their_line(write, umls, line, reason):
     assert result.log.rejected.examples[reason][0].line == 2
 
 
-def test_a_surplus_field_behind_the_last_bar_is_a_fault(write, umls):
-    """The number of bars is right, so that it was formerly dropped without a word."""
-    row = conso(A, "x").replace("|\n", "")
-    result = umls(write("MRCONSO.RRF", conso(A, "a") + row + "|surplus\n"))
-    assert result.log.rejected.counts == {"does not end in |": 1}
-
-
-def test_quotes_and_non_ascii_are_text(write, umls):
-    texts = ['5" plaque', '"quoted"', "Ménière", "2型糖尿病", "a\u2028b"]
-    result = umls(write("c", "".join(conso(A, text) for text in texts)))
-    assert [record.text for record in result.records] == texts
-
-
-def test_crlf_leaves_no_trace(write, umls):
-    for name, text in META.items():
-        records = umls(write(name, text.replace("\n", "\r\n"))).records
-        assert records == umls(write(name, text)).records
-
-
-@pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "MRCUI"])  # has no texts
-def test_damage_is_reported_with_its_line(write, umls, kind):
-    text = META[f"{kind}.RRF"].encode()
-    with pytest.raises(InputError, match="cut short"):
-        umls(write(f"{kind}.gz", gzip.compress(text * 50)[:-12]))
-    bad = text.replace(b"|MSH|", b"|M\xe9H|").replace(b"Disease", b"Dis\xe9se")
-    with pytest.raises(EncodingError, match=r":1: byte 0xe9"):
-        umls(write(f"{kind}.RRF", bad))
-    assert umls(write(f"{kind}.RRF", bad), encoding="latin-1").records
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "C0000001|\n",
-        conso("X0000001", "x"),
-        conso(A, "x", lat="eng"),
-        conso(A, "x", suppress="?"),
-        conso(A, "x") + "prose\n",
-        sty(A, "047"),
-        definition(A, "x", suppress=""),
-        rel(A, "PAR", "X1"),
-        "||||\n",
-    ],
-)
-def test_other_files_are_not_claimed(tmp_path, text):
-    assert not recognise(Probe(tmp_path / "x", text.encode()))
-    assert not recognise(Probe(tmp_path, b"", frozenset({"MRSTY.RRF"})))
-
-
 def test_codes_of_source_vocabularies_are_kept_on_request(write, reading):
     rows = [
         "C0000001|ENG|P|L1|PF|S1|Y|A1||||MSH|MH|D000001|name|0|N||",
@@ -415,20 +362,6 @@ def test_facts_about_concepts_of_other_vocabularies_are_left_out(meta, tmp_path)
     assert [name.text for name in concept.names] == ["Infection", "infection"]
     assert (kb.n_names, len(kb.table("definitions")), len(kb.table("relations"))) == (2, 0, 0)
     assert "keep_concepts_of: nothing in the sources is called 'HPO'" in report.warnings[0]
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([A, B, C]), st.sampled_from(["MSH", "MDR", "HPO"]))),
-    st.sets(st.sampled_from(["MSH", "MDR", "HPO"]), min_size=1),
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
-def test_the_concepts_kept_are_those_of_plain_loops(write, umls, atoms, kept):
-    rows = [conso(cui, f"n{k}", sab=sab) for k, (cui, sab) in enumerate(atoms)]
-    path = write("c", "".join([conso("C0000009", "x", sab=min(kept)), *rows]))
-    concepts = {cui for cui, sab in atoms if sab in kept}
-    expected = ["x", *(f"n{k}" for k, (cui, _) in enumerate(atoms) if cui in concepts)]
-    result = umls(path, keep_concepts_of=tuple(sorted(kept)))
-    assert [record.text for record in result.records] == expected
 
 
 def test_retired_concepts_name_what_takes_their_place(write, umls):

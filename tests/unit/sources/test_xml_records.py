@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 
 import pytest
@@ -115,4 +116,28 @@ def test_a_damaged_member_is_reported(tmp_path):
     data[40:50] = bytes(10)
     path.write_bytes(bytes(data))
     with pytest.raises(InputError, match="zip data is damaged or cut short"):
+        list(xml_files(path))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_a_folder_of_xml_with_a_pipe_or_a_looping_link_is_refused(tmp_path, kind):
+    """Guards: the first hung, the second was a traceback."""
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "a.xml")
+    else:
+        (tmp_path / "a.xml").symlink_to("a.xml")
+    with pytest.raises(InputError, match=r"a\.xml: "):
+        list(xml_files(tmp_path))
+
+
+def test_an_encrypted_zip_is_refused(tmp_path):
+    """Guards: Python's RuntimeError for a missing password was a traceback."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.xml", "<document/>")
+    data = bytearray(path.read_bytes())
+    data[6] |= 1  # the flag of encryption, at the member and in the list of members
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.zip: a\.xml is encrypted; unpack it first"):
         list(xml_files(path))

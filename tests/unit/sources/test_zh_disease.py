@@ -3,11 +3,9 @@
 import gzip
 import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from biograft.errors import EncodingError, InputError
 from biograft.records import (
     DefinitionRecord,
     IdKind,
@@ -17,8 +15,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import Probe, read_head
-from biograft.sources.chinese import DISEASE_PAGES
+from biograft.sources import sniff
 
 PAGE = {
     "id": "medical_0/0",
@@ -39,10 +36,6 @@ PAGE = {
 @pytest.fixture
 def reading(reading):
     return partial(reading, format="zh-disease")
-
-
-def claims(path: Path) -> bool:
-    return DISEASE_PAGES.recognise(Probe(path, read_head(path)))
 
 
 def pages(*objects: object) -> str:
@@ -83,33 +76,10 @@ def test_a_page_gives_all_its_facts(write, reading):
 
 def test_recognised_by_content_even_in_gb18030(write, reading):
     plain = write("a", pages(PAGE))
-    assert claims(plain)
+    assert sniff(plain) == "zh-disease"
     other = write("b", gzip.compress(pages(PAGE).encode("gb18030")))
-    assert claims(other)
+    assert sniff(other) == "zh-disease"
     assert reading(other).records == reading(plain).records
-
-
-def test_the_language_can_be_named(write, reading):
-    result = reading(write("a", pages(PAGE)), language="zh-TW")
-    assert {r.language for r in result.of(NameRecord)} == {"zh"}
-    assert {r.language for r in reading(write("a", pages(PAGE)), language="ja").of(NameRecord)} == {
-        "ja"
-    }
-
-
-def test_a_page_that_only_has_a_name_is_enough(write, reading):
-    assert reading(write("a", pages({"gaishu_info": {"name": "甲"}}))).records == entity(
-        "甲", "Disease"
-    )
-
-
-def test_two_pages_of_one_name_are_doubtful_and_both_read(write, reading):
-    first = {"gaishu_info": {"name": "甲"}}
-    second = {"gaishu_info": {"name": "甲", "has_complication": ["乙"]}}
-    result = reading(write("a", pages(first, second)))
-    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
-    assert result.log.doubtful.examples["id defined twice"][0].line == 2
-    assert result.of(RelationRecord) == [RelationRecord("甲", "has_complication", "乙", line=2)]
 
 
 @pytest.mark.parametrize(
@@ -138,15 +108,3 @@ def test_a_value_that_is_no_list_is_rejected(write, reading):
         "gaishu_info.common_drug is not a list of names": 1,
         "gaishu_info.treat_way is not a list of names": 1,
     }
-
-
-def test_a_truncated_gzip_is_reported(write, reading):
-    path = write("a.gz", gzip.compress(pages(*[PAGE] * 3).encode())[:-12])
-    with pytest.raises(InputError, match="cut short"):
-        reading(path)
-
-
-def test_an_encoding_that_does_not_hold_is_reported_with_its_line(write, reading):
-    path = write("a", pages(PAGE).encode("gb18030") + b'{"gaishu_info": "\xff"}\n')
-    with pytest.raises(EncodingError, match="a:2: "):
-        reading(path, encoding="gb18030")
