@@ -28,6 +28,7 @@ from biograft.objectives import (
     TensorBatch,
     TextExample,
     TextStates,
+    TypeSampler,
     collate,
 )
 
@@ -407,6 +408,63 @@ class TestPublishedValues:
         mean = expected["mention_loss_mean_over_mentions"]
         wanted = {"mse": mean / 12, "mean": mean, "sequence_sum": expected["mention_loss_sum"] / 3}
         assert float(loss) == pytest.approx(4 * wanted[reduction], rel=1e-9)
+
+    @pytest.mark.parametrize("form", ["eq16", "eq19"])
+    @pytest.mark.parametrize("correction", ["log_q", "mu_log_q", "none"])
+    def test_smedbert_neighbours(self, form, correction, shared_data, monkeypatch):
+        """The reference's negatives instead of sampled ones; all losses as mean and as sum."""
+        name = f"{form}_no_correction" if correction == "none" else f"{form}_minus_{correction}"
+        expected = read(shared_data("parity/smedbert/losses.json"))
+        if name not in expected["neighbour_loss_sum"]:
+            return
+        arrays = load_file(shared_data("parity/smedbert/knowledge_layer.safetensors"))
+        monkeypatch.setattr(TypeSampler, "sample", lambda *_: published_negatives(arrays))
+        empty = torch.zeros(3, 16, dtype=torch.int64)
+        batch = TensorBatch(
+            empty, arrays["input.attention_mask"], empty, arrays["input.mentions"],
+            torch.arange(4), {"masked_tokens": empty + IGNORED},
+            {VISIBLE_ENTITIES: torch.full((4,), IGNORED)}, {},
+        )  # fmt: skip
+        states = TextStates(
+            final=arrays["input.final_states"],
+            token_scores=lambda some: some,
+            table=arrays["weight.entity_embedding"],
+            read_mentions=partial(read_published_mentions, arrays),
+        )
+        options = {"form": form, "correction": correction}
+        own = replace(setting(), graph=published_graph(arrays), entity_visibility="masked")
+        losses = {}
+        for reduction in ("mean", "sequence_sum"):
+            config = OBJECTIVES.load("masked_neighbour")(reduction=reduction, **options)
+            losses[reduction] = float(config.build(own).loss(states, batch)[0])
+        mean = expected["neighbour_loss_mean_over_true_neighbours"][name]
+        total = expected["neighbour_loss_sum"][name]
+        assert losses["mean"] == pytest.approx(2 * mean, rel=1e-9)
+        # the reference sums over its batch of three sequences; an update takes the mean
+        assert 3 * losses["sequence_sum"] == pytest.approx(2 * total, rel=1e-9)
+
+
+def published_negatives(arrays: dict[str, Tensor]) -> Tensor:
+    """The negatives of every true neighbour, in the order of edges."""
+    relations = arrays["input.neighbour_relation"]
+    order = relations[relations >= 0].argsort(stable=True)
+    return arrays["input.negatives"][relations >= 0][order]
+
+
+def published_graph(arrays: dict[str, Tensor]) -> EntityGraph:
+    """The four entities that are mentioned have neighbours, the others of the table none."""
+    neighbours, relations = (np.full((40, 10), -1) for _ in range(2))
+    neighbours[:4] = arrays["input.neighbour_entity"].numpy()
+    relations[:4] = arrays["input.neighbour_relation"].numpy()
+    return EntityGraph(
+        neighbours=neighbours,
+        relations=relations,
+        signs=(neighbours >= 0).astype(np.int64),
+        types=arrays["input.entity_type"].numpy(),
+        counts=arrays["input.entity_frequency"].numpy(),
+        relation_vectors=arrays["weight.relation_embedding"].numpy(),
+        projections=arrays["weight.relation_projection"].numpy(),
+    )
 
 
 HEADS = {

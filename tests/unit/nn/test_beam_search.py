@@ -72,32 +72,6 @@ def test_published_search_is_reproduced(published):
         assert scores.tolist() == sorted(scores.tolist(), reverse=True)
 
 
-@pytest.mark.parametrize("beams", [1, 10])
-def test_other_beam_widths_as_published(published, beams):
-    model, beam, names = published
-    found = run(model, beam["cases"], names, published=True, beams=beams)
-    for case, expected, own in zip(
-        beam["cases"], beam["variants"][f"beam_{beams}"], found.sequences, strict=True
-    ):
-        wanted = [each["name"] for each in expected]
-        if case["mention_contains_16"]:
-            assert set(own.tolist()) == set(wanted)
-        else:
-            assert own.tolist() == wanted
-
-
-def test_fewer_names_than_beams_as_published(published):
-    model, beam, names = published
-    variant = beam["variants"]["small_trie"]
-    chosen = variant["names"]
-    cases = beam["cases"][:4]
-    for is_published in (True, False):
-        found = run(model, cases, [names[k] for k in chosen], published=is_published)
-        assert (found.sequences[:, :3] >= 0).all()
-        assert (found.sequences[:, 3:] == -1).all()
-        assert np.isneginf(found.scores[:, 3:]).all()
-
-
 def test_as_many_beams_as_names_rank_all_of_them_exactly(published, shared_data):
     from safetensors.numpy import load_file
 

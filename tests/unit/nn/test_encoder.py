@@ -75,13 +75,6 @@ class TestEncode:
         np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
         np.testing.assert_allclose(unit, raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)
 
-    def test_long_texts_are_cut(self, folder):
-        encoder = TextEncoder.from_pretrained(folder, max_length=5)
-        vectors = encoder.encode(TEXTS, precision="fp32", normalize=False)
-        expected = one_by_one(folder, TEXTS, max_length=5)
-        np.testing.assert_allclose(vectors, expected, atol=1e-5)
-        assert encoder.tokenize([TEXTS[3] * 50])["input_ids"].shape == (1, 5)
-
     def test_a_model_in_training_stays_in_training(self, encoder):
         encoder.model.train()
         first, second = encoder.encode(TEXTS), encoder.encode(TEXTS)
@@ -174,21 +167,6 @@ class TestSettings:
     def test_max_length_is_checked(self, folder, max_length):
         with pytest.raises(ConfigError, match="max_length: expected"):
             TextEncoder.from_pretrained(folder, max_length=max_length)
-
-    def test_positions_of_roberta_begin_after_the_padding(self, folder, tmp_path):
-        from transformers import RobertaConfig, RobertaModel
-
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        config = RobertaConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1,
-            num_attention_heads=2, intermediate_size=16, max_position_embeddings=20,
-            pad_token_id=1,
-        )  # fmt: skip
-        RobertaModel(config).save_pretrained(tmp_path / "roberta")
-        tokenizer.save_pretrained(tmp_path / "roberta")
-        encoder = TextEncoder.from_pretrained(tmp_path / "roberta")
-        assert encoder.max_length == 18
-        assert np.isfinite(encoder.encode(["heart " * 30])).all()
 
 
 class TestOrigins:
@@ -300,16 +278,6 @@ class TestFingerprint:
         encoder.tokenizer.add_tokens(["newword"])
         seen.add(encoder.fingerprint())
         assert len(seen) == 4
-
-    def test_a_pooler_at_random_does_not(self, folder):
-        """Nothing of ours reads the pooler, and a checkpoint may lack it."""
-        weights = load_file(folder / "model.safetensors")
-        without_pooler = {k: v for k, v in weights.items() if "pooler" not in k}
-        save_file(without_pooler, folder / "model.safetensors", metadata={"format": "pt"})
-        first, second = (TextEncoder.from_pretrained(folder) for _ in range(2))
-        with torch.no_grad():
-            second.model.pooler.dense.weight += 1
-        assert first.fingerprint() == second.fingerprint()
 
 
 class TestBadFolders:

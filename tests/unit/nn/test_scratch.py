@@ -91,14 +91,6 @@ def test_a_chinese_character_is_a_token_and_other_words_are_subwords(made):
     assert made.tokenizer.tokenize("龘") == ["[UNK]"]
 
 
-def test_two_texts_are_two_segments(made):
-    encoded = made.tokenizer("患者", "血压")
-    assert encoded["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
-    assert made.tokenizer.convert_ids_to_tokens(encoded["input_ids"])[::3] == [
-        "[CLS]", "[SEP]", "[SEP]",
-    ]  # fmt: skip
-
-
 def test_equal_texts_and_seeds_give_equal_models(made):
     again, other = SMALL.create(iter(TEXTS), 0), SMALL.create(TEXTS, 1)
     assert again.tokenizer.get_vocab() == made.tokenizer.get_vocab()

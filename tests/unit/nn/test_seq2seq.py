@@ -12,8 +12,6 @@ from transformers import (
     AutoModel,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
-    T5Config,
-    T5ForConditionalGeneration,
 )
 
 from biograft.errors import ConfigError, StoreError
@@ -122,17 +120,6 @@ class TestFolders:
         with pytest.raises(ConfigError, match=r"max_source: expected 8 to 48 for .*, found 49"):
             Seq2SeqModel.from_pretrained(folder, max_source=49)
 
-    def test_t5(self, seq2seq, tmp_path):
-        config = T5Config(
-            vocab_size=len(seq2seq.tokenizer), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2,
-            pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        )  # fmt: skip
-        T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
-        seq2seq.tokenizer.save_pretrained(tmp_path / "t5")
-        t5 = Seq2SeqModel.from_pretrained(tmp_path / "t5", dropout=0.2)
-        assert (t5.start, t5.end, t5.padding) == (1, 2, 1)
-        assert t5.model.config.dropout_rate == 0.2
-
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
@@ -165,13 +152,6 @@ class TestADecoderOnAnEncoder:
         assert seq2seq.model.decoder.get_output_embeddings().weight is embeddings
         assert len(seq2seq.model.decoder.bert.encoder.layer) == 1
         assert seq2seq.vocabulary_size == len(embeddings)
-
-    def test_a_name_starts_with_cls_and_ends_with_sep(self, encoder):
-        seq2seq = self.start(encoder)
-        assert (seq2seq.start, seq2seq.end, seq2seq.padding) == (2, 3, 0)
-        assert (seq2seq.max_source, seq2seq.max_target) == (64, 24)
-        (tokens,) = seq2seq.source_tokens(["heart attack"])
-        assert tokens == [2, *seq2seq.name_tokens("heart attack"), 3]
 
     def test_what_is_saved_is_what_is_loaded_here_and_by_transformers(self, encoder, tmp_path):
         seq2seq = self.start(encoder)
@@ -220,13 +200,6 @@ class TestWhatIsRefused:
 
 
 class TestNewModels:
-    def test_equal_texts_and_seeds_give_equal_models(self, seq2seq):
-        config = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL)
-        state = torch.random.get_rng_state()
-        assert config.create(iter(TEXTS * 3), 0).fingerprint() == seq2seq.fingerprint()
-        assert torch.equal(torch.random.get_rng_state(), state)
-        assert config.create(TEXTS * 3, 1).fingerprint() != seq2seq.fingerprint()
-
     @pytest.mark.parametrize(
         ("setting", "message"),
         [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 
@@ -66,6 +68,19 @@ def random_states(n_sequences, length, seed=0):
     final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=rng)
     vectors = torch.randn(N_TOKENS, WIDTH, dtype=torch.float64, generator=rng)
     return states(final.requires_grad_(), vectors.requires_grad_())
+
+
+def times(rows, given):
+    """A matrix, as lists of its rows, by a vector."""
+    return [sum(w * x for w, x in zip(row, given, strict=True)) for row in rows]
+
+
+def layer(rows, given):
+    """LN(GELU(W x)) in plain loops."""
+    inner = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in times(rows, given)]
+    mean = sum(inner) / len(inner)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
+    return [(x - mean) / deviation for x in inner]
 
 
 def check_gradients(module):

@@ -10,7 +10,9 @@ from hand_made_examples import (
     SETTING,
     check_gradients,
     example,
+    layer,
     random_states,
+    times,
     unlabelled,
 )
 
@@ -41,15 +43,7 @@ EXAMPLES = [
 def mlp(head, given):
     """W2 LN(GELU(W1 h)) in plain loops."""
     weights = {name: value.tolist() for name, value in head.state_dict().items()}
-    inner = [sum(w * x for w, x in zip(row, given, strict=True))
-             for row in weights["inner.dense.weight"]]  # fmt: skip
-    inner = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner]
-    mean = sum(inner) / len(inner)
-    deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
-    inner = [(x - mean) / deviation for x in inner]
-    return [
-        sum(w * x for w, x in zip(row, inner, strict=True)) for row in weights["classes.weight"]
-    ]
+    return times(weights["classes.weight"], layer(weights["inner.dense.weight"], given))
 
 
 @pytest.mark.parametrize("weight", [2.0, 0.5])

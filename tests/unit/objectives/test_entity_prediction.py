@@ -125,21 +125,6 @@ def test_the_loss_is_that_of_plain_loops_over_the_entities_of_the_batch(weight):
     assert float(loss.detach()) == pytest.approx(weight * sum(losses) / 3, rel=1e-9)
 
 
-def test_gradients_reach_states_reader_and_table():
-    states = text_states(2, random_table(trained=True), Reader())
-    batch = TensorBatch.of(labelled([5, IGNORED, 0], [5, 9, 0]))
-    objective().loss(states, batch)[0].backward()
-    assert states.final.grad.abs().sum(2).nonzero().tolist() == [[0, 0], [0, 2]]
-    assert states.read_mentions.weight.grad.any()
-    assert states.table.grad.abs().sum(1).nonzero().flatten().tolist() == [0, 5, 9]
-
-
-def test_half_precision_scores_are_summed_in_single():
-    text = labelled([5, IGNORED, 0], [5, 9, 0])
-    states = text_states(2, random_table().bfloat16(), lambda *given: torch.ones(2, 4).bfloat16())
-    assert objective().loss(states, TensorBatch.of(text))[0].dtype == torch.float32
-
-
 def test_random_entities_come_from_the_counts_or_from_the_graph():
     config = EntityPredictionConfig(withheld_ratio=0.0, replaced_ratio=1.0)
     graph = random_graph(n_entities=3)

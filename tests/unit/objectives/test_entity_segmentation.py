@@ -11,7 +11,9 @@ from hand_made_examples import (
     SETTING,
     check_gradients,
     example,
+    layer,
     random_states,
+    times,
     unlabelled,
 )
 
@@ -40,17 +42,9 @@ def objective(**options):
 def mlp(head, state):
     """W5 tanh(W3 LN(GELU(W4 x)) + b) in plain loops."""
     weights = {name: value.tolist() for name, value in head.state_dict().items()}
-
-    def times(name, given):
-        return [sum(w * x for w, x in zip(row, given, strict=True)) for row in weights[name]]
-
-    inner = times("inner.dense.weight", state)
-    inner = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner]
-    mean = sum(inner) / len(inner)
-    deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
-    outer = times("outer.weight", [(x - mean) / deviation for x in inner])
+    outer = times(weights["outer.weight"], layer(weights["inner.dense.weight"], state))
     bent = [math.tanh(x + bias) for x, bias in zip(outer, weights["outer.bias"], strict=True)]
-    return times("classes.weight", bent)
+    return times(weights["classes.weight"], bent)
 
 
 @pytest.mark.parametrize(("reduction", "n"), [("mean", 7), ("sequence_sum", 3)])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from graph_examples import Reader, batches, sequence, setting, text_states, visible
+from graph_examples import Reader, batches, sequence, setting, text_states
 from torch import nn
 
-from biograft.errors import ConfigError
 from biograft.objectives import MaskedMention, MaskedMentionConfig
 
 TEXT = [
@@ -69,40 +66,6 @@ def test_the_loss_is_that_of_plain_loops(visibility, reduction):
     assert float(loss.detach()) == pytest.approx(2 * total / n_counted, rel=1e-9)
 
 
-def test_mixed_pulls_visible_masked_mentions_only():
-    made = objective("mixed")
-    text, batch = batches(made, TEXT * 10)
-    read = []
-
-    def reader(states, mentions):
-        read.append(mentions.tolist())
-        return torch.zeros(len(mentions), 4)
-
-    made.loss(text_states(30, None, reader), batch)
-    wanted = [[row + 3 * k, *span] for k in range(10) for row, *span in SELECTED["masked"]]
-    assert read == [wanted, wanted]
-    assert made.count(text) == len(wanted)
-    assert sum(row is not None for row in visible(text)) > len(wanted)
-
-
-@pytest.mark.parametrize(("reduction", "ratio"), [("mse", 1), ("mean", 8)])
-def test_the_first_loss_does_not_depend_on_the_dimension(reduction, ratio):
-    """The weight of 4 was right for no dimension but one: squares were summed over dimensions."""
-
-    def first(dim):
-        made = objective("all", reduction=reduction)
-        rng = torch.Generator().manual_seed(dim)
-
-        def read(states, mentions):
-            return torch.randn(len(mentions), dim, generator=rng)
-
-        _, batch = batches(made, TEXT * 20)
-        return float(made.loss(text_states(60, None, read), batch)[0])
-
-    assert first(512) / first(64) == pytest.approx(ratio, rel=0.05)
-    assert MaskedMentionConfig() == MaskedMentionConfig(reduction="mse", weight=4.0)
-
-
 def test_the_target_has_no_gradient():
     made, reader = objective(), Reader()
     states = text_states(3, None, reader)
@@ -130,36 +93,3 @@ def test_the_input_embeddings_are_a_frozen_copy():
     assert torch.equal(made.head.vectors, vectors())
     assert [parameter.requires_grad for parameter in made.head.parameters()] == [False]
     assert list(made.head.state_dict()) == ["vectors"]
-
-
-class Autocast(nn.Module):
-    """A reader whose weights autocast turns to half precision."""
-
-    def __init__(self):
-        super().__init__()
-        self.dense = nn.Linear(6, 4)
-
-    def forward(self, states, mentions):
-        return self.dense(states[mentions[:, 0], mentions[:, 1]])
-
-
-def test_under_autocast_the_loss_is_float32_and_the_reader_is_trained():
-    made = MaskedMention(MaskedMentionConfig(), setting(embeddings=vectors().float()))
-    reader = Autocast()
-    states = text_states(3, None, reader)
-    _, batch = batches(made, TEXT)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss, _ = made.loss(replace(states, final=states.final.detach().float()), batch)
-    loss.backward()
-    assert loss.dtype == torch.float32
-    assert reader.dense.weight.grad.any()
-
-
-def test_all_visible_mentions_need_no_masking():
-    bare = [replace(example, token_labels={}) for example in TEXT]
-    text, batch = batches(objective("all"), bare)
-    loss, _ = objective("all").loss(text_states(3, None, Reader()), batch)
-    assert float(loss.detach()) > 0
-    assert objective("all").count(text) == 5
-    with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
-        batches(objective(), bare)

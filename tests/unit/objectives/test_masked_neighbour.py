@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +14,7 @@ from graph_examples import (
     random_table,
     sequence,
     setting,
-    setting as setting_of,
     text_states,
-    visible,
 )
 
 from biograft.objectives import (
@@ -133,13 +130,6 @@ def test_the_loss_is_that_of_plain_loops(
     assert 0 < accuracy < 1
 
 
-def test_visible_mentions_predict_no_neighbours():
-    made = objective()
-    text, _ = batches(made, TEXT)
-    assert visible(text) == [None, 9, 0, None, None, 5, None, None]
-    assert made.count(text) == int((GRAPH.neighbours[[5, 2, 11, 7]] >= 0).sum())
-
-
 def test_mixed_predicts_what_is_withheld_of_visible_entities_and_all_of_the_others():
     made = objective(visibility="mixed")
     text, batch = batches(made, TEXT * 10)
@@ -181,32 +171,6 @@ def test_gradients_reach_states_reader_and_a_trained_table_but_no_projection():
     assert made.head.forms.grad is None
 
 
-def test_a_graph_without_any_edge_or_relation_gives_zero():
-    bare = replace(
-        GRAPH,
-        neighbours=np.full((20, 5), -1), relations=np.full((20, 5), -1),
-        relation_vectors=np.zeros((0, 3)), projections=np.zeros((0, 4, 3)),
-    )  # fmt: skip
-    made = objective(bare)
-    loss, _ = made.loss(text_states(3, random_table(), Reader()), batches(made, TEXT)[1])
-    assert float(loss.detach()) == 0
-
-
-def test_under_autocast_scores_are_those_of_single_precision():
-    graph = random_graph(dtype=np.float32)
-    made = MaskedNeighbour(MaskedNeighbourConfig(), setting_of(graph, "all"))
-    _, batch = batches(made, [sequence([(0, 1, 5), (3, 3, 9)])])
-    vectors = torch.randn(2, 4, generator=torch.Generator().manual_seed(4)).bfloat16()
-    states = text_states(1, random_table().float(), lambda *given: vectors)
-    found = []
-    for enabled in (True, False):
-        torch.manual_seed(0)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
-            loss, _ = made.loss(states, batch)
-        found.append(float(loss))
-    assert found[0] == found[1]
-
-
 def test_a_table_that_is_written_is_read_again():
     """A resumed run loads its weights after the first batch was computed."""
     made, table = objective(), random_table()
@@ -219,17 +183,6 @@ def test_a_table_that_is_written_is_read_again():
     before = loss_of(made)
     table.copy_(3 * table.flip(0))
     assert before != loss_of(made) == pytest.approx(loss_of(objective()), rel=1e-9)
-
-
-def test_zero_vectors_have_a_finite_gradient():
-    made, table = objective(form="eq19"), torch.zeros(20, 4, dtype=torch.float64)
-    _, batch = batches(made, TEXT)
-    n_read = len(list(selected_of(TEXT, "masked")))
-    vectors = torch.zeros(n_read, 4, dtype=torch.float64, requires_grad=True)
-    table.requires_grad_()
-    made.loss(text_states(3, table, lambda *given: vectors), batch)[0].backward()
-    assert vectors.grad.isfinite().all()
-    assert table.grad.isfinite().all()
 
 
 def test_negatives_are_sampled_by_their_counts_within_the_type():

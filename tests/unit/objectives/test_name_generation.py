@@ -173,14 +173,6 @@ class TestTraining:
         torch.testing.assert_close(same, plain)
         assert float(other.detach()) > float(plain.detach()) + 0.01
 
-    def test_target_tokens_count_twice(self, seq2seq):
-        training = NameGenerationTraining(seq2seq, build())
-        (length,) = training.lengths(EXAMPLES[1:2])
-        read, written = seq2seq.source_tokens(["START flu END"])[0], seq2seq.name_tokens(
-            "flu is influenza"
-        )  # fmt: skip
-        assert length == len(read) + 2 * len(written)
-
 
 def trie_of(seq2seq, names):
     ended = [[*seq2seq.name_tokens(name), seq2seq.end] for name in names]

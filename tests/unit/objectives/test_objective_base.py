@@ -23,10 +23,8 @@ from biograft.objectives import (
     LossTerm,
     Objective,
     Setting,
-    TensorBatch,
     TextExample,
     TextStates,
-    collate,
 )
 
 NAMES = list(OBJECTIVES)
@@ -39,14 +37,6 @@ WEIGHTS = {
     "name_geometry": 20,
 }
 """Weights that are not 1."""
-
-
-def test_known_objectives():
-    assert set(NAMES) >= {
-        "masked_tokens", "entity_detection", "entity_linking", "next_sentence", "sentence_order",
-        "context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking",
-        "masked_neighbour", "masked_mention", "entity_prediction", "name_geometry",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -232,22 +222,3 @@ def test_a_setting_comes_from_the_tokenizer():
     tokenizer.mask_token = None
     with pytest.raises(ConfigError, match="has no mask token"):
         Setting.of(tokenizer, width=4)
-
-
-def test_every_field_becomes_a_tensor_of_the_same_numbers():
-    example = TextExample(
-        tokens=np.array([2, 5, 3]),
-        segments=np.array([0, 0, 1]),
-        words=np.array([-1, 0, -1]),
-        mentions=np.array([[1, 1, 4]]),
-        token_labels={"a": np.array([0, 1, 2])},
-        mention_labels={"b": np.array([8])},
-        labels={"c": 1},
-    )
-    batch = collate([example, example], 0)
-    tensors = TensorBatch.of(batch)
-    assert len(tensors) == 2
-    for name in ("tokens", "mask", "segments", "mentions", "entities"):
-        assert torch.equal(getattr(tensors, name), torch.from_numpy(getattr(batch, name)))
-    for name, key in (("token_labels", "a"), ("mention_labels", "b"), ("labels", "c")):
-        assert getattr(tensors, name)[key].tolist() == getattr(batch, name)[key].tolist()

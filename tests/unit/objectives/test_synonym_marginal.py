@@ -107,20 +107,6 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
 
 
-def test_texts_are_tokenised_in_batches_and_keep_their_order(encoder):
-    names = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
-    texts = tokenize_in_batches(encoder, names)
-    assert len(texts.batches) > 1
-    widths = [tokens["input_ids"].shape[1] for tokens in texts.batches]
-    assert min(widths) < max(widths)
-    rows = [row[mask.bool()].tolist() for tokens in texts.batches
-            for row, mask in zip(*tokens.values(), strict=True)]  # fmt: skip
-    whole = encoder.tokenize(names)
-    for text, place in enumerate(texts.rows.tolist()):
-        mask = whole["attention_mask"][text].bool()
-        assert rows[place] == whole["input_ids"][text][mask].tolist()
-
-
 def test_the_lexical_weight_has_a_learning_rate_of_its_own(encoder):
     part = scorer(encoder, lexical_weight=0.4, lexical_rate_factor=200)
     assert part.lexical_weight.item() == pytest.approx(0.4)

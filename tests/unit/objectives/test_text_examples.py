@@ -98,15 +98,6 @@ def test_mixed_shows_masked_mentions_and_half_of_the_others():
     assert n_visible / n_readable == pytest.approx(0.5, abs=0.03)
 
 
-def test_mixed_depends_on_the_generator_alone():
-    given, _, _ = many_mentions(np.random.default_rng(5))
-    neighbours = np.random.default_rng(6).integers(-1, 400, (400, 5))
-    first, again, other = (label(given, "mixed", neighbours, seed) for seed in (1, 1, 2))
-    for name in (VISIBLE_ENTITIES, WITHHELD_NEIGHBOURS):
-        assert np.array_equal(first.mention_labels[name], again.mention_labels[name])
-        assert not np.array_equal(first.mention_labels[name], other.mention_labels[name])
-
-
 def test_neighbours_that_are_predicted_are_withheld_from_all_mentions_of_the_entity():
     rng = np.random.default_rng(7)
     neighbours = np.sort(rng.integers(0, 6, (400, 8)), axis=1)  # many are joined by two relations
@@ -125,14 +116,6 @@ def test_neighbours_that_are_predicted_are_withheld_from_all_mentions_of_the_ent
         assert not predicted & set(neighbours[entity][rows[0] == 0].tolist())
     exists = neighbours[entities[seen]] >= 0
     assert withheld[seen].sum() / exists.sum() == pytest.approx(0.5, abs=0.08)
-
-
-@pytest.mark.parametrize("n_entities", [0, 9])
-def test_mixed_of_a_sequence_without_known_entities_shows_none(n_entities):
-    neighbours = np.zeros((n_entities, 3), np.int64)
-    labelled = label(sequence([(1, 2, -1)], MASKED), "mixed", neighbours)
-    assert visible(labelled) == [None]
-    assert labelled.mention_labels[WITHHELD_NEIGHBOURS].tolist() == [[0, 0, 0]]
 
 
 @pytest.mark.parametrize("visibility", ["mixed", "masked", "all"])

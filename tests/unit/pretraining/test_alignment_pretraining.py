@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from manifests import changed, contents
 from one_writer import held_elsewhere
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer
 from two_processes import loads_after_joining, pretrain_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError
@@ -43,24 +39,6 @@ def test_a_run_brings_names_of_a_concept_together(bench, tmp_path):
     assert described["config"]["training"]["steps"] == 40
     plain = result.to_json()
     assert json.loads(json.dumps(plain)) == plain
-
-
-def test_the_result_loads_everywhere_and_gives_the_same_vectors(bench, tmp_path):
-    result = pretrain(bench.recipe(), bench.kb, tmp_path / "run")
-    texts = ["heart attack", "Myocardial Infarction"]
-    ours = TextEncoder.from_pretrained(result.encoder)
-    assert (ours.pooling, ours.max_length, ours.lower) == ("mean", 16, True)
-    vectors = ours.encode(texts, precision="fp32")
-    start = TextEncoder.from_pretrained(bench.encoder, pooling="mean")
-    assert not np.allclose(vectors, start.encode(texts, precision="fp32"), atol=1e-3)
-    assert "Synonym alignment (recipe " in (result.encoder / "README.md").read_text()
-    tokenizer, model = (c.from_pretrained(result.encoder) for c in (AutoTokenizer, AutoModel))
-    with torch.inference_mode():
-        tokens = tokenizer(texts, padding=True, return_tensors="pt")
-        states = model(**tokens).last_hidden_state
-    mask = tokens["attention_mask"][..., None]
-    mean = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1)
-    np.testing.assert_allclose(vectors, mean.numpy(), atol=1e-5)
 
 
 def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
@@ -123,23 +101,6 @@ def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
 def test_processes_join_before_the_encoder_is_loaded(bench, tmp_path, monkeypatch):
     with loads_after_joining(monkeypatch):
         pretrain(bench.recipe(), bench.kb, tmp_path / "run")
-
-
-def test_without_torch_the_extra_is_named():
-    script = """
-import sys
-sys.modules["torch"] = None
-from biograft.errors import MissingExtraError
-try:
-    from biograft.pretraining import PretrainingRecipe, pretrain
-    pretrain(PretrainingRecipe.load("sapbert-cpu"), None, "none")
-except MissingExtraError as error:
-    sys.exit(str(error))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert "pip install 'biograft[models]'" in done.stderr
 
 
 def test_a_run_that_another_process_writes_is_refused_at_once(bench, tmp_path):

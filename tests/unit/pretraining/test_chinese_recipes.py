@@ -133,26 +133,6 @@ def test_combined_resumes_exactly(given, recipe, graph, tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_encoder_name_replaces_the_new_model(given, tmp_path):
-    kb, folder = given
-    own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}",
-           f"stream.segmentation={json.dumps(str(folder / 'segments'))}"]  # fmt: skip
-    sizes = [change for change in SMALL if not change.startswith("new.")]
-    starter_shards = own[:1]
-    base = PretrainingRecipe.load("bert-zh-cpu", [*SMALL, *starter_shards, "training.steps=2"])
-    pretrain(base, None, tmp_path / "base")
-    folder_name = json.dumps(str(tmp_path / "base" / "encoder"))
-    chosen = [*sizes, *own, f"encoder.name={folder_name}", "training.steps=2"]
-    recipe = PretrainingRecipe.load("embert-cpu", chosen)
-    assert recipe.new is None
-    result = pretrain(recipe, kb, tmp_path / "further")
-    assert result.training.finished
-    before = AutoModelForMaskedLM.from_pretrained(tmp_path / "base" / "encoder").state_dict()
-    after = weights(tmp_path / "further")
-    assert before.keys() == after.keys()
-    assert not all(torch.equal(before[name], after[name]) for name in before)
-
-
 def test_copies_of_held_out_documents_are_held_out():
     groups = np.tile(np.arange(500), 3)
     learned, shown = hold_out_together(groups, 7)

@@ -198,18 +198,6 @@ def test_a_cache_of_other_settings_is_refused(shards, tokenizer, tmp_path, chang
         open_packed(replace(config, **change), tokenizer)
 
 
-def test_a_cache_of_another_tokenizer_or_text_is_refused(shards, tokenizer, tmp_path):
-    config = AnnotatedTextConfig(shards=shards(), cache=tmp_path / "cache")
-    open_packed(config, tokenizer)
-    with pytest.raises(StoreError, match=r"cache: was packed with different tokenizer; remove the"):
-        open_packed(config, tiny_tokenizer(["other words"]))
-    with pytest.raises(StoreError, match="packed with different entities"):
-        open_packed(config, tokenizer, entities=["D1"])
-    other = shards(["Another text."], name="other")
-    with pytest.raises(StoreError, match="packed with different shards"):
-        open_packed(replace(config, shards=other), tokenizer)
-
-
 def test_two_processes_may_pack_at_once(shards, tokenizer):
     """The one that is done later finds the folder of the first, and uses it."""
     config, first = AnnotatedTextConfig(shards=shards()), []

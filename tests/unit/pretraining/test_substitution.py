@@ -150,13 +150,6 @@ def test_a_synonym_is_another_name_each_equally_often(tmp_path, text):
     assert {copy.consistent for copy in made if copy is not None} == {(SYNONYM,)}
 
 
-def test_an_entity_with_one_name_takes_no_part(substitution):
-    _, made = copies(substitution(probability=1.0))
-    assert all(copy.consistent[3] == IGNORED for copy in made)
-    inserted = {span.concept for copy in made for span in copy.document.spans[:3]}
-    assert inserted == {"D1", "D2", "D3"}  # nor one that the text does not mention
-
-
 def test_the_type_can_be_kept(substitution):
     _, made = copies(
         substitution(probability=1.0, synonym_probability=0.0, same_type_probability=1.0)

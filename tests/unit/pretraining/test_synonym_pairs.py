@@ -49,16 +49,6 @@ def test_names_that_differ_in_case_are_one(store):
     assert len(as_given) == 7
 
 
-def test_the_cap_samples(store):
-    kb = store({"A": [f"name {k}" for k in range(20)], "B": ["x", "y"]})
-    found, counts = pairs_of(kb, max_pairs=10)
-    assert len(found) == 11
-    assert counts.n_capped == 1
-    assert pairs_of(kb, max_pairs=10)[0] == found
-    assert pairs_of(kb, max_pairs=10, seed=1)[0] != found
-    assert len(pairs_of(kb, max_pairs=0)[0]) == 191
-
-
 def test_languages(store):
     kb = store({"A": ["pain", ("Schmerz", "de"), ("dolor", "es"), "ache"], "B": ["flu", "grippe"]})
     assert pairs_of(kb, languages=("en",))[0] == [(0, "ache", "pain"), (1, "flu", "grippe")]

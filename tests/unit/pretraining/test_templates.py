@@ -167,12 +167,3 @@ def test_names_are_cleaned(tmp_path, lower):
     templates = NameTemplates(kb, NameTemplatesConfig(lower=lower))
     found = sorted(templates.example(0, n).target for n in range(len(templates)))
     assert found == sorted(clean_name(name, lower=lower) for name in ODD)
-
-
-def test_texts_for_a_tokenizer(kb):
-    templates = NameTemplates(kb)
-    texts = list(templates.texts(1000))
-    assert len(texts) == 2 * len(templates)
-    first = templates.example(0, 0)
-    assert texts[:2] == [first.source, f"{first.prompt} {first.target}"]
-    assert len(list(templates.texts(3))) == 6

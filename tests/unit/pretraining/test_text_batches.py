@@ -84,25 +84,6 @@ def test_ranks_together_read_the_batches_of_one_process(packed, objectives, n, w
     assert sum(len(batch) for update in updates for batch in update) == n - n % world
 
 
-def test_batches_hold_sequences_of_similar_length(packed, objectives):
-    plain_source = TextBatches(packed, 3, objectives)
-    source = TextBatches(packed, 3, objectives, bucket_batches=4)
-    batches = list(source.batches(1))
-    assert [len(batch) for batch in batches] == [3] * 6 + [2]
-    found = [row for batch in batches for row in rows(batch)]
-    given = [row for batch in plain_source.batches(1) for row in rows(batch)]
-    assert sorted(map(str, found)) == sorted(map(str, given))  # each once, masked as without
-    n_positions = [
-        sum(batch.mask.size for batch in each.batches(1)) for each in (source, plain_source)
-    ]
-    assert n_positions[0] < n_positions[1]
-    widths = [batch.tokens.shape[1] for batch in batches]
-    assert widths != sorted(widths)
-    for position in range(len(source) + 1):
-        again = [plain(batch) for batch in source.batches(1, position)]
-        assert again == [plain(batch) for batch in batches[position:]]
-
-
 def test_half_of_the_next_segments_are_random(pairs):
     source = TextBatches(pairs, 4, random_next_probability=0.5)
     follows = []

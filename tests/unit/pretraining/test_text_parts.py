@@ -126,13 +126,3 @@ def test_parts_that_were_killed_before_they_began_are_begun_again(pack, tmp_path
     assert arrays(pack("mine")) == arrays(pack("whole"))
     (tmp_path / "other.parts").mkdir()
     pack("other")
-
-
-def test_a_run_records_the_number_of_workers_and_resumes_with_another(tmp_path):
-    from biograft.pretraining import PretrainingRecipe
-    from biograft.training import check_run, start_run
-
-    one, other = (PretrainingRecipe.load("kebiolm-cpu", [f"stream.workers={n}"]) for n in (1, 2))
-    assert [each.to_json()["stream"]["workers"] for each in (one, other)] == [1, 2]
-    start_run(tmp_path / "run", one.to_json(), {})
-    check_run(tmp_path / "run", other.to_json(), {})

@@ -20,7 +20,7 @@ from biograft.corpus import (
     build_segmentation,
 )
 from biograft.errors import ConfigError
-from biograft.objectives import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS
+from biograft.objectives import HEAD_OFFSET, IGNORED, SEGMENT_ENDS
 from biograft.pretraining import (
     AnnotatedTextConfig,
     SubstitutionConfig,
@@ -146,30 +146,9 @@ def test_a_head_is_labelled_where_nothing_follows_it(
     assert text.counts["n_without_head"] == 2
 
 
-def test_copies_follow_the_originals(packed, chinese, segmentation):
-    substitution = SubstitutionConfig(probability=1.0, same_type_probability=0.0)
-    text = packed(pack=False, substitution=substitution)
-    assert text.documents.tolist() == [0, 1, 2, 3, 0, 1, 3]
-    originals, copies = (
-        np.concatenate([text.example(n).mention_labels[CONSISTENT] for n in numbers])
-        for numbers in (range(4), range(4, 7))
-    )
-    assert set(originals.tolist()) == {IGNORED}
-    assert {0, 1} <= set(copies.tolist())
-    assert all(check_labels(text.example(n), chinese, segmentation) >= 0 for n in range(7))
-
-
 def test_a_document_and_its_copies_are_not_packed(packed):
     with pytest.raises(ConfigError, match=r"substitution: .* held out together.*set pack = false"):
         packed(substitution=SubstitutionConfig())
-
-
-def test_names_are_taken_from_a_store(shards, chinese):
-    config = AnnotatedTextConfig(
-        shards=shards(TEXTS), pack=False, substitution=SubstitutionConfig()
-    )
-    with pytest.raises(ConfigError, match=r"stream\.substitution: .*--kb"):
-        open_packed(config, chinese)
 
 
 TEXT = "acute cough, 糖尿病。"

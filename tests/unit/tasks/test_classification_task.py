@@ -14,7 +14,6 @@ from biograft.errors import ConfigError
 from biograft.tasks import (
     ClassificationConfig,
     ClassificationModel,
-    ClassPrediction,
     InferenceConfig,
     InferenceModel,
     MatchingConfig,
@@ -59,22 +58,6 @@ def test_pairs_are_matched_in_frames_never_seen(load, training, tmp_path):
     assert best["f1"] == max(epoch["f1"] for epoch in fitted.epochs) == fitted.report.micro.f1
 
 
-def test_three_classes_of_pairs(load, training, tmp_path):
-    torch.manual_seed(1)
-    kinds = {"aspirin": "entailment", "fever": "neutral", "cancer": "contradiction"}
-    examples = [
-        PairExample(f"{other} took", f"{word} today", label)
-        for word, label in kinds.items()
-        for other in HERE
-    ]
-    config = InferenceConfig(training=training(epochs=30))
-    model = InferenceModel.from_examples(load(), config, examples)
-    assert model.labels == ("contradiction", "entailment", "neutral")
-    fitted = fit(model, examples, examples, tmp_path / "run", seed=1)
-    assert fitted.report.accuracy == 1.0
-    assert [answer.label for answer in model.predict(examples)] == [e.label for e in examples]
-
-
 @pytest.mark.parametrize("several", [True, False])
 def test_classes_of_texts(several, load, training, tmp_path):
     torch.manual_seed(1)
@@ -105,23 +88,6 @@ def test_predictions_do_not_depend_on_padding(load):
         assert a.probabilities == pytest.approx(b.probabilities, abs=1e-6)
 
 
-def test_scores_are_a_linear_layer_on_the_opening_token(load):
-    torch.manual_seed(0)
-    encoder = load()
-    examples = [PairExample("no fever", "a cold", "0"), PairExample("lung", "heart pain", "1")]
-    model = MatchingModel.from_examples(encoder, MatchingConfig(), examples)
-    linear = model.network.head.linear
-    predictions = model.predict(examples, "fp32")
-    encoder.model.eval()
-    for example, answer in zip(examples, predictions, strict=True):
-        options = {"return_tensors": "pt", "return_token_type_ids": True}
-        inputs = encoder.tokenizer(example.first, example.second, **options)
-        with torch.no_grad():
-            state = encoder.model(**inputs).last_hidden_state[0, 0]
-            expected = linear(state).softmax(0).max()
-        assert answer.probabilities[0] == pytest.approx(float(expected), abs=1e-6)
-
-
 @pytest.mark.parametrize("several", [True, False])
 def test_the_loss_against_a_plain_loop(several, load):
     torch.manual_seed(0)
@@ -144,13 +110,6 @@ def test_the_loss_against_a_plain_loop(several, load):
             each.append(-torch.log(row.softmax(0)[model.labels.index(example.labels[0])]))
     assert float(loss) == pytest.approx(float(sum(each) / len(each)), rel=1e-5)
     assert (stats, lost) == ({}, {})
-
-
-def test_a_class_that_was_never_learned_is_missed(load):
-    model = InferenceModel.from_examples(load(), InferenceConfig(), pairs(FRAMES[:1]))
-    examples = [PairExample("lung", "heart", "2")]
-    report = model.report(examples, [ClassPrediction(("1",), (1.0,))])
-    assert report.classes.classes["2"].missed == 1
 
 
 @pytest.mark.parametrize(

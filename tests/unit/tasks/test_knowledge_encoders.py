@@ -8,12 +8,10 @@ import shutil
 import pytest
 import torch
 
-from biograft.corpus import ClassExample, PairExample
+from biograft.corpus import PairExample
 from biograft.errors import ConfigError
 from biograft.nn import KnowledgeBertConfig, KnowledgeBertModel, TableEntity, TextEncoder
 from biograft.tasks import (
-    ClassificationConfig,
-    ClassificationModel,
     InferenceConfig,
     InferenceModel,
     NerConfig,
@@ -89,18 +87,6 @@ def test_pairs(knowing, training, tmp_path):
     assert learn(model, PAIRS, tmp_path).accuracy == 1.0
 
 
-@pytest.mark.parametrize("several", [True, False])
-def test_classes(knowing, several, training, tmp_path):
-    examples = [
-        ClassExample(f"{before} {word} today", (word,), multi=several)
-        for before in ("a", "no", "cold")
-        for word in WORDS
-    ]
-    config = ClassificationConfig(training=training(epochs=30))
-    model = ClassificationModel.from_examples(knowing, config, examples)
-    assert learn(model, examples, tmp_path).accuracy == 1.0
-
-
 @pytest.fixture
 def recipe_of(encoder_folder, tmp_path):
     """Make a recipe: ``recipe_of(n_neighbours=1)``; ``layer`` is the layer, neutral or random."""
@@ -148,41 +134,6 @@ def test_limits_of_a_recipe_hold_in_its_run_and_in_the_opened_model(recipe_of, t
     assert [(each.labels, each.probabilities) for each in predictions] == written
     unlimited, _ = finetune(recipe_of(), tmp_path / "unlimited")
     assert written_predictions(unlimited) != written_predictions(run)
-
-
-@pytest.mark.parametrize("layer", [NEIGHBOURS, FUSION])
-@pytest.mark.parametrize("ratio", [0.0, 0.5])
-def test_without_entities_a_layer_learns_nothing(recipe_of, tmp_path, layer, ratio):
-    _, model = finetune(recipe_of(layer, entity_coverage=ratio), tmp_path / "run")
-    items, _ = model.training_items(PAIRS)
-    n_entities = len(model.network.collate(items).inputs["entities"])
-    assert 0 < n_entities < 2 * len(PAIRS) if ratio else n_entities == 0
-    assert bool(model.network.model.knowledge[layer].infuse.weight.any()) is bool(ratio)
-
-
-@pytest.mark.parametrize("layer", [NEIGHBOURS, FUSION])
-def test_entity_inputs_change_the_vectors(recipe_of, layer):
-    texts = ["no fever after heart attack", "he took"]
-    whole, none = (
-        recipe_of(layer, neutral=False, entity_coverage=ratio).encoder.load()
-        for ratio in (1.0, 0.0)
-    )
-    assert len(whole.add_entity_inputs(whole.tokenize(texts))["entities"]) == 2
-    assert len(none.add_entity_inputs(none.tokenize(texts))["entities"]) == 0
-    (aware, plain), (unaware, same) = (each.encode(texts) for each in (whole, none))
-    assert abs(aware - unaware).max() > 1e-3
-    assert plain.tolist() == same.tolist()
-
-
-def test_predictions_do_not_depend_on_padding(recipe_of):
-    """Which mentions are covered once depended on the padding."""
-    encoder = recipe_of(neutral=False, entity_coverage=0.5).encoder.load()
-    examples = [*PAIRS, PairExample("lung and fever " * 5, "a cold", "lung")]
-    model = InferenceModel.from_examples(encoder, InferenceConfig(), examples)
-    together = model.predict(examples, "fp32")
-    alone = [answer for example in examples for answer in model.predict([example], "fp32")]
-    for one, other in zip(together, alone, strict=True):
-        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
 
 
 @pytest.mark.parametrize(

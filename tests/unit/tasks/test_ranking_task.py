@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,18 +84,6 @@ def test_negatives_are_sampled_anew_each_epoch_by_the_seed(create):
     assert seen == {0, 1, 2}
 
 
-@pytest.mark.parametrize(("negatives", "n"), [(0, 3), (2, 2), (7, 3)])
-def test_at_most_all_wrong_answers_are_sampled(negatives, n, create):
-    examples = questions(FRAMES[:1])
-    model = create(examples, negatives=negatives)
-    items, _ = model.training_items(examples)
-    chosen = model.sample_epoch(items, np.random.default_rng(1))
-    assert [len(item.wrong) for item in chosen] == [n] * len(items)
-    for item in chosen:
-        assert len({id(sequence) for sequence in item.wrong}) == n
-        assert item.tokens == max((s.tokens for s in (item.correct, *item.wrong)), key=len)
-
-
 def test_each_right_answer_is_learned_against_wrong_ones_only(create):
     examples = [
         RankingExample("fever", (Answer("aspirin", 2), Answer("lung"), Answer("cold", 1))),
@@ -110,20 +97,6 @@ def test_each_right_answer_is_learned_against_wrong_ones_only(create):
     assert lost == {"questions without a wrong answer": 1, "questions without a correct answer": 1}
     single = create(questions(FRAMES[:1]), questions="single")
     assert single.training_items(examples)[0] == []
-
-
-def test_a_score_is_of_question_and_answer_together(create):
-    example = questions(FRAMES[:1])[0]
-    model = create([example])
-    encoder = model.network.encoder
-    [answer] = model.predict([example], "fp32")
-    encoder.model.eval()
-    for candidate, score in zip(example.candidates, answer.scores, strict=True):
-        options = {"return_tensors": "pt", "return_token_type_ids": True}
-        inputs = encoder.tokenizer(example.query, candidate.text, **options)
-        with torch.no_grad():
-            expected = model.network.head.linear(encoder.model(**inputs).last_hidden_state[0, 0])
-        assert score == pytest.approx(expected.item(), abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["pairwise", "listwise"])
@@ -148,20 +121,6 @@ def test_the_loss_against_a_plain_loop(loss, create):
                 if k != right
             ]
     assert float(found) == pytest.approx(float(sum(each) / len(each)), rel=1e-5)
-
-
-def test_scores_do_not_depend_on_the_batch(create):
-    examples = questions(FRAMES[:2])
-    long = tuple(Answer("cold " * n) for n in (30, 1, 9))
-    examples.append(RankingExample("a cold fever", long))
-    model = create(examples)
-    together = model.predict(examples, "fp32")
-    for example, answer in zip(examples, together, strict=True):
-        assert len(answer.scores) == len(example.candidates)
-        for k, candidate in enumerate(example.candidates):
-            alone = model.predict([replace(example, candidates=(candidate,))], "fp32")
-            assert answer.scores[k] == pytest.approx(alone[0].scores[0], abs=1e-6)
-    assert model.predict([]) == []
 
 
 def test_answers_are_lines_with_scores_and_rank(create, tmp_path):

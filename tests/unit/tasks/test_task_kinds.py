@@ -13,8 +13,6 @@ from biograft.tasks import (
     TaskDataConfig,
     TaskRecipe,
     TaskTrainingData,
-    compare_runs,
-    compare_with_value,
     finetune_task,
     open_task,
 )
@@ -80,24 +78,6 @@ def test_a_run_reports_its_metrics_and_chance(kind, train, tmp_path):
     model = open_task(result.run)
     model.write(EXAMPLES[kind], model.predict(EXAMPLES[kind]), tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_text() == (folder / "predictions-test.jsonl").read_text()
-
-
-def test_runs_go_on_and_are_compared_by_their_main_metric(train):
-    train("ranking", "one", seeds=[1])
-    one = train("ranking", "one", resume=True, seeds=[1, 2]).run
-    other = train("ranking", "other", config={"loss": "listwise"}, seeds=[1, 2]).run
-    found = compare_runs(one, other)
-    means = [
-        json.loads((run / "results.json").read_text())["test"]["acc@1"]["mean"]
-        for run in (one, other)
-    ]
-    assert found["metric"] == "acc@1"
-    assert found["acc@1"] == pytest.approx(means[0])
-    assert found["difference"] == pytest.approx(means[0] - means[1])
-    assert found["paired"]["difference"] == pytest.approx(found["difference"])
-    against = compare_with_value(one, 0.75)
-    assert against["difference"] == pytest.approx(means[0] - 0.75)
-    assert against["acc@1"] == pytest.approx(means[0])
 
 
 @pytest.mark.parametrize(

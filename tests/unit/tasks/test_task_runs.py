@@ -188,20 +188,6 @@ def test_patience_ends_a_training(recipe, data):
     assert "training" in progress.seconds
 
 
-def test_epochs_are_measured_where_updates_take_several_batches(recipe, data):
-    """Seven texts are four batches of two; three of these an update reach over epochs."""
-    slow = training(
-        recipe(seeds=[1]), epochs=4, batch_size=6, device_batch_size=2, learning_rate=1e-9
-    )
-    run = finetune_task(slow, data()).run
-    result = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
-    assert [entry["epoch"] for entry in result["epochs"]] == [1, 2, 3, 4]
-    patient = training(slow, patience=2)
-    run = finetune_task(patient, data("patient")).run
-    result = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
-    assert result["epochs"][-1]["epoch"] == result["best_epoch"] + 2
-
-
 class _Interrupted(Progress):
     """Someone who has seen enough of the second seed."""
 
@@ -225,15 +211,6 @@ def test_an_interrupt_says_what_resume_will_do(recipe, data):
         finetune_task(recipe(seeds=[1, 2]), data(progress=_Interrupted()))
     resumed = finetune_task(recipe(seeds=[1, 2]), data(resume=True))
     assert results(resumed.run)["seeds"] == [1, 2]
-
-
-def test_test_results_stay_when_a_run_is_resumed_without_a_test_set(recipe, data):
-    whole = results(finetune_task(recipe(seeds=[1]), data()).run)
-    without = results(finetune_task(recipe(seeds=[1]), data(resume=True, test=None)).run)
-    assert {**without, "made_at": ""} == {**whole, "made_at": ""}
-    more = results(finetune_task(recipe(seeds=[1, 2]), data(resume=True, test=None)).run)
-    assert "test" not in more
-    assert "test" not in more["data"]
 
 
 @pytest.mark.parametrize(

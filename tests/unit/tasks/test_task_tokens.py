@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from itertools import pairwise
 
 import pytest
 from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
-from transformers import AutoTokenizer, BertConfig, BertModel
+from transformers import AutoTokenizer
 
 from biograft.corpus import split_tokens
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.nn import EncoderSettings, TextEncoder, make_character_encoder
 from biograft.tasks import (
-    LinearHead,
     NerConfig,
     NerModel,
     SequenceTokenizer,
-    TaskNetwork,
     TaskTokenizer,
 )
 
@@ -43,18 +40,6 @@ def test_lower_case_moves_no_offset(load):
     text = "İ FEVER"
     [tokens] = TaskTokenizer(encoder).read([text])
     assert text[slice(*tokens.offsets[-1])] == "FEVER"
-
-
-def test_a_tokenizer_without_offsets_is_refused(load):
-    class Slow:
-        """What a tokenizer in Python says of itself."""
-
-        is_fast = False
-
-    encoder = load()
-    encoder.tokenizer = Slow()
-    with pytest.raises(ConfigError, match="gives no character offsets"):
-        TaskTokenizer(encoder)
 
 
 ENGLISH = "acute cough, diabetes."
@@ -161,19 +146,6 @@ def test_the_longer_text_is_cut_and_that_is_counted(load):
     assert [sum(s.segments) for s in sequences] == [3, 8, 0, 0]
     assert reader.count_cut(sequences) == {"texts cut to 12 tokens": 3}
     assert not reader.count_cut(sequences[3:])
-
-
-def test_an_encoder_of_one_segment_is_given_none(encoder_folder, tmp_path):
-    folder = tmp_path / "single"
-    shutil.copytree(encoder_folder, folder)
-    config = BertConfig.from_pretrained(encoder_folder, type_vocab_size=1)
-    BertModel(config).save_pretrained(folder)
-    encoder = TextEncoder.from_pretrained(folder)
-    sequences = SequenceTokenizer(encoder).read(TEXTS)
-    assert not any(sequence.segments for sequence in sequences)
-    network = TaskNetwork(encoder, LinearHead(encoder.dim, 2), 0.0)
-    assert "token_type_ids" not in network.collate(sequences).inputs
-    assert len(list(network.predict(sequences, "fp32"))) == len(TEXTS)
 
 
 def test_too_small_a_room_for_two_texts_is_refused(load):

@@ -9,13 +9,11 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from one_writer import held_elsewhere
-from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
 from biograft.training import TrainingConfig, find_checkpoints, sole_run, train
@@ -275,34 +273,6 @@ class Striped:
         yield from list(self.batches(epoch))[position::step]
 
 
-def test_checkpointed_gradients_are_the_same(make_task, tmp_path):
-    losses = {}
-    for checkpointing in (False, True):
-        torch.manual_seed(0)
-        bert = BertModel(BertConfig(
-            vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
-            intermediate_size=16,
-        ))  # fmt: skip
-        n_runs: list[int] = []
-        count = partial(_append, n_runs)
-        bert.encoder.layer[0].intermediate.register_forward_hook(count)
-
-        def loss(model, batch):
-            tokens = torch.tensor([[k % 20 for k in range(8)] for _ in batch])
-            return model(tokens).last_hidden_state.square().mean(), {}
-
-        task = make_task(model=bert, compute_loss=loss)
-        options = config(steps=4, gradient_checkpointing=checkpointing)
-        train(task, options, tmp_path / str(checkpointing))
-        losses[checkpointing] = [e["loss"] for e in metrics(tmp_path / str(checkpointing))]
-        assert len(n_runs) == (8 if checkpointing else 4)
-    assert losses[True] == losses[False]
-
-
-def _append(counts, *_):
-    counts.append(1)
-
-
 # ---- when things happen
 
 
@@ -372,13 +342,6 @@ def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, pass
     assert evaluated == [epoch for _, epoch in expected]
     assert set(modes) == {(False, False)}
     assert result.evaluation == {"epoch": evaluated[-1]}
-
-
-def test_after_epoch_can_stop_the_training(make_task, tmp_path):
-    task = make_task(after_epoch=lambda epoch: ({"epoch": epoch}, epoch == 2))
-    result = train(task, config(steps=0, epochs=9), tmp_path / "run")
-    assert (result.step, result.finished) == (10, False)
-    assert metrics(tmp_path / "run")[-1] == {"step": 10, "evaluation": {"epoch": 2}}
 
 
 def test_the_end_of_an_epoch_is_reported_once_across_a_resume(make_task, tmp_path):

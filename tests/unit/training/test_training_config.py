@@ -73,12 +73,6 @@ def test_the_batch_of_an_update_is_that_of_all_processes(batch, limit, n_process
     assert (found.n_processes, found.accumulate, found.size) == plan
 
 
-def test_the_division_of_a_batch_is_shown():
-    config = TrainingConfig(batch_size=64, device_batch_size=16)
-    assert str(config.plan_batch()) == "64 = 1 process x 4 passes x 16 examples"
-    assert str(config.plan_batch(4)) == "64 = 4 processes x 1 pass x 16 examples"
-
-
 def test_a_batch_that_the_processes_cannot_share_is_refused():
     with pytest.raises(ConfigError, match="batch_size: expected a multiple of the 3 processes"):
         TrainingConfig(batch_size=64).plan_batch(3)

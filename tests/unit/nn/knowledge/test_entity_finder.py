@@ -230,22 +230,6 @@ WRITTEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", WRITTEN)
-def test_names_are_found_in_tasks_as_in_annotation(text):
-    """Tokens of a name had to be those of the store's spelling; annotation folds both."""
-    tokenizer = tiny_tokenizer([*WRITTEN, *(name for each in CHINESE for name in each.names)])
-    encoded = tokenizer(text, return_offsets_mapping=True)
-    found = [
-        (text[encoded["offset_mapping"][m.first][0] : encoded["offset_mapping"][m.last][1]], m.row)
-        for m in EntityFinder(CHINESE, tokenizer).find(encoded["input_ids"])
-    ]
-    assert found == WRITTEN[text]
-    rows = [row for row, each in enumerate(CHINESE) for _ in each.names]
-    matches = NamesIndex.build(name for e in CHINESE for name in e.names).find_disjoint(text)
-    assert [(match.text, rows[match.name_rows[0]]) for match in matches] == found
-    assert all(text[match.start : match.end] == match.text for match in matches)
-
-
 PARTS = ["糖尿", "病", "腎", "肾", "病，", "ct", "ｃｔ", " ", "-", "type", "2", "diabetes", "s",
          "crohn", "’s", "disease", "x"]  # fmt: skip
 

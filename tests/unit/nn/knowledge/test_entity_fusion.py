@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
 
 from biograft.nn import EntityFusion, EntityFusionConfig, EntityInputs, KnowledgeBertConfig
 
@@ -68,24 +67,6 @@ def test_it_is_equal_to_plain_loops(rows):
     states, entities = random_states(), torch.tensor(rows)
     expected = by_loops(layer, table, states, MENTIONS, entities)
     same(fuse(layer, table, states, MENTIONS, entities), expected)
-
-
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
-    layer, table = make()
-    lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
-    width = max(lengths) + data.draw(st.integers(0, 3))
-    seed = data.draw(st.integers(0, 10_000))
-    states = random_states(len(lengths), width, seed=seed)
-    mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
-    rng = torch.Generator().manual_seed(seed)
-    entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
-    together = fuse(layer, table, states, mentions, entities)
-    for row, length in enumerate(lengths):
-        own = torch.tensor([[0, 1, length - 1]])
-        alone = fuse(layer, table, states[row : row + 1, :length], own, entities[row : row + 1])
-        same(together[row, :length], alone[0])
 
 
 def test_gradients_reach_every_weight_also_without_a_linked_mention():

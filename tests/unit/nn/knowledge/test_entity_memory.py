@@ -69,24 +69,6 @@ def test_it_equals_the_published_code_with_its_errors(parity, shared_data, name)
         assert_same(scores, torch.cat(own))
 
 
-@pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("norm", [True, False])
-def test_it_equals_the_paper(parity, shared_data, name, norm):
-    model, inputs, _ = parity(name, compat=False, norm=norm)
-    expected = load_file(shared_data(f"parity/kebiolm_paper/batch_{name}.safetensors"))
-    output = model(*inputs)
-    kind = "with_layer_norm" if norm else "without_layer_norm"
-    assert_same(output.last_hidden_state, expected[f"{kind}.final_states"])
-    assert_same(output.logits, expected[f"{kind}.token_logits"], 1e-5)
-    if "mentions" in expected:
-        assert output.mentions.tolist() == expected["mentions"].tolist()
-        assert output.candidates.tolist() == expected["candidates"].tolist()
-        assert_same(output.entity_weights, expected["candidate_weights"])
-        assert_same(output.queries, expected["mention_vectors"])
-    else:
-        assert len(output.mentions) == 0
-
-
 @torch.no_grad()
 def by_loops(layer, table, states, mentions):
     """Equations (2) to (4), an entity and a token at a time."""

@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 from transformers import (
-    AutoModel,
     AutoModelForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -111,13 +110,6 @@ def test_a_saved_model_is_loaded_unchanged(build, saved, auto):
     assert loaded.cls.predictions.decoder.weight is loaded.get_input_embeddings().weight
     ids = torch.randint(5, 20, (2, 6))
     assert torch.equal(model.eval()(ids).logits, loaded.eval()(ids).logits)
-
-
-def test_it_is_loaded_without_the_token_head(build, saved):
-    loaded = AutoModel.from_pretrained(saved)
-    assert isinstance(loaded, KnowledgeBertModel)
-    assert loaded.entities == ENTITIES
-    assert_equal_weights(build().model, loaded)
 
 
 def test_a_frozen_table_stays_frozen(build, tmp_path):

@@ -7,7 +7,6 @@ from itertools import chain, pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
 from tiny_masked_lm import tiny_masked_lm_folder
 from transformers import AutoModel, AutoModelForMaskedLM
 
@@ -19,14 +18,6 @@ from biograft.nn import (
     load_masked_lm,
     nearest_rows,
     quiet_transformers,
-)
-from biograft.training import (
-    Cursor,
-    TrainingConfig,
-    TrainingState,
-    load_checkpoint,
-    make_optimiser,
-    save_checkpoint,
 )
 
 
@@ -107,18 +98,6 @@ def test_in_training_they_follow_a_table_that_is_learned(monkeypatch, learned):
     assert made_at == ([0, 3, 6] if learned else [0])
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_a_query_does_not_depend_on_the_others(data):
-    table = random_rows(150, 4, seed=1)
-    some = made(table, data.draw(st.integers(1, 12)))
-    n, k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40))
-    queries = random_rows(n, 4, seed=data.draw(st.integers(0, 10_000)))
-    together = some.search(queries, table, k)
-    for row in range(n):
-        assert torch.equal(some.search(queries[row : row + 1], table, k)[0], together[row])
-
-
 def write(model, folder, tokens):
     with quiet_transformers():
         model.save_pretrained(folder)
@@ -177,35 +156,3 @@ def test_a_folder_without_clusters_is_searched_exactly_by_transformers(bert, tmp
     (folder / "config.json").write_text(json.dumps(config | {"knowledge_layers": layers}))
     with pytest.raises(StoreError, match=r"lack 4 of the model's tensors"):
         TextEncoder.from_pretrained(folder)
-
-
-def train(model, optimiser, steps):
-    for step in steps:
-        ids = torch.randint(5, 12, (3, 8), generator=torch.Generator().manual_seed(step))
-        optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(step)
-        model(ids, mentions=MENTIONS).logits.square().mean().backward()
-        optimiser.step()
-
-
-def test_ten_steps_are_five_and_five_resumed(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("biograft.nn.knowledge.nearest.REBUILT_AFTER", 3)
-
-    def start():
-        model = build(bert).train()
-        return model, make_optimiser(model, TrainingConfig(learning_rate=1e-2))
-
-    whole, optimiser = start()
-    train(whole, optimiser, range(10))
-    part, optimiser = start()
-    train(part, optimiser, range(5))
-    scaler = torch.amp.GradScaler("cpu", enabled=False)
-    saved = save_checkpoint(
-        tmp_path / "run", Cursor(5), TrainingState(part, optimiser, scaler), keep=0
-    )
-    rest, optimiser = start()
-    assert load_checkpoint(saved, TrainingState(rest, optimiser, scaler)).step == 5
-    train(rest, optimiser, range(5, 10))
-    assert int(rest.model.knowledge.entity_memory.clusters.n_searches) == 1
-    for key, value in whole.state_dict().items():
-        assert torch.equal(value, rest.state_dict()[key]), key

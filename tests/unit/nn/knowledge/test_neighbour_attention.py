@@ -2,10 +2,7 @@
 
 import math
 
-import pytest
 import torch
-from hypothesis import given, settings, strategies as st
-from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm
 
 from biograft.nn import (
@@ -14,36 +11,6 @@ from biograft.nn import (
     NeighbourAttention,
     NeighbourAttentionConfig,
 )
-
-WEIGHTS = {
-    "read.pool.score.weight": "pool_w",
-    "read.pool.score.bias": "pool_b",
-    "read.project.weight": "W_be",
-    "read.norm.weight": "ln_mention_gain",
-    "read.norm.bias": "ln_mention_bias",
-    "mention_type.weight": "W_t",
-    "neighbour_type.weight": "W_t_prime",
-    "type_score.weight": "W_a",
-    "query.weight": "W_q",
-    "key.weight": "W_k",
-    "value.weight": "W_v",
-    "value.bias": "b_v",
-    "inner.weight": "W_l1",
-    "inner.bias": "b_l1",
-    "outer.weight": "W_l2",
-    "node_norm.weight": "ln_node_gain",
-    "node_norm.bias": "ln_node_bias",
-    "mix.weight": "W_mf",
-    "mix.bias": "b_mf",
-    "back.weight": "W_bp",
-    "back.bias": "b_bp",
-    "back_norm.weight": "ln_infusion_gain",
-    "back_norm.bias": "ln_infusion_bias",
-    "gate.weight": "W_ug",
-    "gate.bias": "b_ug",
-    "infuse.weight": "W_ex",
-    "infuse.bias": "b_ex",
-}
 
 
 def make(n_entities=20, width=8, dim=4, k=5, **options):
@@ -67,50 +34,8 @@ def make(n_entities=20, width=8, dim=4, k=5, **options):
     return layer, table
 
 
-@pytest.fixture
-def parity(shared_data):
-    """The layer, the inputs and all arrays of the fixture."""
-    arrays = load_file(shared_data("parity/smedbert/knowledge_layer.safetensors"))
-    n_entities, dim = arrays["weight.entity_embedding"].shape
-    layer, _ = make(n_entities, arrays["weight.W_be"].shape[0], dim, k=10)
-    weights = {
-        ours: arrays[f"weight.{theirs}"] if "W_" not in theirs else arrays[f"weight.{theirs}"].T
-        for ours, theirs in WEIGHTS.items()
-    }
-    weights["read.pool.score.weight"] = weights["read.pool.score.weight"][None]
-    layer.load_state_dict(
-        {**weights, "neighbours": layer.neighbours, "types": arrays["input.entity_type"]}
-    )
-    # the fixture has neighbours by mention: mention m is of the entity of row m
-    layer.neighbours[:4] = arrays["input.neighbour_entity"].int()
-    inputs = EntityInputs(
-        arrays["input.hidden_states"], arrays["input.attention_mask"],
-        arrays["weight.entity_embedding"], arrays["input.mentions"], torch.arange(4),
-    )  # fmt: skip
-    return layer, inputs, arrays
-
-
 def same(ours, theirs):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
-
-
-def test_it_is_the_paper_s_equations(parity):
-    layer, inputs, arrays = parity
-    found = layer(inputs)
-    same(found.states, arrays["out.infused_states"])
-    same(found.neighbour_weights, arrays["out.node_weights"].nan_to_num())
-    mention = layer.read(inputs.states, inputs.mentions)
-    same(layer.read.pool(inputs.states, inputs.mentions), arrays["out.span_pool"])
-    same(mention, arrays["out.mention"])
-    rows = arrays["input.neighbour_entity"]
-    vectors = inputs.table[rows.clamp_min(0)]
-    of_types = layer.weigh_types(mention, rows, vectors)
-    for m, some in enumerate(rows.tolist()):
-        for k, row in enumerate(some):
-            if row >= 0:
-                kind = arrays["input.entity_type"][row]
-                same(of_types[m, k], arrays["out.type_weights"][m, kind])
-    same(layer.attend(mention, rows, inputs.table)[1], arrays["out.node"])
 
 
 def norm(values, given):
@@ -192,25 +117,6 @@ def test_withheld_neighbours_are_as_if_the_entity_had_none_of_them():
     )
     assert not found.neighbour_weights[withheld == 1].any()
     assert torch.equal(found.states[1], states[1])
-
-
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
-    layer, table = make()
-    lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
-    width = max(lengths) + data.draw(st.integers(0, 3))
-    rng = torch.Generator().manual_seed(data.draw(st.integers(0, 10_000)))
-    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=rng)
-    mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
-    entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
-    together = layer(EntityInputs(states, torch.ones(1), table, mentions, entities)).states
-    for row, length in enumerate(lengths):
-        own = torch.tensor([[0, 1, length - 1]])
-        alone = EntityInputs(
-            states[row : row + 1, :length], torch.ones(1), table, own, entities[row : row + 1]
-        )
-        same(together[row, :length], layer(alone).states[0])
 
 
 def test_gradients_reach_every_weight_also_without_a_linked_mention():
