@@ -1,9 +1,8 @@
 import gzip
-import json
 
 import pytest
 
-from biograft.errors import NotFoundError, OutputError
+from biograft.errors import OutputError
 from biograft.kb import EXPORTS, BuildConfig, KnowledgeBase, build_store, export_store
 from biograft.sources import SourceConfig
 
@@ -43,15 +42,6 @@ def rebuild(tmp_path):
     return of
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
-def test_json_lines_read_back_as_the_same_store(build, rebuild, contents, name):
-    base = build(CONCEPTS).base
-    again = rebuild(base, "jsonl", name)
-    assert contents(again) == contents(base)
-    assert again.types == base.types
-    assert again.manifest["sources"][0]["rejected"] == {}
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("options", [{}, {"merge": "xrefs"}])
 def test_json_lines_of_made_up_stores_read_back_the_same(
@@ -89,50 +79,12 @@ def test_triples_read_back_as_the_same_relations(build, rebuild):
     assert len(edges(base)) == 3
 
 
-@pytest.mark.parametrize(
-    ("form", "lines"),
-    [
-        ("jsonl", 3),
-        (
-            "biosyn",
-            ['A:1|B:9||Crohn\'s "disease"', "A:1|B:9||tab and break", "A:1|B:9||克罗恩病", "C||c"],
-        ),
-        ("triples", ["A:1\ttreats\tB", "A:1\tis-a\tC", "C\tis-a\tA:1"]),
-    ],
-)
-def test_lines_are_counted_and_the_same_in_file_and_on_stdout(
-    build, tmp_path, capfdbinary, form, lines
-):
-    base = build(CONCEPTS).base
-    n = export_store(base, tmp_path / "out", form)
-    assert n == export_store(base, None, form) == (lines if isinstance(lines, int) else len(lines))
-    text = (tmp_path / "out").read_bytes()
-    assert capfdbinary.readouterr().out == text
-    if not isinstance(lines, int):
-        assert text.decode().split("\n") == [*lines, ""]
-
-
-def test_a_line_of_json_leaves_out_what_is_not_there(build, tmp_path):
-    export_store(build(CONCEPTS).base, tmp_path / "out", "jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "out").read_text().split("\n")[:-1]]
-    assert lines[1] == {"id": "B", "names": []}
-    assert list(lines[0]) == ["id", "names", "definitions", "types", "ids", "relations"]
-
-
 def test_gzipped_exports_are_equal_to_the_byte(build, tmp_path):
     base = build(CONCEPTS).base
     for name in ("a.gz", "b.gz"):
         export_store(base, tmp_path / name, "biosyn")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()).startswith(b"A:1|B:9||Crohn")
-
-
-def test_an_unknown_format_is_refused_before_anything_is_written(build, tmp_path):
-    with pytest.raises(
-        NotFoundError, match="no export format is called 'josnl'; did you mean 'jsonl'"
-    ):
-        export_store(build(CONCEPTS).base, tmp_path / "out", "josnl")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("form", EXPORTS)

@@ -64,26 +64,6 @@ def test_at_most_so_many_are_given_and_the_first_stay_the_same(base, limit):
     assert results(base, "heart", limit=limit) == results(base, "heart")[:limit]
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"), [("zh", ["E"]), ("en", []), ("fr", []), (None, ["E"])]
-)
-def test_a_language_narrows(base, language, expected):
-    assert [c for c, _ in results(base, "心力", language=language)] == expected
-
-
-def test_a_match_shows_the_name_that_answered(base):
-    (match,) = search_names(base, "慢性心")
-    assert (match.concept_name, match.name, match.language) == (
-        "Heart failure",
-        "慢性心力衰竭",
-        "zh",
-    )
-
-
-def test_a_store_without_names_gives_nothing(build):
-    assert search_names(build([{"id": "G", "names": []}]).base, "g") == []
-
-
 def test_searching_agrees_with_a_look_at_every_name(build, random_concepts):
     base = build(random_concepts(200, 9)).base
     names = [(normalise(name.text), c.id) for c in base for name in c.names]

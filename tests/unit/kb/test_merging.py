@@ -1,0 +1,226 @@
+"""Merging concepts by their ids and cross-references, against a plain union-find."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import pytest
+
+from biograft.ids import canonical_id
+
+
+@pytest.fixture
+def merged(build):
+    """Build a store of sources of (id, further ids) pairs or of whole concepts."""
+
+    def of(*sources, by):
+        concepts = [
+            [each if isinstance(each, dict) else concept(*each) for each in source]
+            for source in sources
+        ]
+        built = build(*concepts, merge=by)
+        ids = [each["id"] for source in concepts for each in source]
+        by_row = {}
+        for each in dict.fromkeys(ids):
+            by_row.setdefault(built.base.row(each), []).append(each)
+        return built, sorted(sorted(group) for group in by_row.values())
+
+    return of
+
+
+def concept(identifier, additional=(), *names):
+    """A concept with further ids (kind and id) and names."""
+    further = [{"id": other, "kind": kind} for kind, other in additional]
+    return {"id": identifier, "names": list(names), "ids": further}
+
+
+def n_ambiguous(built):
+    found = [re.match(r"([\d,]+) links were ambiguous", each) for each in built.report.warnings]
+    return sum(int(each[1].replace(",", "")) for each in found if each)
+
+
+ALT, XREF = "alternate", "xref"
+EXAMPLES = {
+    "an alternate id": ("ids", [("A", [(ALT, "B")])], [("B", [])], [["A", "B"]], 0),
+    "a shared alternate id": ("ids", [("A", [(ALT, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0),
+    "two spellings": ("ids", [("MSH:D1", [])], [("D1", [])], [["D1", "MSH:D1"]], 0),
+    "an xref, by ids": ("ids", [("A", [(XREF, "B")])], [("B", [])], [["A"], ["B"]], 0),
+    "an xref": ("xrefs", [("A", [])], [("B", [(XREF, "A")])], [["A", "B"]], 0),
+    "a third xref": ("xrefs", [("A", [(XREF, "X")])], [("B", [(XREF, "X")])], [["A"], ["B"]], 0),
+    "an xref to an alternate": (
+        "xrefs", [("A", [(XREF, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0,
+    ),
+    "one source": ("ids", [("A", [(ALT, "B")]), ("B", [])], [], [["A"], ["B"]], 1),
+    "two partners": (
+        "xrefs", [("A", [(XREF, "B"), (XREF, "C")])], [("B", []), ("C", [])],
+        [["A"], ["B"], ["C"]], 2,
+    ),
+    "two links to one": (
+        "xrefs", [("A", [(XREF, "C")]), ("B", [(XREF, "C")])], [("C", [])],
+        [["A"], ["B"], ["C"]], 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("by", "first", "second", "groups", "n"), EXAMPLES.values(), ids=EXAMPLES)
+def test_ids_and_xrefs_merge_concepts(merged, by, first, second, groups, n):
+    sources = [source for source in (first, second) if source]
+    built, found = merged(*sources, by=by)
+    assert found == groups
+    assert n_ambiguous(built) == n
+
+
+UTI = [concept("D1", (), "Urinary Tract Infections", "Tract Infection, Urinary")]
+NAME, NEAR = "urinary tract infection", [(XREF, "MSH:D1")]
+
+
+@pytest.mark.parametrize(
+    ("second", "is_merged"),
+    [
+        (concept("DOID:2", NEAR, "acute cystitis", NAME), False),
+        (concept("DOID:2", NEAR, NAME), True),
+        (concept("DOID:2", NEAR, {"text": "尿路感染", "language": "zh"}), True),
+        (concept("DOID:2", [(ALT, "MSH:D1")], "acute cystitis", NAME), True),
+        (concept("DOID:2", [*NEAR, (XREF, "MSH:D7")]), False),
+        (concept("DOID:2", [*NEAR, (XREF, "HP:7")]), True),
+    ],
+)
+def test_cross_references_to_something_near_do_not_merge(merged, second, is_merged):
+    """Urinary tract infections were merged with acute cystitis."""
+    if second["names"][:1] == ["acute cystitis"]:
+        second["names"][0] = {"text": "acute cystitis", "kind": "preferred"}
+    first = [{**UTI[0], "name": "Urinary Tract Infections"}]
+    built, groups = merged(first, [second], by="xrefs")
+    assert len(groups) == (1 if is_merged else 2)
+    assert [row[:2] for row in built.report.unmerged] == [("D1", "DOID:2")] * (not is_merged)
+    assert n_ambiguous(built) == 0
+    assert len(merged(first, [second], by="xrefs-all")[1]) == 1
+
+
+def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(merged):
+    built, groups = merged(
+        [("A", [(ALT, "B")]), ("D", [])], [("B", [(ALT, "C")])], [("C", [(ALT, "D")])], by="ids"
+    )
+    assert groups == [["A"], ["B"], ["C"], ["D"]]
+    assert n_ambiguous(built) == 1
+
+
+def test_the_id_of_the_source_named_first_stays(merged):
+    built, _ = merged([("Z", [])], [("A", [(ALT, "Z")])], by="ids")
+    assert [each.id for each in built.base] == ["Z"]
+    assert [each.id for each in built.base["Z"].ids] == ["A"]
+
+
+def plain_merge(sources, by):
+    """The stated rules with loops and a union-find; every concept in one source only."""
+    concepts = [(c, number) for number, source in enumerate(sources) for c, _ in source]
+    additional = {c: f for source in sources for c, f in source}
+    primary = {c: {canonical_id(c)} for c, _ in concepts}
+    alternates = {
+        c: {canonical_id(i) for kind, i in f if kind == ALT} for c, f in additional.items()
+    }
+    claims = {
+        c: {canonical_id(i) for kind, i in f if kind == ALT or by != "ids"}
+        for c, f in additional.items()
+    }
+    links = [
+        (a, b)
+        for a, b in itertools.combinations(concepts, 2)
+        if primary[a[0]] & primary[b[0]]
+        or claims[a[0]] & (primary[b[0]] | alternates[b[0]])
+        or claims[b[0]] & (primary[a[0]] | alternates[a[0]])
+    ]
+
+    def partners(one, source):
+        ends = [a if b == one else b for a, b in links if one in (a, b)]
+        return [end for end in ends if end[1] == source]
+
+    certain = [
+        (a, b)
+        for a, b in links
+        if a[1] != b[1] and len(partners(a, b[1])) == 1 and len(partners(b, a[1])) == 1
+    ]
+    n_ambiguous = len(links) - len(certain)
+    if by == "xrefs":
+        certain = [pair for pair in certain if not only_one_of_several(*pair, additional, primary)]
+    leader = {c: c for c in concepts}
+
+    def find(c):
+        return c if leader[c] == c else find(leader[c])
+
+    for a, b in certain:
+        leader[find(b)] = find(a)
+    merged_groups = {}
+    for c in concepts:
+        merged_groups.setdefault(find(c), []).append(c)
+    n_clashes, result = 0, []
+    for group in merged_groups.values():
+        if len({source for _, source in group}) < len(group):
+            n_clashes += 1
+            result += [[c] for c, _ in group]
+        else:
+            result.append(sorted(c for c, _ in group))
+    return sorted(result), n_ambiguous + n_clashes
+
+
+def only_one_of_several(a, b, additional, primary):
+    """Whether only cross-references link two concepts, one of them one of several."""
+    several = False
+    for one, other in ((a[0], b[0]), (b[0], a[0])):
+        alternates = {canonical_id(i) for kind, i in additional[other] if kind == ALT}
+        targets = primary[other] | alternates
+        for kind, i in additional[one]:
+            if canonical_id(i) not in targets:
+                continue
+            if kind == ALT:
+                return False
+            vocabulary, colon, _ = i.partition(":")
+            same = {
+                canonical_id(x)
+                for k, x in additional[one]
+                if k == XREF and colon and x.startswith(f"{vocabulary}:")
+            }
+            several |= len(same) > 1
+    return several
+
+
+def random_sources(seed, *, shared):
+    """Sources whose concepts refer to each other; with ``shared`` ids may stand in several."""
+    rng = random.Random(seed)
+    n = rng.choice([4, 12, 30])
+    prefixes = ["S0:", "S0:", "S0:"] if shared else ["S0:", "S1:", "S2:"]
+    spell = (
+        {p: (p, p) for p in prefixes} if shared else {"S0:": ("MSH:", ""), "S1:": ("HP:", "hp:")}
+    )
+    sources = []
+    for prefix in prefixes[: rng.choice([2, 3])]:
+        ids = [f"{rng.choice(spell.get(prefix, (prefix,)))}{prefix[:2]}{k}" for k in range(n)]
+        source = []
+        for concept in rng.sample(ids, n - 1):
+            others = [
+                f"{rng.choice(['S0', 'HP:S1', 'S2:S2', 'X:'])}{rng.randrange(2 * n)}"
+                for _ in range(3)
+            ]
+            additional = [(rng.choice([ALT, XREF, XREF]), o) for o in others if rng.random() < 0.4]
+            source.append((concept, additional))
+        sources.append(source)
+    return sources
+
+
+@pytest.mark.parametrize("by", ["ids", "xrefs", "xrefs-all"])
+@pytest.mark.parametrize("seed", range(8))
+def test_merging_agrees_with_a_plain_union_find(merged, by, seed):
+    sources = random_sources(seed, shared=False)
+    built, groups = merged(*sources, by=by)
+    assert (groups, n_ambiguous(built)) == plain_merge(sources, by)
+
+
+@pytest.mark.parametrize("by", ["ids", "xrefs"])
+@pytest.mark.parametrize("seed", range(8))
+def test_two_concepts_of_one_source_are_never_merged(merged, by, seed):
+    sources = random_sources(seed, shared=True)
+    built, _ = merged(*sources, by=by)
+    for source in sources:
+        assert len({built.base.row(each) for each, _ in source}) == len(source)
