@@ -6,14 +6,13 @@ random: the gold concept is approved, and a wrong suggestion rejected. Then `bio
 the phrases of the validation split that are not in the column are linked. The test split is not
 read. The dictionary has one name a concept.
 
-    BIOGRAFT_DATA=... python benchmarks/review_learning.py --json
+    python benchmarks/review_learning.py --json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from machine import describe_command, describe_commit
+from script_options import add_data, start_parser
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
@@ -47,7 +47,7 @@ _AIM = 0.95
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Review columns of several seeds, and measure after each number of reviews."""
-    folder = Path(os.environ["BIOGRAFT_DATA"]) / "entity_linking" / "askapatient"
+    folder = options.data / "entity_linking" / "askapatient"
     with tempfile.TemporaryDirectory() as work:
         kb = build_dictionary(folder, Path(work))
         build_index(kb, Path(work) / "INDEX", default_encoder(kb, ()))
@@ -195,7 +195,8 @@ def _means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, and print the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = start_parser(__doc__)
+    add_data(parser)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--column", type=int, default=1500)
     parser.add_argument("--reviews", type=int, nargs="*", default=[50, 200, 500])

@@ -11,14 +11,13 @@ What a person needs to read and think is not measured; the minutes assume so man
 (`--look`, and `--search` where the concept has to be searched) and 0.28 s a key press, the time of
 an average typist in the keystroke-level model of Card, Moran and Newell (1980).
 
-    BIOGRAFT_DATA=... python benchmarks/review_steps.py --json
+    python benchmarks/review_steps.py --json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from typing import Any
 
 from machine import describe_command, describe_commit
 from review_learning import build_dictionary, read_phrases, review_term
+from script_options import add_data, start_parser
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.suggest import NameSuggestions
@@ -45,7 +45,7 @@ _SURE = 0.99
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Review the terms, and count what was done."""
-    folder = Path(os.environ["BIOGRAFT_DATA"]) / "entity_linking" / "askapatient"
+    folder = options.data / "entity_linking" / "askapatient"
     gold, counts = read_phrases(folder, "train")
     texts = random.Random(options.seed).sample(sorted(gold), options.terms)
     with tempfile.TemporaryDirectory() as name:
@@ -134,7 +134,8 @@ def _term_by_term(done: Counter[str], options: argparse.Namespace) -> float:
 
 def main() -> None:
     """Measure, and print the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = start_parser(__doc__)
+    add_data(parser)
     parser.add_argument("--terms", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--look", type=float, default=3.0, help="seconds to judge a term")

@@ -271,6 +271,15 @@ def test_an_id_defined_twice_is_doubtful_and_read(write, reading, form):
     assert len(preferred) == len(set(preferred)) + (form in ("mesh", "jsonl"))  # which state it
 
 
+@pytest.mark.parametrize("inner", ['"name": "x"', '"names": [{"text": "y", "text": "z"}]'])
+def test_keys_that_are_given_twice_are_counted(write, reading, inner):
+    """Guards: of two values of a key the first was lost, and nothing said so."""
+    twice = '{"id": "A", "name": "y", ' + inner + "}"
+    result = reading(write("a.jsonl", f'{{"id": "B", "name": "b"}}\n{twice}\n'), format="jsonl")
+    assert result.log.doubtful.counts == {"a key is given twice, and the last counts": 1}
+    assert result.log.doubtful.examples["a key is given twice, and the last counts"][0].line == 2
+
+
 _CTD = "# DiseaseName\tDiseaseID\tSynonyms\n"
 _CONSO = SNIPPETS["umls"]["MRCONSO.RRF"]
 CLAIMED = [
