@@ -31,7 +31,7 @@ def workers_of_this_process():
     return workers
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for Ray's workers in /proc")
 def test_two_actors_write_the_bytes_of_one_process_even_if_one_is_killed(

@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 SMALL = ("names=800", "mentions=40", "texts=8", "vectors=500", "queries=20", "runs=1")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_run_ends_with_one_json_object():
     command = [sys.executable, str(BENCHMARKS / "linking_speed.py"), "--quick", "--json"]
     command += [f"--size={size}" for size in SMALL]

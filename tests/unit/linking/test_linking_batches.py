@@ -24,7 +24,7 @@ def test_several_processes_link_as_one_does(kb, tmp_path):
         list(linker.pipe([*TEXTS[:5], 5], batch_size=1, n_process=2))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_actors_of_ray_link_as_one_process_does(kb, tmp_path, ray):
     build_index(kb, tmp_path / "I", None)

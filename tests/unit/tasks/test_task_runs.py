@@ -273,7 +273,7 @@ for number, test in enumerate((documents[7:], documents[:2])):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
     values = {
         **VALUES,

@@ -75,7 +75,9 @@ def n_right(clinic, encoder, folder):
     )
 
 
-@pytest.mark.parametrize("loss", ["marginal", "bank", "contrastive"])
+@pytest.mark.parametrize(
+    "loss", [pytest.param("marginal", marks=pytest.mark.long), "bank", "contrastive"]
+)
 def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
     result = run("run", epochs=20, loss=loss, batch_size=8 if loss == "contrastive" else 4)
     lines = metrics(result)
@@ -313,7 +315,7 @@ Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(ended))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_learn_the_same(clinic, tmp_path):
     out = tmp_path / "run"
     clinic.load().save_pretrained(tmp_path / "start")
@@ -328,8 +330,10 @@ def test_two_processes_learn_the_same(clinic, tmp_path):
     assert [line["rows"] for line in lines] == [4, 4, 4]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", ["marginal", "bank", "contrastive"])
+@pytest.mark.parametrize(
+    "loss",
+    ["marginal", *(pytest.param(x, marks=pytest.mark.long) for x in ("bank", "contrastive"))],
+)
 def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss):
     """Some mentions have no gold candidate, so that the processes hold unequal numbers."""
     clinic.load().save_pretrained(tmp_path / "saved")

@@ -264,7 +264,7 @@ train_generative(KnowledgeBase.open(kb), Mentions(train=queries), config, out)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_are_as_one(named, tmp_path):
     config = config_of(steps=6)
     train_generative(named, Mentions(train=QUERIES), config, tmp_path / "one")
