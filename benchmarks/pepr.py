@@ -25,9 +25,9 @@ import numpy.typing as npt
 from machine import describe_command, describe_commit, peak_gib
 from scale_free_graph import grow
 
+from biograft.graph import PageRank, PeprConfig, Ranked
 from biograft.graph.adjacency import Adjacency, build_adjacency
 from biograft.graph.neighbours import rank_all
-from biograft.graph.pepr import PageRank, PeprConfig, Ranked
 from biograft.machine import describe_machine
 from biograft.progress import Progress
 

@@ -241,7 +241,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         for kind in options.indexes:
             index = Path(work) / kind
             build_index(kb, index, load_encoder("static-english") if kind == "vectors" else None)
-            asked = workloads(ServiceEngine.open(kb.folder, index, k=5))
+            asked = workloads(ServiceEngine.open(kb.folder, index))
             with served(kb.folder, index, options.workers) as (port, pid):
                 for route in asked:
                     if route.route in options.routes:

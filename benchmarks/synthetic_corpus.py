@@ -16,8 +16,7 @@ from synthetic_names import make_names
 
 from biograft.annotation import annotate_corpus
 from biograft.annotation.runner import ExecutionConfig
-from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
-from biograft.corpus.segmentation.phrases import PhraseConfig
+from biograft.corpus.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
 from biograft.corpus.tasks.records import (
     Answer,
     ClassExample,

@@ -119,8 +119,8 @@ def _use_trie(folder: Path) -> None:
 
 
 def _build_neighbours(folder: Path) -> None:
+    from biograft.graph import PeprConfig
     from biograft.graph.neighbours import build_neighbours
-    from biograft.graph.pepr import PeprConfig
 
     build_neighbours(_store(folder.parent), folder, PeprConfig())
 

@@ -1,4 +1,9 @@
-"""Configuration: TOML files into frozen dataclasses, and the constraints of their fields."""
+"""Configuration: TOML files into frozen dataclasses, and what each of their fields declares.
+
+A field is declared once: its type, the values allowed, its default and one sentence. The key of a
+TOML file, the keyword in Python, the option of a command, the field of a request and the row of the
+documentation are made from that.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,12 @@ import numbers
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from biograft.errors import ConfigError, nearest, shorten
+from biograft.text import split_list
 
 T = TypeVar("T")
 
@@ -72,14 +78,14 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """Build a frozen dataclass from plain values, checking every key and type."""
-    hints = _hints_of(cls)  # type: ignore[arg-type]
-    known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    table = where.removesuffix(".") + ": " if where.endswith(".") else where
-    for key in values:
-        if key not in known:
-            raise ConfigError(f"{table}unknown key {key!r}; {nearest(key, known)}")
-    checked = {key: _coerce(value, hints[key], f"{where}{key}") for key, value in values.items()}
+    """Build a frozen dataclass from plain values, checking every key and type.
+
+    Args:
+        cls: The dataclass.
+        values: Values by field; tables for fields that are dataclasses.
+        where: Text before the key in errors, such as ``loss.``.
+    """
+    checked = _checked(cls, values, where)
     missing = [
         field.name
         for field in dataclasses.fields(cls)  # type: ignore[arg-type]
@@ -88,8 +94,33 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
         and field.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise ConfigError(f"{table}missing key {missing[0]!r}")
+        raise ConfigError(f"{_table_of(where)}missing key {missing[0]!r}")
     return cls(**checked)
+
+
+def changed(config: T, values: Mapping[str, Any]) -> T:
+    """Return a configuration with some values changed, checked as those of a file are.
+
+    Args:
+        config: A frozen dataclass.
+        values: New values by field.
+    """
+    checked: Any = _checked(type(config), values, "")
+    return dataclasses.replace(config, **checked)  # type: ignore[type-var]
+
+
+def _checked(cls: type[Any], values: Mapping[str, Any], where: str) -> dict[str, object]:
+    """Return values with the types of the fields; an unknown key is an error."""
+    hints = _hints_of(cls)  # type: ignore[arg-type]
+    known = [field.name for field in dataclasses.fields(cls)]
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"{_table_of(where)}unknown key {key!r}; {nearest(key, known)}")
+    return {key: _coerce(value, hints[key], f"{where}{key}") for key, value in values.items()}
+
+
+def _table_of(where: str) -> str:
+    return where.removesuffix(".") + ": " if where.endswith(".") else where
 
 
 def _coerce(value: object, hint: Any, where: str) -> object:
@@ -141,6 +172,102 @@ def _coerce_list(value: object, hint: Any, where: str) -> tuple[object, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"{where}: expected a list, found {value!r}")
     return tuple(_coerce(item, hint, f"{where}[{k}]") for k, item in enumerate(value))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Doc:
+    """The sentence that describes a field: ``Annotated[int, Doc("Number of texts.")]``."""
+
+    help: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option(Doc):
+    """The sentence of a field that commands offer as an option.
+
+    >>> k: Annotated[int, AtLeast(1), Option("Candidates per mention.", "-k", "N")] = 5
+    """
+
+    flag: str = ""
+    """Name of the option; default: that of the field, also with ``--no-`` where it is true."""
+    metavar: str = ""
+    """The value in the help; default: the words of a choice, else by the type."""
+    parse: Callable[[str], Any] | None = None
+    """Function from the text that is given to the value; default: by the type, lists at commas."""
+
+
+def split_columns(value: str | None) -> dict[str, str]:
+    """Parse an option that names the column of each role.
+
+    >>> split_columns("first=q1, label=#3")
+    {'first': 'q1', 'label': '#3'}
+    """
+    columns = {}
+    for item in split_list(value):
+        role, equals, column = (part.strip() for part in item.partition("="))
+        if not (role and equals and column):
+            raise ConfigError(f"--columns: expected role=column, found {item!r}")
+        columns[role] = column
+    return columns
+
+
+class DescribedField(NamedTuple):
+    """A field with what it declares."""
+
+    name: str
+    type: Any
+    """Without constraints, and without ``None``."""
+    default: Any
+    doc: Doc
+    choices: tuple[str, ...] = ()
+    """Words that are allowed; empty: any value of the type."""
+    range: Range | None = None
+    """Numbers that are allowed."""
+
+
+def described_fields(config: type[Any]) -> tuple[DescribedField, ...]:
+    """Return the fields of a configuration that have a sentence, in their order.
+
+    Args:
+        config: A dataclass.
+    """
+    hints = typing.get_type_hints(config, include_extras=True)
+    found = []
+    for field in dataclasses.fields(config):
+        known = list(_metadata(hints[field.name]))
+        doc = next((each for each in known if isinstance(each, Doc)), None)
+        if doc is None:
+            continue
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        choices = next((each.known for each in known if isinstance(each, Choice)), ())
+        allowed = next((each for each in known if isinstance(each, Range)), None)
+        kind = _plain(hints[field.name])
+        found.append(DescribedField(field.name, kind, default, doc, choices, allowed))
+    return tuple(found)
+
+
+def _metadata(hint: Any) -> Iterator[Any]:
+    """Yield what the annotation of a field declares, in its options too (``X | None``)."""
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        yield from hint.__metadata__
+        yield from _metadata(hint.__origin__)
+    elif origin in (typing.Union, types.UnionType):
+        for option in typing.get_args(hint):
+            yield from _metadata(option)
+
+
+def _plain(hint: Any) -> Any:
+    """Return the type in an annotation, without constraints and without ``None``."""
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        return _plain(hint.__origin__)
+    if origin in (typing.Union, types.UnionType):
+        options = [each for each in typing.get_args(hint) if each is not type(None)]
+        return _plain(options[0]) if len(options) == 1 else hint
+    return hint
 
 
 class Constraint(Protocol):
@@ -275,8 +402,11 @@ def _check_value(value: Any, hint: Any, where: str) -> None:
     """Check a value, or each item of a tuple; ``None`` passes where the type allows it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
+        if value is None and type(None) in typing.get_args(hint.__origin__):
+            return
         for constraint in hint.__metadata__:
-            constraint.check(where, value)
+            if not isinstance(constraint, Doc):
+                constraint.check(where, value)
         _check_value(value, arguments[0], where)
     elif origin in (typing.Union, types.UnionType) and value is not None:
         for option in arguments:

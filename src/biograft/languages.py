@@ -26,6 +26,18 @@ def language_code(tag: str) -> str:
     return _THREE_LETTERS.get(primary, primary)
 
 
+def language_codes(tags: str) -> tuple[str, ...]:
+    """Convert comma-separated language tags into ISO 639-1.
+
+    Args:
+        tags: Such as ``ENG, zh-CN``; empty items are dropped.
+
+    >>> language_codes("ENG, zh-CN")
+    ('en', 'zh')
+    """
+    return tuple(language_code(tag) for tag in tags.split(",") if tag.strip())
+
+
 _KANA = re.compile("[\u3040-\u30ff]")
 
 

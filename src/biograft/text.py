@@ -136,3 +136,12 @@ def name_fault(text: str, *, multiline: bool = False) -> str:
     if _REFUSED.search(text):
         return "expected one line without control characters"
     return "expected a text that can be seen" if text.strip() and is_invisible(text) else ""
+
+
+def split_list(value: str | None) -> tuple[str, ...]:
+    """Split a comma-separated option; whitespace and empty items are dropped.
+
+    >>> split_list("Disease, Finding,")
+    ('Disease', 'Finding')
+    """
+    return tuple(item.strip() for item in (value or "").split(",") if item.strip())

@@ -2,58 +2,72 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from biograft.config import check_choice
+from biograft.config import AtLeast, Choice, Config, Option, Range
 from biograft.corpus.cleaning import CleaningConfig
 from biograft.errors import ConfigError
-from biograft.linking.config import MENTIONS
-from biograft.linking.lexical.index import NORMALISED
+from biograft.languages import language_code
+from biograft.linking.config import MENTIONS, Index, StopWords
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnotationConfig:
+class AnnotationConfig(Config):
     """The settings that determine the spans, unlike those of the execution (engine, workers)."""
 
-    threshold: float = 0.85
-    """Minimum score of a span: 1 of a name as written, 0.99 of one of the same normal form; of the
-    long form of an abbreviation that is no name, the score of its search. A calibrated index gives
-    probabilities. Text that is only similar to a name is not found, whatever the threshold."""
-    max_spans: int = 0
-    """Maximum spans of a document: the best-scored, of these the longest, of these the first; 50
-    per sequence in KeBioLM; 0: all."""
-    abbreviations: bool = True
-    """Whether to link an abbreviation that a document defines as its long form."""
-    language: str = ""
-    """Language of the names, and of the documents; empty: all."""
-    stop_words: tuple[str, ...] = ()
-    """Names never to match, such as *included*."""
-    index: Path | None = None
-    """The index that the linker searches, possibly a dense one; none: lexical search."""
-    mentions: str = "find"
-    """``find`` names in the texts, take the mentions that documents have by the concept ids that
-    these state (``given``), or ``both``: names count where they overlap no given mention."""
+    mentions: Annotated[
+        str,
+        Choice(*MENTIONS),
+        Option(
+            "Find names in the texts, take the mentions of annotated files by their concept ids, "
+            "or both (names count where they overlap no given mention); given and both need "
+            "--no-clean."
+        ),
+    ] = "find"
+    language: Annotated[
+        str, Option("Only names in this language.", metavar="en", parse=language_code)
+    ] = ""
+    threshold: Annotated[
+        float,
+        Range(min=0, max=1),
+        Option(
+            "Drop spans that score below this. Names score 1 or 0.99 (normal form); long forms of "
+            "abbreviations and a calibrated --index score less. It finds no text that is only "
+            "similar to a name.",
+            metavar="P",
+        ),
+    ] = 0.85
+    max_spans: Annotated[
+        int,
+        AtLeast(0),
+        Option(
+            "Maximum spans per document: the best-scored, of these the longest, of these the "
+            "first; KeBioLM has 50 per sequence; 0: all.",
+            metavar="N",
+        ),
+    ] = 0
+    index: Index = None
+    abbreviations: Annotated[
+        bool, Option("Link abbreviations that the document defines by their long form.")
+    ] = True
+    stop_words: StopWords = ()
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
     """Cleaning of the text; None leaves it unchanged."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.threshold) and 0 <= self.threshold <= 1):
-            raise ConfigError(f"threshold: expected 0 to 1, found {self.threshold}")
-        check_choice("mentions", self.mentions, MENTIONS)
+        super().__post_init__()
         if self.mentions != "find" and self.cleaning is not None:
             raise ConfigError(
                 f"mentions: {self.mentions!r} needs the text as it is, since cleaning moves "
                 "offsets; leave cleaning out (--no-clean)"
             )
-        if self.max_spans < 0:
-            raise ConfigError(f"max_spans: expected 0 or more, found {self.max_spans}")
 
     @property
     def threshold_matters(self) -> bool:
         """Whether the threshold can drop a span; else all are names, which score 0.99 or 1."""
+        from biograft.linking.lexical.index import NORMALISED
+
         return self.abbreviations or self.index is not None or self.threshold > NORMALISED
 
     @property

@@ -24,7 +24,7 @@ from biograft.annotation.work import (
     read_chunks,
     read_finished,
 )
-from biograft.corpus.inputs import InputConfig
+from biograft.corpus.input_config import InputConfig
 from biograft.corpus.shards import read_report, shard_path
 from biograft.linking.cluster import ray_cluster
 from biograft.workers import Finished, Workers, run_in_order

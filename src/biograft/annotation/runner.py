@@ -30,7 +30,8 @@ from biograft.artifacts import (
     new_file,
     sole_writer,
 )
-from biograft.corpus.inputs import InputConfig, Inputs
+from biograft.corpus.input_config import InputConfig
+from biograft.corpus.inputs import Inputs
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase

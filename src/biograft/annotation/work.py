@@ -16,7 +16,8 @@ from biograft.annotation.config import AnnotationConfig
 from biograft.annotation.given import with_given
 from biograft.annotation.pipeline import Annotator
 from biograft.corpus.cleaning import Cleaner
-from biograft.corpus.inputs import InputConfig, InputFile, Inputs, read_input
+from biograft.corpus.input_config import InputConfig
+from biograft.corpus.inputs import InputFile, Inputs, read_input
 from biograft.corpus.shards import AnnotatedDocument, read_report, shard_path, write_shard
 from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document, Mention

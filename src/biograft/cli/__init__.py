@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import biograft
+from biograft.cli.fields import with_fields
 from biograft.errors import (
     BiograftError,
     EncoderWarning,
@@ -95,7 +96,7 @@ def _add(app: typer.Typer, name: str, command: Any) -> None:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:
-        app.command(name)(command)
+        app.command(name)(with_fields(command))
 
 
 def __getattr__(name: str) -> typer.Typer:

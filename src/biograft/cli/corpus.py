@@ -12,14 +12,9 @@ from biograft.cli.corpus_annotate import annotate
 from biograft.cli.corpus_exclude import exclude
 from biograft.cli.corpus_segment import segment
 from biograft.cli.corpus_stop_words import stop_words
-from biograft.cli.options import (
-    REJECTED,
-    Json,
-    Overwrite,
-    print_json,
-    split_columns,
-    warn_left_out,
-)
+from biograft.cli.fields import CommandGroup
+from biograft.cli.options import REJECTED, Json, Overwrite, print_json, warn_left_out
+from biograft.config import split_columns
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
@@ -29,11 +24,7 @@ if TYPE_CHECKING:
 _MAX_EXAMPLES = 3
 _MAX_LABELS = 20
 
-app = typer.Typer(
-    help="Convert and annotate corpora, segment names, inspect task files.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandGroup("Convert and annotate corpora, segment names, inspect task files.")
 
 
 @app.command()

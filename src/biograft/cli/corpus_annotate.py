@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from biograft.annotation.config import AnnotationConfig
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
     REJECTED,
-    Column,
-    Encoding,
     Engine,
-    IdColumn,
-    Index,
-    InputFormat,
     Json,
-    NoAbbreviations,
     Quiet,
     Resume,
-    SkipErrors,
-    StopFile,
     Store,
+    is_given,
     note_without_index,
     print_json,
-    stop_words_of,
 )
+from biograft.corpus.cleaning import CleaningConfig
+from biograft.corpus.input_config import InputConfig
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 
-if TYPE_CHECKING:
-    from biograft.annotation import AnnotationConfig
-
 
 def annotate(
+    context: typer.Context,
     kb: Store,
     texts: Annotated[
         list[Path],
@@ -42,47 +37,12 @@ def annotate(
         ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the shards.")],
-    form: InputFormat = "",
-    encoding: Encoding = "utf-8",
-    column: Column = "",
-    id_column: IdColumn = "",
-    skip_errors: SkipErrors = False,
-    mentions: Annotated[
-        str,
-        typer.Option(
-            metavar="given|find|both",
-            help="Find names in the texts, take the mentions of annotated files by their concept "
-            "ids, or both; given and both need --no-clean.",
-        ),
-    ] = "find",
-    language: Annotated[
-        str, typer.Option("--language", metavar="en", help="Only names in this language.")
-    ] = "",
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            metavar="P",
-            help="Drop spans that score below this; default: 0.85. Names score 1 or 0.99 (normal "
-            "form); long forms of abbreviations and a calibrated --index score less. It finds no "
-            "text that is only similar to a name.",
-        ),
-    ] = None,
-    max_spans: Annotated[
-        int, typer.Option("--max-spans", metavar="N", help="Maximum spans per document; 0: all.")
-    ] = 0,
-    index: Index = None,
-    no_abbreviations: NoAbbreviations = False,
-    stop_file: StopFile = None,
+    reading: Annotated[InputConfig, Offered(without=("sheet",), lines=True)],
+    annotation: Annotated[AnnotationConfig, Offered(cleaning=None)],
+    cleaning: CleaningConfig,
     clean: Annotated[
         bool, typer.Option("--clean/--no-clean", help="Remove HTML, URLs and stray symbols.")
     ] = True,
-    min_length: Annotated[
-        int, typer.Option(metavar="N", help="Drop documents of fewer characters.")
-    ] = 0,
-    max_length: Annotated[
-        int, typer.Option(metavar="N", help="Split longer documents at punctuation; 0: never.")
-    ] = 0,
     engine: Engine = "local",
     workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one a core.")] = 0,
     shard_mib: Annotated[
@@ -99,27 +59,21 @@ def annotate(
     Broken records are reported and left out; the exit status is then 1.
     """
     from biograft.annotation.runner import ExecutionConfig, annotate_corpus
-    from biograft.corpus.inputs import InputConfig
 
-    config = _annotation_config(
-        **({} if threshold is None else {"threshold": threshold}),
-        max_spans=max_spans, abbreviations=not no_abbreviations, language=language,
-        index=index, mentions=mentions, stop_words=stop_words_of(stop_file),
-        cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
-    )  # fmt: skip
-    if threshold is not None and not config.threshold_matters:
+    config = replace(annotation, cleaning=cleaning if clean else None)
+    if is_given(context, "threshold") and not config.threshold_matters:
         raise ConfigError(
-            f"--threshold {threshold}: without --index and abbreviations every span is a name and "
-            "scores 0.99 or 1; leave it out, or give more than 0.99 to drop normal forms"
+            f"--threshold {config.threshold}: without --index and abbreviations every span is a "
+            "name and scores 0.99 or 1; leave it out, or give more than 0.99 to drop normal forms"
         )
-    reading = InputConfig(
-        format=form, encoding=encoding, column=column, id_column=id_column, lines=True,
-        skip_errors=skip_errors,
-    )  # fmt: skip
     execution = ExecutionConfig(
-        engine=engine, workers=workers, resume=resume, reading=reading, chunk_bytes=shard_mib << 20
+        engine=engine,
+        workers=workers,
+        resume=resume,
+        reading=reading,
+        chunk_bytes=shard_mib << 20,
     )
-    note_without_index(kb, index, quiet=quiet)
+    note_without_index(kb, config.index, quiet=quiet)
     manifest = annotate_corpus(kb, texts, out, config, execution, Progress(enabled=not quiet))
     rejected = manifest["report"]["rejected"]
     for reason, entry in rejected.items():
@@ -136,20 +90,6 @@ def annotate(
         _print_annotation(manifest, out)
     if rejected or manifest["skipped"]:
         raise typer.Exit(REJECTED)
-
-
-def _annotation_config(
-    *, cleaning: dict[str, Any] | None, language: str, **settings: Any
-) -> AnnotationConfig:
-    from biograft.annotation import AnnotationConfig
-    from biograft.corpus.cleaning import CleaningConfig
-    from biograft.languages import language_code
-
-    return AnnotationConfig(
-        cleaning=CleaningConfig(**cleaning) if cleaning is not None else None,
-        language=language_code(language) if language else "",
-        **settings,
-    )
 
 
 def _annotation_json(manifest: dict[str, Any], out: Path) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Column, Encoding, InputFormat, Json, OutFile, Overwrite, print_json
+from biograft.cli.fields import Offered
+from biograft.cli.options import Json, OutFile, Overwrite, print_json
+from biograft.corpus.input_config import InputConfig
 
 
 def exclude(
@@ -23,6 +25,7 @@ def exclude(
         typer.Option("--similar-to", metavar="FILE", help="Test texts; may be repeated."),
     ],
     out: OutFile,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
     n: Annotated[int, typer.Option("--n", metavar="N", help="Length of n-grams.")] = 8,
     min_overlap: Annotated[
         float,
@@ -31,9 +34,6 @@ def exclude(
             help="Ratio of the shorter text's n-grams that near-duplicates share, at least.",
         ),
     ] = 0.6,
-    form: InputFormat = "",
-    encoding: Encoding = "utf-8",
-    column: Column = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -43,15 +43,14 @@ def exclude(
     The text that is left is written one document a line.
     """
     from biograft.artifacts import new_file
-    from biograft.corpus.inputs import InputConfig, read_texts
+    from biograft.corpus.inputs import read_texts
     from biograft.corpus.near_duplicates import NearDuplicateConfig, NearDuplicates
 
-    config = InputConfig(format=form, encoding=encoding, column=column, lines=True)
     near = NearDuplicateConfig(n=n, min_overlap=min_overlap)
-    tests = NearDuplicates(read_texts(similar_to, config), near)
+    tests = NearDuplicates(read_texts(similar_to, reading), near)
     counts = Counter[str](kept=0, removed=0)
     with new_file(out, overwrite=overwrite) as file:
-        for text in read_texts(texts, config):
+        for text in read_texts(texts, reading):
             removed = tests.matches(text)
             counts["removed" if removed else "kept"] += 1
             if not removed:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
-    Column,
-    Encoding,
-    InputFormat,
     Json,
     Overwrite,
     Quiet,
     print_json,
 )
+from biograft.corpus.input_config import InputConfig
+from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 def segment(
+    config: SegmentationConfig,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
     folder: Annotated[
         Path,
         typer.Argument(metavar="KB", help="Knowledge base; with --show alone, a segmentation."),
@@ -36,9 +38,6 @@ def segment(
             help="Text to mine phrases from: a document a line, any document format, or tables.",
         ),
     ] = None,
-    form: InputFormat = "",
-    encoding: Encoding = "utf-8",
-    column: Column = "",
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="DIR", help="Folder of the segmentation to build."),
@@ -46,37 +45,6 @@ def segment(
     show: Annotated[
         list[str] | None,
         typer.Option("--show", metavar="NAME", help="Show how a name is segmented; repeatable."),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(metavar="LANG", help="Names in this language; default: zh."),
-    ] = None,
-    cut_points: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Reviewed cut points; default: count them again."),
-    ] = None,
-    word_segmenter: Annotated[
-        str | None,
-        typer.Option(metavar="rjieba|unigram", help="Chinese word segmenter; default: rjieba."),
-    ] = None,
-    max_single: Annotated[
-        float | None,
-        typer.Option(metavar="RATIO", help="Maximum ratio of single characters; default: 0.4."),
-    ] = None,
-    min_count: Annotated[
-        int | None, typer.Option(metavar="N", help="Minimum count of a phrase; default: 8.")
-    ] = None,
-    max_entries: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Counts in memory, 100 bytes each; default: 33554432."),
-    ] = None,
-    max_units: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Words in memory, 200 bytes each; default: 4194304."),
-    ] = None,
-    min_quality: Annotated[
-        float | None,
-        typer.Option(metavar="0..1", help="Minimum quality of a phrase, learned from names of KB."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -88,48 +56,29 @@ def segment(
 
     With --show and no -o, an existing segmentation is opened: corpus segment DIR --show NAME.
     """
-    from biograft.corpus.inputs import InputConfig
-    from biograft.corpus.segmentation import Segmentation
+    from biograft.corpus.segmentation import Segmentation, build_segmentation
+    from biograft.kb import KnowledgeBase
 
-    reading = InputConfig(format=form, encoding=encoding, column=column, lines=True)
-    options = {
-        "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
-        "max_single": max_single, "min_count": min_count, "max_entries": max_entries,
-        "max_units": max_units, "min_quality": min_quality,
-    }  # fmt: skip
-    settings = {key: value for key, value in options.items() if value is not None}
     if out is not None:
-        manifest = _build_segmentation(
-            folder, texts or [], out, settings, reading=reading,
-            overwrite=overwrite, progress=Progress(enabled=not quiet),
-        )  # fmt: skip
+        manifest = build_segmentation(
+            KnowledgeBase.open(folder),
+            texts or [],
+            out,
+            config,
+            reading=reading,
+            overwrite=overwrite,
+            progress=Progress(enabled=not quiet),
+        )
         _print_segmentation(manifest, out, as_json=as_json)
     elif not show:
         raise ConfigError("-o: name a folder for the result, or names to --show")
-    elif texts or settings or overwrite or reading != InputConfig(lines=True):
+    elif texts or overwrite or config != SegmentationConfig() or reading != InputConfig(lines=True):
         raise ConfigError(
             "--show: without -o an existing segmentation is opened; leave out the options that "
             "build one"
         )
     if show:
         _print_names(Segmentation.open(out or folder), show, as_json=as_json)
-
-
-def _build_segmentation(
-    kb: Path, texts: Sequence[Path], out: Path, settings: dict[str, Any], **options: Any
-) -> dict[str, Any]:
-    from biograft.config import from_mapping
-    from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
-    from biograft.kb import KnowledgeBase
-    from biograft.languages import language_code
-
-    if "language" in settings:
-        settings["language"] = language_code(settings["language"])
-    of_phrases = {"min_count", "max_entries", "max_units", "min_quality"} & settings.keys()
-    if of_phrases:
-        settings["phrases"] = {key: settings.pop(key) for key in sorted(of_phrases)}
-    config = from_mapping(SegmentationConfig, settings)
-    return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
 
 
 def _print_segmentation(manifest: dict[str, Any], out: Path, *, as_json: bool) -> None:

@@ -8,19 +8,17 @@ from typing import Annotated
 
 import typer
 
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
-    Column,
-    Encoding,
-    InputFormat,
     Json,
     Kb,
-    Languages,
     OutFile,
     Overwrite,
     Quiet,
     print_json,
-    split_languages,
 )
+from biograft.corpus.input_config import InputConfig
+from biograft.linking.config import LinkerConfig
 from biograft.progress import Progress
 
 
@@ -34,13 +32,11 @@ def stop_words(
     ],
     kb: Kb,
     out: OutFile,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
+    linker: Annotated[LinkerConfig, Offered("languages")],
     min_count: Annotated[
         int, typer.Option(metavar="N", min=1, help="Occurrences of a word in the text.")
     ] = 3,
-    form: InputFormat = "",
-    encoding: Encoding = "utf-8",
-    column: Column = "",
-    lang: Languages = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -50,18 +46,17 @@ def stop_words(
     Remove the lines of the names that are to be found; the rest is a file for --stop-file.
     """
     from biograft.corpus import NamesIndex, NamesIndexConfig
-    from biograft.corpus.inputs import InputConfig, read_texts
+    from biograft.corpus.inputs import read_texts
     from biograft.corpus.stop_words import StopWordConfig, propose_stop_words, write_stop_words
     from biograft.kb import KnowledgeBase
 
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
-    config = InputConfig(format=form, encoding=encoding, column=column, lines=True)
-    names = NamesIndex.from_store(base, NamesIndexConfig(languages=split_languages(lang)), progress)
+    names = NamesIndex.from_store(base, NamesIndexConfig(languages=linker.languages), progress)
     progress.start("read texts")
     words = propose_stop_words(
         names,
         lambda row: base.name(row).text,
-        read_texts(texts, config),
+        read_texts(texts, reading),
         StopWordConfig(min_count=min_count),
     )
     progress.finish()

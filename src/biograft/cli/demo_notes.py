@@ -10,8 +10,8 @@ import typer
 
 from biograft.cli.evaluate_findings import FINDING_TYPES, print_findings
 from biograft.cli.kb import print_report
-from biograft.cli.options import split_list
 from biograft.errors import ConfigError
+from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import AssertionDocument

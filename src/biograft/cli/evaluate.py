@@ -7,47 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.evaluate_assertion import assertion
-from biograft.cli.evaluate_findings import findings
+from biograft.cli.evaluate_findings import NOT_OF_TEXT, findings
 from biograft.cli.evaluate_link import link
 from biograft.cli.evaluate_task import task
+from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
-    Calibration,
-    Detection,
-    Encoding,
-    Index,
     Json,
     Kb,
-    Languages,
-    LexicalWeight,
-    MentionTypes,
-    Misspelt,
-    Model,
-    Ner,
-    NoAbbreviations,
-    NoComposites,
     Quiet,
-    Search,
     Seed,
-    Similarity,
-    Threshold,
     Types,
     note_without_index,
     print_json,
-    split_languages,
-    split_list,
     warn_left_out,
     warn_unknown,
 )
+from biograft.corpus.input_config import InputConfig
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
+from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import Score, TextResult
 
-app = typer.Typer(
-    help="Evaluate a linker, or the model of a task.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandGroup("Evaluate a linker, or the model of a task.")
 
 
 app.command()(link)
@@ -56,6 +39,9 @@ app.command()(link)
 @app.command()
 def text(
     kb: Kb,
+    files: LinkerFiles,
+    reading: Annotated[InputConfig, Offered("encoding")],
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1, assertions=False)],
     gold: Annotated[str, typer.Option(metavar="PATH", help="Gold standard: a file of texts.")],
     form: Annotated[
         str,
@@ -65,25 +51,10 @@ def text(
             help="sample, or one of `biograft corpus formats`; default: recognise it by content.",
         ),
     ] = "",
-    encoding: Encoding = "utf-8",
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
-    threshold: Threshold = None,
-    search: Search = None,
-    lexical_weight: LexicalWeight = None,
-    similarity: Similarity = None,
-    ner: Ner = None,
-    detection: Detection = None,
-    mention_types: MentionTypes = "",
     types: Types = "",
     limit: Annotated[
         int, typer.Option(metavar="N", min=0, help="Evaluate the first N documents; 0: all.")
     ] = 0,
-    misspelt: Misspelt = True,
-    no_abbreviations: NoAbbreviations = False,
-    no_composites: NoComposites = False,
-    lang: Languages = "",
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -101,18 +72,13 @@ def text(
     from biograft.linking import Linker
 
     base = KnowledgeBase.open(kb)
-    gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit, encoding=encoding)
-    note_without_index(base, index, quiet=quiet)
-    linker = Linker.open(
-        base, index, model, calibration, ner,
-        k=1, threshold=threshold,
-        detection=detection, mention_types=split_list(mention_types),
-        search=search, lexical_weight=lexical_weight, similarity=similarity,
-        misspelt=misspelt, abbreviations=not no_abbreviations, composites=not no_composites,
-        assertions=False, languages=split_languages(lang),
-    )  # fmt: skip
+    gold_set = read_gold_texts(
+        gold, form, types=split_list(types), limit=limit, encoding=reading.encoding
+    )
+    note_without_index(base, files.index, quiet=quiet)
+    opened = Linker.open(base, **vars(files), config=linker)
     progress = Progress(enabled=not quiet)
-    result = evaluate_text(linker, gold_set.documents, progress=progress, seed=seed)
+    result = evaluate_text(opened, gold_set.documents, progress=progress, seed=seed)
     warn_left_out(gold_set.log.rejected.counts, "mentions of the gold")
     warn_unknown(result.unknown, "; their mentions count as missed")
     if as_json:

@@ -6,37 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biograft.cli.options import (
-    Calibration,
-    Detection,
-    Index,
-    Json,
-    Kb,
-    Languages,
-    LexicalWeight,
-    Misspelt,
-    Model,
-    Ner,
-    NoAbbreviations,
-    NoComposites,
-    Search,
-    Similarity,
-    Threshold,
-    note_without_index,
-    print_json,
-    split_languages,
-    split_list,
-)
+from biograft.cli.fields import Offered
+from biograft.cli.options import Json, Kb, note_without_index, print_json
+from biograft.linking.config import LinkerConfig, LinkerFiles
+from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import FindingsResult
     from biograft.metrics.precision_recall import Counts
 
 FINDING_TYPES = "disease,symptom,finding"
+NOT_OF_TEXT = ("k", "mentions", "types", "assertions", "explain")
+"""Settings of a linker that are fixed where plain text is linked to be evaluated."""
 
 
 def findings(
     kb: Kb,
+    files: LinkerFiles,
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1)],
     gold: Annotated[
         str,
         typer.Option(
@@ -49,19 +36,6 @@ def findings(
         str,
         typer.Option(metavar="disease,...", help="Types of concepts that count; '': all."),
     ] = FINDING_TYPES,
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
-    threshold: Threshold = None,
-    search: Search = None,
-    lexical_weight: LexicalWeight = None,
-    similarity: Similarity = None,
-    ner: Ner = None,
-    detection: Detection = None,
-    misspelt: Misspelt = True,
-    no_abbreviations: NoAbbreviations = False,
-    no_composites: NoComposites = False,
-    lang: Languages = "",
     mistakes: Annotated[
         bool, typer.Option("--mistakes", help="List what was missed, wrong, or of a wrong status.")
     ] = False,
@@ -80,15 +54,9 @@ def findings(
     from biograft.linking import Linker
 
     base = KnowledgeBase.open(kb)
-    note_without_index(base, index)
-    linker = Linker.open(
-        base, index, model, calibration, ner,
-        k=1, threshold=threshold, detection=detection,
-        search=search, lexical_weight=lexical_weight, similarity=similarity,
-        misspelt=misspelt, abbreviations=not no_abbreviations, composites=not no_composites,
-        languages=split_languages(lang),
-    )  # fmt: skip
-    result = evaluate_findings(linker, read_assertions(gold), split_list(types))
+    note_without_index(base, files.index)
+    opened = Linker.open(base, **vars(files), config=linker)
+    result = evaluate_findings(opened, read_assertions(gold), split_list(types))
     if as_json:
         listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}
         print_json({"gold": gold, **result.to_json(), **listed})

@@ -9,30 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
-    Calibration,
-    Index,
     Json,
     Kb,
-    LexicalWeight,
-    Model,
-    NoAppositions,
     Overwrite,
     Quiet,
-    Search,
     Seed,
-    Similarity,
     Texts,
     Types,
     note_without_index,
     print_json,
-    split_list,
     warn_left_out,
     warn_unknown,
     warn_without_text,
 )
 from biograft.errors import ConfigError, OutputError
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
+from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import (
@@ -45,8 +40,17 @@ if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
 
+_SETTINGS = (
+    *("search", "lexical_weight", "similarity", "sources", "languages"),
+    *("abbreviations", "appositions", "short_forms"),
+)
+"""Settings of a linker that count for given mentions; of the gold are the types."""
+
+
 def link(
     kb: Kb,
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    linker: Annotated[LinkerConfig, Offered(*_SETTINGS)],
     gold: Annotated[
         str,
         typer.Option(
@@ -70,13 +74,6 @@ def link(
             help="lenient: any gold id counts; strict: exactly one concept.",
         ),
     ] = "lenient",
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
-    search: Search = None,
-    lexical_weight: LexicalWeight = None,
-    similarity: Similarity = None,
-    no_appositions: NoAppositions = False,
     types: Types = "",
     text: Texts = None,
     no_context: Annotated[
@@ -174,7 +171,7 @@ def link(
 
     _check_outputs(report, answers, overwrite=overwrite)
     other = ScoredQueries.load(against) if against is not None else None
-    _check_fit(fit_calibration, aim, nil_below, calibration, overwrite=overwrite)
+    _check_fit(fit_calibration, aim, nil_below, files.calibration, overwrite=overwrite)
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
     config = EvaluationConfig(
@@ -185,25 +182,25 @@ def link(
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
-    note_without_index(base, index, quiet=quiet)
-    linker = Linker.open(
-        base, index, model, calibration,
-        search=search, lexical_weight=lexical_weight, similarity=similarity,
-        appositions=not no_appositions,
-    )  # fmt: skip
-    if nil_below is None and fit_calibration is None and (nil or calibration is not None):
-        config = nil_as_linked(linker, config)
-    result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
-    evaluated = _Evaluated(base, gold_set, seen, config, result, linker.score_source)
+    note_without_index(base, files.index, quiet=quiet)
+    opened = Linker.open(base, **vars(files), config=linker)
+    if nil_below is None and fit_calibration is None and (nil or files.calibration is not None):
+        config = nil_as_linked(opened, config)
+    result = evaluate_linking(opened, base, queries, scorer, config, Progress(enabled=not quiet))
+    evaluated = _Evaluated(base, gold_set, seen, config, result, opened.score_source)
     evaluated.warn(with_texts=texts is not None)
     if answers is not None:
         save_answers(result, answers, overwrite=overwrite)
     compared = _compare(result, other, against, seed)
     if report is not None:
         inputs = {
-            "knowledge base": kb, "gold": gold, "format": form, "index": index or "none",
-            "model": model or "none", "calibration": calibration or "none",
-        }  # fmt: skip
+            "knowledge base": kb,
+            "gold": gold,
+            "format": form,
+            "index": files.index or "none",
+            "model": files.model or "none",
+            "calibration": files.calibration or "none",
+        }
         evaluated.write_report(report, inputs, overwrite=overwrite)
     fitted = {}
     if fit_calibration is not None:

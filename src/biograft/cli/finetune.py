@@ -19,14 +19,13 @@ from biograft.cli.options import (
     Run,
     Texts,
     Types,
-    split_list,
     warn_left_out,
     warn_unknown,
     warn_without_text,
 )
 from biograft.errors import ConfigError
 from biograft.progress import Progress
-from biograft.text import whole_number
+from biograft.text import split_list, whole_number
 
 if TYPE_CHECKING:
     from biograft.evaluation import LinkQuery, TextIndex

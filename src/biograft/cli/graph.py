@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import CommandGroup
 from biograft.cli.options import (
     Changes,
     Folder,
@@ -19,9 +20,9 @@ from biograft.cli.options import (
     Resume,
     Store,
     print_json,
-    split_list,
 )
 from biograft.errors import ConfigError, FormatError, InputError, OutputError, StoreError
+from biograft.graph.config import PeprConfig
 from biograft.progress import Progress
 from biograft.text import whole_number
 
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
     from biograft.graph.embedding import Embeddings
     from biograft.kb import KnowledgeBase
 
-app = typer.Typer(
-    help="Train graph embeddings, or rank the neighbours of concepts.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandGroup("Train graph embeddings, or rank the neighbours of concepts.")
 
 
 @app.command()
@@ -206,14 +203,7 @@ def _open_base(embeddings: Embeddings, kb: Path | None) -> KnowledgeBase:
 def neighbours(
     kb: Store,
     out: Folder,
-    k: Annotated[int, typer.Option("-k", metavar="K", help="Neighbours per entity.")] = 10,
-    damping: Annotated[float, typer.Option(metavar="A", help="Teleport probability.")] = 0.15,
-    normalise: Annotated[
-        str, typer.Option(metavar="columns|rows|symmetric", help="Normalisation of the adjacency.")
-    ] = "columns",
-    rounds: Annotated[
-        int, typer.Option(metavar="N", help="Iterations, up to 6; 0: solve for the fixed point.")
-    ] = 0,
+    pepr: PeprConfig,
     frequencies: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Start vector for --rounds: lines of id, tab, count."),
@@ -221,19 +211,6 @@ def neighbours(
     samples: Annotated[
         int, typer.Option(metavar="M", help="Start value 1/M of uncounted entities; 0: M = all.")
     ] = 0,
-    relations: Annotated[
-        str, typer.Option(metavar="is-a,...", help="Edges of these relations only.")
-    ] = "",
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Solve entities exactly whose ranking is uncertain.")
-    ] = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Solve every entity exactly; slow.")
-    ] = False,
-    tolerance: Annotated[
-        float, typer.Option(metavar="E", help="Maximum error of an exact score.")
-    ] = 1e-9,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: one a core.")] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -244,10 +221,9 @@ def neighbours(
     knowledge base. Interrupted work continues when the command is given again.
     """
     from biograft.graph.neighbours import build_neighbours
-    from biograft.graph.pepr import PeprConfig
     from biograft.kb import KnowledgeBase
 
-    if frequencies and not rounds:
+    if frequencies and not pepr.rounds:
         raise ConfigError(
             "--frequencies: the fixed point does not depend on the start; give --rounds too"
         )
@@ -255,29 +231,18 @@ def neighbours(
         raise ConfigError("--samples: applies to the start vector; give --frequencies too")
     if samples < 0:
         raise ConfigError(f"--samples: expected 0 or more, found {samples}")
-    config = PeprConfig(
-        k=k,
-        damping=damping,
-        normalise=normalise,
-        rounds=rounds,
-        refine=refine,
-        exact=exact,
-        tolerance=tolerance,
-        relations=split_list(relations),
-        threads=threads,
-    )
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
     start = _read_start(base, frequencies, samples) if frequencies else None
     manifest = build_neighbours(
-        base, out, config, start=start, overwrite=overwrite, progress=progress
+        base, out, pepr, start=start, overwrite=overwrite, progress=progress
     )
     seconds = round(sum(progress.seconds.values()), 3)
     if as_json:
         print_json({"neighbours": str(out), **manifest, "seconds": seconds})
         return
     typer.echo(
-        f"{manifest['n_edges']:,} edges to the best {k} neighbours of {manifest['n_linked']:,} "
-        f"entities ({manifest['n_uncertain']:,} uncertain, {manifest['n_refined']:,} solved "
+        f"{manifest['n_edges']:,} edges to the best {pepr.k} neighbours of "
+        f"{manifest['n_linked']:,} entities ({manifest['n_uncertain']:,} uncertain, {manifest['n_refined']:,} solved "
         f"exactly) in {seconds:.1f} s: {out}"
     )
 

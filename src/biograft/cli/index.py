@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
     Json,
-    Languages,
     Overwrite,
     Quiet,
     Store,
     print_json,
-    split_languages,
+    refuse_given,
 )
-from biograft.errors import ConfigError
+from biograft.linking.dense.config import DenseConfig
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
-    from biograft.linking import IndexConfig
     from biograft.linking.dense.encoders import NameEncoder
 
 
+_OF_TRANSFORMERS = ("pooling", "max_length", "encoder_engine")
+_OF_DENSE = ("storage", "similarity", "approximate")
+
+
 def index(
+    context: typer.Context,
     kb: Store,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="INDEX", help="Folder to write.")],
+    dense: Annotated[DenseConfig, Offered("similarity", "storage", "approximate", "languages")],
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -59,21 +65,6 @@ def index(
             "processors; queries are encoded by torch. Default: torch.",
         ),
     ] = None,
-    similarity: Annotated[
-        str,
-        typer.Option(
-            metavar="cosine|dot",
-            help="Similarity of dense search: cosine, or inner product of the vectors as they are.",
-        ),
-    ] = "cosine",
-    storage: Annotated[
-        str, typer.Option(metavar="float32|float16|bfloat16|int8", help="Data type of the vectors.")
-    ] = "float32",
-    approximate: Annotated[
-        bool,
-        typer.Option("--approximate", help="Approximate search, for millions of names."),
-    ] = False,
-    lang: Languages = "",
     steps: Annotated[
         str | None,
         typer.Option(metavar="case,plural,...", help="Normalisation steps of lexical search."),
@@ -91,16 +82,10 @@ def index(
     and brings learned weights. Interrupted encoding continues when the command is given again.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.linking import build_index, update_index
+    from biograft.linking import IndexConfig, LexicalConfig, build_index, update_index
     from biograft.linking.dense.encoders import default_encoder, load_encoder
     from biograft.linking.index import is_current
 
-    dense_options = {
-        "--pooling": pooling, "--max-length": max_length, "--encoder-engine": encoder_engine,
-        "--approximate": approximate or None,
-        "--storage": storage if storage != "float32" else None,
-        "--similarity": similarity if similarity != "cosine" else None,
-    }  # fmt: skip
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
     loaded: NameEncoder | None = None
     if encoder not in (None, "none"):
@@ -108,20 +93,15 @@ def index(
             encoder, pooling=pooling, max_length=max_length, engine=encoder_engine
         )
     elif encoder is None and not update:
-        loaded = default_encoder(base, split_languages(lang))
-        fixed = {
-            "--pooling": pooling, "--max-length": max_length, "--encoder-engine": encoder_engine,
-        }  # fmt: skip
-        _refuse(fixed, "applies to a transformers model; name it with --encoder")
+        loaded = default_encoder(base, dense.languages)
+        reason = "applies to a transformers model; name it with --encoder"
+        refuse_given(context, _OF_TRANSFORMERS, reason)
     if loaded is None:
-        _refuse(dense_options, "applies to dense search; name an --encoder too")
+        reason = "applies to dense search; name an --encoder too"
+        refuse_given(context, (*_OF_TRANSFORMERS, *_OF_DENSE), reason)
     if update:
-        fixed = {
-            "--approximate": approximate or None, "--storage": dense_options["--storage"],
-            "--similarity": dense_options["--similarity"],
-            "--lang": lang or None, "--steps": steps, "--overwrite": overwrite or None,
-        }  # fmt: skip
-        _refuse(fixed, "an update keeps the settings of INDEX; leave it out")
+        reason = "an update keeps the settings of INDEX; leave it out"
+        refuse_given(context, (*_OF_DENSE, "languages", "steps", "overwrite"), reason)
         if loaded is None and is_current(base, out):
             typer.echo(f"{out}: is up to date, the store has not changed", err=True)
         manifest = update_index(base, out, loaded, progress=progress)
@@ -133,10 +113,10 @@ def index(
                 err=True,
             )
     else:
-        dense = None
-        if loaded is not None:
-            dense = {"storage": storage, "similarity": similarity, "approximate": approximate}
-        config = _index_config(lang, steps, dense)
+        lexical = LexicalConfig(languages=dense.languages)
+        if steps is not None:
+            lexical = replace(lexical, steps=steps)
+        config = IndexConfig(lexical=lexical, dense=dense if loaded is not None else None)
         manifest = build_index(base, out, loaded, config, overwrite=overwrite, progress=progress)
     seconds = round(sum(progress.seconds.values()), 3)
     _compile_for_linking(base, out, progress)
@@ -161,27 +141,6 @@ def _compile_for_linking(base: KnowledgeBase, out: Path, progress: Progress) -> 
     linker(f"{name} was found, {name}x was not.")
     linker.link_mentions([f"{name}x"])
     progress.finish()
-
-
-def _refuse(options: dict[str, Any], reason: str) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise ConfigError(f"{option}: {reason}")
-
-
-def _index_config(lang: str, steps: str | None, dense: dict[str, Any] | None) -> IndexConfig:
-    from biograft.linking import IndexConfig
-    from biograft.linking.lexical import LexicalConfig
-
-    languages = split_languages(lang)
-    lexical = LexicalConfig(languages=languages)
-    if steps is not None:
-        lexical = LexicalConfig(steps=steps, languages=languages)
-    if dense is None:
-        return IndexConfig(lexical=lexical)
-    from biograft.linking.dense import DenseConfig
-
-    return IndexConfig(lexical=lexical, dense=DenseConfig(**dense, languages=languages))
 
 
 def _print_index(manifest: dict[str, Any], out: Path, seconds: float) -> None:

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.kb_diff import diff
-from biograft.cli.options import (
-    Json,
-    Overwrite,
-    Quiet,
-    Store,
-    print_json,
-    split_columns,
-    split_list,
-)
+from biograft.cli.options import Json, Overwrite, Quiet, Store, print_json
 from biograft.errors import ConfigError
+from biograft.kb.config import BuildConfig
 from biograft.progress import Progress
 from biograft.records import RETIRED
+from biograft.sources import STARTER, SourceConfig
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.kb import (
-        BuildConfig,
         BuildReport,
         Concept,
         ConceptRelation,
@@ -39,11 +34,10 @@ if TYPE_CHECKING:
 
 _MAX_EXAMPLES = 3
 
-app = typer.Typer(
-    help="Build, inspect, search, export and compare knowledge bases.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+_NO_PATH = Path()
+"""Path of a source before the sources are known."""
+
+app = CommandGroup("Build, inspect, search, export and compare knowledge bases.")
 
 
 app.command()(diff)
@@ -63,94 +57,14 @@ def build(
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="KB", help="Folder of the new knowledge base.")
     ],
-    form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format of the sources; default: detect.")
-    ] = "",
-    lang: Annotated[
-        str | None,
-        typer.Option(
-            metavar="en,zh", help="Keep names in these languages; the first is preferred."
-        ),
-    ] = None,
-    sab: Annotated[
-        str | None, typer.Option(metavar="MSH,...", help="Keep these vocabularies (UMLS SAB).")
-    ] = None,
-    keep_concepts_of: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MSH,...",
-            help="Keep the concepts that these vocabularies have, with all their names (UMLS SAB).",
-        ),
-    ] = None,
-    tty: Annotated[
-        str | None, typer.Option(metavar="PT,...", help="Keep these term types (UMLS TTY).")
-    ] = None,
-    types: Annotated[
-        str | None,
-        typer.Option(metavar="T047,...", help="Keep concepts of these semantic types, or below."),
-    ] = None,
-    relations: Annotated[
-        str | None, typer.Option(metavar="is-a,...", help="Keep these relations only.")
-    ] = None,
-    merge: Annotated[
-        str,
-        typer.Option(
-            metavar="none|ids|xrefs|xrefs-all",
-            help="Merge concepts of several sources by alternate ids, or by cross-references too: "
-            "by those that are one to one to a concept that shares a name, or by all that are one "
-            "to one between two sources.",
-        ),
-    ] = "none",
+    reading: Annotated[SourceConfig, Offered(path=_NO_PATH)],
+    build_config: Annotated[BuildConfig, Offered(sources=({"path": _NO_PATH},))],
     unmerged: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Write the links that were not used to merge, with reasons (TSV)."
         ),
     ] = None,
-    keep_suppressed: Annotated[
-        bool, typer.Option("--keep-suppressed", help="Keep suppressed and obsolete entries.")
-    ] = False,
-    codes: Annotated[
-        bool,
-        typer.Option("--codes", help="Keep codes of source vocabularies as xrefs (UMLS CODE)."),
-    ] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
-    language: Annotated[
-        str, typer.Option(metavar="en", help="Language of names without one.")
-    ] = "",
-    default_type: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="Semantic type of concepts without one.")
-    ] = "",
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="id=code,name=label,...",
-            help="For a CSV or TSV: which column holds the id, name, synonyms, definition, type, "
-            "language, parents, alternates, xrefs, relation.NAME; or head, relation, tail. "
-            "A file without header has columns #1, #2, ...",
-        ),
-    ] = None,
-    separator: Annotated[
-        str, typer.Option(metavar="|", help="For a CSV or TSV: separator of values in a cell.")
-    ] = "",
-    same_as: Annotated[
-        str | None,
-        typer.Option(
-            metavar="alias,...",
-            help="For triples: relations whose tail is a synonym of the head.",
-        ),
-    ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Lowercase names.")] = False,
-    strip_symbols: Annotated[
-        bool, typer.Option("--strip-symbols", help="Replace symbols in names by spaces.")
-    ] = False,
-    resolve_shared: Annotated[
-        bool,
-        typer.Option(
-            "--resolve-shared",
-            help="Keep a name shared by several concepts only in the one with the fewest names.",
-        ),
-    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -158,34 +72,7 @@ def build(
     """Build a knowledge base from ontology files of any format."""
     from biograft.kb import build_store
 
-    reading = {
-        "format": form,
-        "languages": split_list(lang),
-        "vocabularies": split_list(sab),
-        "keep_concepts_of": split_list(keep_concepts_of),
-        "term_types": split_list(tty),
-        "relations": split_list(relations),
-        "keep_suppressed": keep_suppressed,
-        "keep_codes": codes,
-        "encoding": encoding,
-        "language": language,
-        "default_type": default_type,
-        "columns": split_columns(columns),
-        "separator": separator,
-        "same_as": split_list(same_as),
-    }
-    rules = {
-        "lowercase": lowercase,
-        "strip_symbols": strip_symbols,
-        "resolve_shared": resolve_shared,
-    }
-    values = {
-        "merge": merge,
-        "types": split_list(types),
-        "languages": split_list(lang),
-        "names": rules,
-    }
-    config = _build_config(sources, reading, values)
+    config = _build_config(sources, reading, build_config)
     report = build_store(config, out, overwrite=overwrite, progress=Progress(enabled=not quiet))
     if unmerged is not None:
         report.write_unmerged(unmerged, overwrite=overwrite)
@@ -195,19 +82,11 @@ def build(
         print_report(report)
 
 
-def _build_config(
-    sources: list[str], reading: dict[str, Any], values: dict[str, Any]
-) -> BuildConfig:
-    """Make the configuration from the options, or read the build file, which excludes them."""
-    from biograft.config import from_mapping
-    from biograft.kb import BuildConfig
-    from biograft.sources import SourceConfig
-
-    tables = [{"path": path, **reading} for path in sources]
-    config = from_mapping(BuildConfig, {"sources": tables, **values})
+def _build_config(sources: list[str], reading: SourceConfig, config: BuildConfig) -> BuildConfig:
+    """Add the sources to the configuration, or read the build file, which stands alone."""
     if len(sources) > 1 or not sources[0].endswith(".toml"):
-        return config
-    if config != BuildConfig(sources=(SourceConfig(path=Path(sources[0])),)):
+        return replace(config, sources=tuple(replace(reading, path=Path(s)) for s in sources))
+    if (reading, config) != (SourceConfig(path=_NO_PATH), BuildConfig(sources=(reading,))):
         raise ConfigError(
             f"{sources[0]}: a build file stands alone; write the other options into it"
         )
@@ -217,8 +96,6 @@ def _build_config(
 def _read_build_file(path: Path) -> BuildConfig:
     """Read a build from a TOML file; the paths in it are relative to its folder."""
     from biograft.config import from_mapping, load_toml
-    from biograft.kb import BuildConfig
-    from biograft.sources import STARTER
 
     values = load_toml(path)
     sources = values.get("sources")

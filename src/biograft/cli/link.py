@@ -2,70 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biograft.cli.link_inputs import LinkInputs
-from biograft.cli.link_llm import LlmAllowRemote, LlmModel, LlmUrl, open_review, report_review
-from biograft.cli.link_output import (
-    AllIds,
-    IncludeText,
-    OutputFile,
-    Prefer,
-    To,
-    choose_output,
-    write_output,
-)
 from biograft.cli.options import (
     REJECTED,
-    Calibration,
-    Column,
-    ConceptSources,
-    ConceptTypes,
-    Detection,
-    Encoding,
     Engine,
-    IdColumn,
-    Index,
-    InputFormat,
     Json,
     Kb,
-    Languages,
-    LexicalWeight,
-    MentionTypes,
-    Misspelt,
-    Model,
-    Ner,
-    NoAbbreviations,
-    NoAppositions,
-    NoAssertions,
-    NoComposites,
-    NoCoordinations,
-    NoShortForms,
     Overwrite,
     Quiet,
-    Search,
-    Sheet,
-    Similarity,
-    SkipErrors,
-    StopFile,
-    Threshold,
+    is_given,
     note_without_index,
     refuse_input_as_output,
-    split_languages,
-    split_list,
-    stop_words_of,
+    report_inputs,
 )
-from biograft.errors import ConfigError
+from biograft.corpus.input_config import TABLE, TEXT, InputConfig
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError, InputError
+from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
+    from biograft.corpus.inputs import Inputs
+    from biograft.kb import KnowledgeBase
     from biograft.linking import LinkedDocument
+    from biograft.linking.rerank import ChoiceReview
+
+_STDIN = "-"
+_FILE_SUFFIXES = (
+    *(".txt", ".md", ".gz", ".zip", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml"),
+    *(".pubtator", ".conll", ".ann", ".xlsx", ".parquet", ".html", ".htm", ".docx", ".pdf"),
+)
+"""An argument without whitespace that ends so must be a file."""
 
 
 def link(
+    context: typer.Context,
     inputs: Annotated[
         list[str],
         typer.Argument(
@@ -74,73 +53,51 @@ def link(
         ),
     ],
     kb: Kb,
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
-    form: InputFormat = "",
-    encoding: Encoding = "utf-8",
-    column: Column = "",
-    id_column: IdColumn = "",
-    sheet: Sheet = "",
-    mentions: Annotated[
-        str | None,
-        typer.Option(
-            "--mentions",
-            metavar="given|find|both",
-            help="Link the mentions that annotated files have, find mentions in their texts "
-            "instead, or both. Default: given where a document has some, else find.",
-        ),
-    ] = None,
+    files: LinkerFiles,
+    reading: InputConfig,
+    linker: LinkerConfig,
+    output: OutputConfig,
     terms: Annotated[
         bool,
         typer.Option("--terms", help="Treat each line, or row of a table, as one term to link."),
     ] = False,
-    skip_errors: SkipErrors = False,
-    k: Annotated[
-        int | None,
+    llm_url: Annotated[
+        str,
         typer.Option(
-            "-k",
-            metavar="N",
-            min=1,
-            help="Candidates per mention; default: 5, or only those with that name if the "
-            "mention equals a name.",
+            metavar="URL",
+            help="Let a language model choose among the candidates of doubtful mentions: an "
+            "OpenAI-compatible endpoint on this machine, such as http://127.0.0.1:8080/v1.",
         ),
-    ] = None,
-    threshold: Threshold = None,
-    search: Search = None,
-    lexical_weight: LexicalWeight = None,
-    similarity: Similarity = None,
-    ner: Ner = None,
-    detection: Detection = None,
-    mention_types: MentionTypes = "",
-    misspelt: Misspelt = True,
-    no_abbreviations: NoAbbreviations = False,
-    no_appositions: NoAppositions = False,
-    no_composites: NoComposites = False,
-    no_short_forms: NoShortForms = False,
-    no_coordinations: NoCoordinations = False,
-    no_assertions: NoAssertions = False,
-    types: ConceptTypes = "",
-    sources: ConceptSources = "",
-    explain: Annotated[
+    ] = "",
+    llm_model: Annotated[
+        str, typer.Option(metavar="NAME", help="With --llm-url: the name of the model.")
+    ] = "",
+    llm_allow_remote: Annotated[
         bool,
-        typer.Option("--explain", help="Show why the first candidate of each mention came first."),
+        typer.Option(
+            "--llm-allow-remote",
+            help="With --llm-url: allow sending mentions and the text around them to another "
+            "machine.",
+        ),
     ] = False,
-    lang: Languages = "",
-    stop_file: StopFile = None,
-    llm_url: LlmUrl = "",
-    llm_model: LlmModel = "",
-    llm_allow_remote: LlmAllowRemote = False,
     engine: Engine = "local",
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes that link; give an INDEX, too.")
     ] = 1,
     as_json: Json = False,
-    to: To = "",
-    out: OutputFile = None,
-    prefer: Prefer = "",
-    all_ids: AllIds = False,
-    include_text: IncludeText = False,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="table|csv|tsv|jsonl|parquet|html|fhir|omop|pubtator|bioc|brat",
+            help="Format of the output; default: table.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="OUT", help="Output file, or folder for brat; default: stdout."
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -149,47 +106,34 @@ def link(
     Files may be plain text, any format of `biograft corpus formats`, or tables; each is recognised
     by its content. Of annotated files the given mentions are linked, elsewhere the names that the
     text contains; with --ner a trained model finds the mentions. Each mention in text is said
-    to be present, absent, possible, historical, hypothetical, or of the family. The exit status is
-    1 if records or files were left out.
+    to be present, absent, possible, historical, hypothetical, or of the family.
+
+    A mention that equals a name has the candidates of that name only, unless -k is given. The exit
+    status is 1 if records or files were left out.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
-    if terms and (ner is not None or mentions is not None):
-        other = "--ner" if ner is not None else "--mentions"
+    if terms and (files.detector is not None or linker.mentions is not None):
+        other = "--ner" if files.detector is not None else "--mentions"
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
-    reading: dict[str, str | bool] = {
-        "format": form, "encoding": encoding, "column": column, "id_column": id_column,
-        "sheet": sheet, "skip_errors": skip_errors,
-    }  # fmt: skip
     texts = LinkInputs(inputs, reading, terms)
-    to = choose_output(to, out, as_json=as_json)
+    to = _choose_output(to, out, as_json=as_json)
     refuse_input_as_output(out, *texts.files())
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
-    review = open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
-    note_without_index(base, index, quiet=quiet)
+    review = _open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
+    note_without_index(base, files.index, quiet=quiet)
     progress.start("open")
-    linker = Linker.open(
-        base, index, model, calibration, ner,
-        **({} if k is None else {"k": k}), threshold=threshold,
-        detection=detection, mention_types=split_list(mention_types),
-        search=search, lexical_weight=lexical_weight, similarity=similarity,
-        misspelt=misspelt, abbreviations=not no_abbreviations, appositions=not no_appositions,
-        composites=not no_composites, assertions=not (no_assertions or terms), mentions=mentions,
-        short_forms=not no_short_forms, coordinations=not no_coordinations,
-        types=split_list(types), sources=split_list(sources), explain=explain,
-        languages=split_languages(lang), stop_words=stop_words_of(stop_file),
-    )  # fmt: skip
-    linked = linker.pipe(texts.documents(), n_process=workers, engine=engine)
+    opened = Linker.open(
+        base, **vars(files), config=replace(linker, assertions=linker.assertions and not terms)
+    )
+    linked = opened.pipe(texts.documents(), n_process=workers, engine=engine)
     linked = _counted(linked if review is None else review.apply(linked), progress)
-    write_output(
-        linked, base, to, out,
-        overwrite=overwrite, terms=terms, all_candidates=k is not None,
-        prefer=split_list(prefer), all_ids=all_ids, include_text=include_text,
-    )  # fmt: skip
+    output = replace(output, terms=terms, all_candidates=is_given(context, "k"))
+    _write_output(linked, base, to, out, output, overwrite=overwrite)
     if review is not None:
-        report_review(review)
+        _report_review(review)
     if texts.report():
         raise typer.Exit(REJECTED)
 
@@ -201,3 +145,148 @@ def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[L
         progress.advance(1)
         yield document
     progress.finish()
+
+
+# ---- inputs
+
+
+@dataclass
+class LinkInputs:
+    """Documents to link; with ``terms`` each line or row is one mention."""
+
+    given: Sequence[str]
+    config: InputConfig
+    terms: bool = False
+    read: list[Inputs] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.config.column and self.given and not any(map(_is_file, self.given)):
+            raise ConfigError("--column: is for tables, and a text was given; name a file instead")
+
+    def files(self) -> list[str]:
+        """Return those of the inputs that are files or folders."""
+        return [given for given in self.given if given != _STDIN and _is_file(given)]
+
+    def documents(self) -> Iterator[Document]:
+        """Read the documents in order; only files are recognised, a text is taken as it is."""
+        for number, given in enumerate(self.given, 1):
+            if _is_file(given):
+                yield from self._of_file(given)
+            elif self.terms:
+                lines = (line for line in enumerate(given.splitlines(), 1) if line[1].strip())
+                yield from (_term(Document(f"text {number}:{n}", line)) for n, line in lines)
+            else:
+                yield Document(f"text {number}", given)
+
+    def _of_file(self, given: str) -> Iterator[Document]:
+        from biograft.corpus.inputs import Inputs, read_input
+
+        inputs = Inputs([given], replace(self.config, lines=self.terms))
+        self.read.append(inputs)
+        if not self.terms:
+            yield from inputs
+            return
+        for file in inputs.files():
+            if file.form not in (TEXT, TABLE):
+                raise ConfigError(
+                    f"--terms: is for plain lines and tables; {file.path} is recognised as "
+                    f"{file.form}"
+                )
+            yield from map(_term, read_input(file, inputs.log))
+
+    def report(self) -> bool:
+        """Report what was left out; return whether anything was."""
+        reported = [report_inputs(inputs) for inputs in self.read]  # all of them
+        return any(reported)
+
+
+def _is_file(given: str) -> bool:
+    """Return True if an argument names a file, a folder or standard input; else it is a text."""
+    if given == _STDIN:
+        return True
+    if not given.strip():
+        return False
+    try:
+        exists = Path(given).exists()
+    except (OSError, ValueError):  # too long, or with characters that no file name has: a text
+        return False
+    if not exists and given.endswith(_FILE_SUFFIXES) and not any(map(str.isspace, given)):
+        raise InputError("does not exist", path=given, remedy="check the path")
+    return exists
+
+
+def _term(document: Document) -> Document:
+    """Make the whole text the one mention of a document."""
+    text = document.text
+    return replace(document, mentions=(Mention(0, len(text), text),))
+
+
+# ---- the language model
+
+
+def _open_review(
+    base: KnowledgeBase, url: str, model: str, *, allow_remote: bool
+) -> ChoiceReview | None:
+    """Return the review by a language model that the options ask for, or None."""
+    if not url:
+        if model or allow_remote:
+            given = "--llm-model" if model else "--llm-allow-remote"
+            raise ConfigError(f"{given}: needs --llm-url")
+        return None
+    if not model:
+        raise ConfigError("--llm-url: needs the name of a model (--llm-model)")
+    from biograft.linking.rerank import ChoiceReview, LlmChooser, LlmConfig
+
+    config = LlmConfig(url=url, model=model, allow_remote=allow_remote)
+    return ChoiceReview(base, LlmChooser(config))
+
+
+def _report_review(review: ChoiceReview) -> None:
+    """Print on stderr how many mentions the model was asked about, and the results."""
+    counts = dict(review.counts)
+    asked = counts.pop("asked", 0)
+    rest = ", ".join(f"{n:,} {what}" for what, n in counts.items())
+    typer.echo(f"llm         {asked:,} mentions asked about{': ' if rest else ''}{rest}", err=True)
+
+
+# ---- outputs
+
+
+def _choose_output(to: str, out: Path | None, *, as_json: bool) -> str:
+    """Return the name of the output; refuse options that contradict each other."""
+    from biograft.linking.outputs import OUTPUTS
+
+    if as_json and to not in ("", "jsonl"):
+        raise ConfigError(f"--json: is the same as --to jsonl; leave it out, or --to {to}")
+    name = to or ("jsonl" if as_json else "table")
+    output = OUTPUTS.load(name)
+    if out is None and output.chunks is None:
+        raise ConfigError(f"--to {name}: is no text; name the {output.needs} to write (-o)")
+    return name
+
+
+def _write_output(
+    linked: Iterable[LinkedDocument],
+    base: KnowledgeBase,
+    to: str,
+    out: Path | None,
+    config: OutputConfig,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write linked documents to a file or to standard output; say on stderr what was lost."""
+    from biograft.linking.outputs import link_chunks, write_linked
+    from biograft.linking.outputs.output import encoded
+
+    losses: Counter[str] = Counter()
+    if out is not None:
+        losses = write_linked(linked, out, to, base, overwrite=overwrite, **vars(config))
+    else:
+        # to a file or a program, data go as they are; a terminal shows control characters
+        out_stream = sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "raw", sys.stdout)
+        for chunk in link_chunks(linked, to, base, losses, **vars(config)):
+            out_stream.write(encoded(chunk).decode())
+    for kind, n in losses.most_common():
+        typer.echo(f"lost        {n:,}  {kind}", err=True)
+    if out is not None:
+        typer.echo(f"written     {out} ({to})", err=True)

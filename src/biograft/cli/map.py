@@ -5,36 +5,28 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.link_output import Prefer
+from biograft.cli.fields import Offered
 from biograft.cli.options import (
     REJECTED,
-    Calibration,
-    ConceptSources,
-    ConceptTypes,
-    Encoding,
-    Index,
     Json,
     Kb,
-    Languages,
-    Model,
     Overwrite,
     Quiet,
-    Sheet,
-    Threshold,
     note_without_index,
     print_json,
     refuse_input_as_output,
     report_inputs,
     report_left_out,
-    split_languages,
-    split_list,
 )
+from biograft.corpus.input_config import TABLE, InputConfig
 from biograft.errors import ConfigError, InputError
+from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.progress import Progress
 from biograft.text import one_line, whole_number
 
@@ -42,6 +34,11 @@ if TYPE_CHECKING:
     from biograft.corpus.inputs import Inputs
     from biograft.mapping import EarlierDecisions, SourceTerm, TermMapping
 
+_SETTINGS = (
+    *("k", "threshold", "search", "lexical_weight", "similarity", "types", "sources"),
+    *("languages", "abbreviations", "appositions", "short_forms"),
+)
+"""Settings of a linker that count for terms."""
 _ALWAYS = ("exact", "ambiguous", "nil")
 """Flags whose numbers are printed even where they are 0."""
 
@@ -56,6 +53,10 @@ def map_column(
         typer.Option("--column", metavar="NAME", help="Column of the terms, by name or as #1."),
     ],
     kb: Kb,
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    reading: Annotated[InputConfig, Offered("sheet", "encoding", column="#1")],
+    linker: Annotated[LinkerConfig, Offered(*_SETTINGS, k=3)],
+    output: Annotated[OutputConfig, Offered("prefer")],
     out: Annotated[
         Path,
         typer.Option(
@@ -78,9 +79,6 @@ def map_column(
             help="Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.",
         ),
     ] = None,
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
     code_column: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,16 +112,6 @@ def map_column(
             help="Name or IRI of the vocabulary of the terms; default: the name of TABLE.",
         ),
     ] = "",
-    sheet: Sheet = "",
-    encoding: Encoding = "utf-8",
-    k: Annotated[
-        int, typer.Option("-k", metavar="N", min=1, help="Maximum concepts given for a term.")
-    ] = 3,
-    threshold: Threshold = None,
-    types: ConceptTypes = "",
-    sources: ConceptSources = "",
-    lang: Languages = "",
-    prefer: Prefer = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -132,7 +120,7 @@ def map_column(
 
     The exit status is 1 if rows were left out because they are damaged.
     """
-    from biograft.corpus.inputs import TABLE, InputConfig, Inputs
+    from biograft.corpus.inputs import Inputs
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
     from biograft.linking.outputs import ConceptIds
@@ -144,8 +132,7 @@ def map_column(
     refuse_input_as_output(out, table, apply)
     started, progress = time.perf_counter(), Progress(enabled=not quiet)
     codes, contexts = tuple(code_column or ()), tuple(context_column or ())
-    config = InputConfig(format=TABLE, column=column, sheet=sheet, encoding=encoding)
-    inputs = Inputs([table], config)
+    inputs = Inputs([table], replace(reading, format=TABLE, column=column))
     decided = read_earlier(apply) if apply else None
     progress.start("read")
     terms = _terms(inputs, (column, codes, frequency_column, contexts))
@@ -154,12 +141,9 @@ def map_column(
             f"the column {column!r} has no term", path=table, remedy="name another column"
         )
     base = KnowledgeBase.open(kb)
-    note_without_index(base, index, quiet=quiet)
-    linker = Linker.open(
-        base, index, model=model, calibration=calibration, k=k, threshold=threshold,
-        types=split_list(types), sources=split_list(sources), languages=split_languages(lang),
-    )  # fmt: skip
-    ids = ConceptIds(base, split_list(prefer))
+    note_without_index(base, files.index, quiet=quiet)
+    opened = Linker.open(base, **vars(files), config=linker)
+    ids = ConceptIds(base, output.prefer)
     earlier = None if decided is None else EarlierDecisions(decided, base, ids)
     if earlier is not None and not earlier.n_decided:
         raise ConfigError(
@@ -167,11 +151,15 @@ def map_column(
             "(mapping_justification semapv:ManualMappingCuration, or a reviewer)"
         )
     run = MappingRun(
-        kb=base, ids=ids, k=k, has_context=bool(contexts), justification=justification_of(linker),
+        kb=base,
+        ids=ids,
+        k=linker.k,
+        has_context=bool(contexts),
+        justification=justification_of(opened),
         source=source_vocabulary or table.name.partition(".")[0],
-    )  # fmt: skip
+    )
     changed: list[dict[str, Any]] = []
-    mapped = _counted(map_terms(linker, terms, earlier), len(terms), progress)
+    mapped = _counted(map_terms(opened, terms, earlier), len(terms), progress)
     left_out: list[tuple[str, str]] = []
     counts = write_mapping(
         _noted(mapped, changed), out, run, to=form, overwrite=overwrite, left_out=left_out

@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Index, Kb, Languages, Model, Threshold, split_languages
+from biograft.cli.fields import Offered
+from biograft.cli.options import Kb
+from biograft.cli.serve import NOT_OF_SERVICE
 from biograft.errors import ConfigError
+from biograft.linking.config import LinkerConfig, LinkerFiles
 
 
 def mcp(
     kb: Kb,
-    index: Index = None,
-    model: Model = None,
-    threshold: Threshold = None,
-    lang: Languages = "",
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE, k=10)],
     http: Annotated[
         bool, typer.Option("--http", help="Listen at --port, at /mcp; default: stdio.")
     ] = False,
@@ -46,10 +47,4 @@ def mcp(
 
     if not http and (keys is not None or host != "127.0.0.1"):
         raise ConfigError(f"{'--keys' if keys is not None else '--host'}: needs --http")
-    settings = {
-        "model": model,
-        "threshold": threshold,
-        "languages": split_languages(lang) or None,
-    }
-    given = {key: value for key, value in settings.items() if value is not None}
-    run_mcp(kb, index, http=http, host=host, port=port, keys=keys, **given)
+    run_mcp(kb, files, linker, http=http, host=host, port=port, keys=keys)

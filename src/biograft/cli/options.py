@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.errors import ConfigError
-from biograft.languages import language_code
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
@@ -31,183 +30,6 @@ Store = Annotated[Path, typer.Argument(metavar="KB", help=_KB)]
 Kb = Annotated[Path, _KB_OPTION]
 OptionalKb = Annotated[Path | None, _KB_OPTION]
 
-Index = Annotated[
-    Path | None,
-    typer.Option("--index", metavar="INDEX", help="Index to search; default: lexical search."),
-]
-Model = Annotated[
-    Path | None,
-    typer.Option(
-        "--model", metavar="MODEL", help="Trained ranker or re-ranker, or a generative linker."
-    ),
-]
-Calibration = Annotated[
-    Path | None,
-    typer.Option(
-        "--calibration",
-        metavar="FILE",
-        help="Maps scores to probabilities, with the NIL threshold; default: that of the index.",
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option("--threshold", metavar="P", help="Answer NIL below this probability (or score)."),
-]
-Search = Annotated[
-    str | None,
-    typer.Option(
-        "--search",
-        metavar="lexical|dense|lexical+dense",
-        help="Kind of search; default: lexical for names found in text, all that INDEX has for "
-        "terms and given mentions.",
-    ),
-]
-LexicalWeight = Annotated[
-    float | None,
-    typer.Option(
-        "--lexical-weight",
-        metavar="W",
-        help="Weight of lexical search, 0 to 1, dense search has the rest; default: as learned "
-        "with the encoder, else 0.5.",
-    ),
-]
-Similarity = Annotated[
-    str | None,
-    typer.Option(
-        "--similarity",
-        metavar="cosine|dot",
-        help="Similarity of dense search: cosine, or inner product; default: that of the index.",
-    ),
-]
-Ner = Annotated[
-    Path | None,
-    typer.Option(
-        "--ner",
-        metavar="RUN",
-        help="Trained model that finds the mentions: a run of `biograft finetune ner`.",
-    ),
-]
-Detection = Annotated[
-    str | None,
-    typer.Option(
-        "--detection",
-        metavar="names|model|both",
-        help="Find mentions by the names of KB, by --ner, or by both: then names count where "
-        "they overlap nothing that the model finds. Default: model with --ner, else names.",
-    ),
-]
-MentionTypes = Annotated[
-    str,
-    typer.Option(
-        "--mention-types",
-        metavar="Disease,...",
-        help="Link only mentions of these types (with --ner).",
-    ),
-]
-"""Read by ``split_list``."""
-
-Misspelt = Annotated[
-    bool,
-    typer.Option(
-        "--misspelt/--no-misspelt",
-        help="Also find misspelt names of KB in text; their scores are lower.",
-    ),
-]
-NoAbbreviations = Annotated[
-    bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
-]
-NoAppositions = Annotated[
-    bool,
-    typer.Option(
-        "--no-appositions",
-        help="Do not look up a mention by the name it stands beside in brackets.",
-    ),
-]
-NoAssertions = Annotated[
-    bool,
-    typer.Option(
-        "--no-assertions",
-        help="Do not compute assertion status (absent, possible, historical, ...).",
-    ),
-]
-NoShortForms = Annotated[
-    bool,
-    typer.Option(
-        "--no-short-forms",
-        help="Do not expand clinical short forms; accept headings and all names in capitals as "
-        "mentions.",
-    ),
-]
-NoCoordinations = Annotated[
-    bool,
-    typer.Option("--no-coordinations", help="Do not find coordinated names in text."),
-]
-ConceptTypes = Annotated[
-    str,
-    typer.Option(
-        "--types", metavar="T,...", help="Concepts of these semantic types only (code or label)."
-    ),
-]
-ConceptSources = Annotated[
-    str,
-    typer.Option(
-        "--sources", metavar="S,...", help="Concepts with a name from these vocabularies only."
-    ),
-]
-NoComposites = Annotated[
-    bool, typer.Option("--no-composites", help="Do not split composite mentions.")
-]
-Languages = Annotated[
-    str, typer.Option("--lang", metavar="en,zh", help="Names in these languages only.")
-]
-"""Read by ``split_languages``."""
-
-StopFile = Annotated[
-    Path | None,
-    typer.Option("--stop-file", metavar="FILE", help="Names to ignore, one a line."),
-]
-"""Read by ``stop_words_of``."""
-
-InputFormat = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Format of the files: text, table, or one of `biograft corpus formats`; default: "
-        "recognise each by its content.",
-    ),
-]
-Encoding = Annotated[
-    str,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of the files, such as gb18030, utf-16 or latin-1; XML states its own.",
-    ),
-]
-Column = Annotated[
-    str,
-    typer.Option(
-        "--column",
-        metavar="NAME",
-        help="For CSV, TSV, JSON lines, XLSX and Parquet: the column of the texts, by name or as "
-        "#1; a row is a document.",
-    ),
-]
-IdColumn = Annotated[
-    str,
-    typer.Option("--id-column", metavar="NAME", help="With --column: the column of the ids."),
-]
-Sheet = Annotated[
-    str,
-    typer.Option("--sheet", metavar="NAME", help="For XLSX: the sheet; default: the first."),
-]
-SkipErrors = Annotated[
-    bool,
-    typer.Option(
-        "--skip-errors", help="Leave out files that cannot be read, and report them at the end."
-    ),
-]
 
 Types = Annotated[
     str,
@@ -245,39 +67,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a lin
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
-def split_list(value: str | None) -> tuple[str, ...]:
-    """Split a comma-separated option; whitespace and empty items are dropped.
-
-    >>> split_list("Disease, Finding,")
-    ('Disease', 'Finding')
-    """
-    return tuple(item.strip() for item in (value or "").split(",") if item.strip())
-
-
-def split_languages(value: str) -> tuple[str, ...]:
-    """Split comma-separated languages and return their codes.
-
-    >>> split_languages("ENG, zh-CN")
-    ('en', 'zh')
-    """
-    return tuple(map(language_code, split_list(value)))
-
-
-def split_columns(value: str | None) -> dict[str, str]:
-    """Parse the option ``--columns``.
-
-    >>> split_columns("first=q1, label=#3")
-    {'first': 'q1', 'label': '#3'}
-    """
-    columns = {}
-    for item in split_list(value):
-        role, equals, column = (part.strip() for part in item.partition("="))
-        if not (role and equals and column):
-            raise ConfigError(f"--columns: expected role=column, found {item!r}")
-        columns[role] = column
-    return columns
-
-
 def refuse_repeated(what: str, values: Sequence[object], remedy: str = "name each once") -> None:
     """Refuse a value that is given twice."""
     for position, value in enumerate(values):
@@ -285,11 +74,28 @@ def refuse_repeated(what: str, values: Sequence[object], remedy: str = "name eac
             raise ConfigError(f"{what}: {value} is given twice; {remedy}")
 
 
-def stop_words_of(file: Path | None) -> tuple[str, ...]:
-    """Read the file of an option ``StopFile``, if there is one."""
-    from biograft.corpus.name_rules import read_stop_words
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return True if the command line gives an option, whatever its value.
 
-    return () if file is None else read_stop_words(file)
+    Args:
+        context: Context of the command.
+        name: Name of the parameter.
+    """
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def refuse_given(context: typer.Context, names: Collection[str], reason: str) -> None:
+    """Refuse options that do not apply.
+
+    Args:
+        context: Context of the command.
+        names: Names of their parameters.
+        reason: Why, and what to do.
+    """
+    for parameter in context.command.params:
+        if parameter.name in names and is_given(context, parameter.name):
+            raise ConfigError(f"{parameter.opts[-1]}: {reason}")
 
 
 def print_json(value: Any) -> None:

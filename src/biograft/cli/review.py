@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
     REJECTED,
-    Encoding,
     Json,
     Overwrite,
     print_json,
     refuse_input_as_output,
     report_left_out,
 )
+from biograft.corpus.input_config import InputConfig
 from biograft.errors import ConfigError, MissingExtraError
+from biograft.mapping.review_records import ReviewFilter
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
-    from biograft.mapping import BulkResult, ReviewFilter, ReviewItem, ReviewStore
+    from biograft.mapping import BulkResult, ReviewItem, ReviewStore
 
-app = typer.Typer(no_args_is_help=True, help="Decide about mapped terms, alone or with colleagues.")
+app = CommandGroup("Decide about mapped terms, alone or with colleagues.")
 
 Database = Annotated[
     str,
@@ -38,29 +40,6 @@ Terms = Annotated[
     ),
 ]
 Comment = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
-Status = Annotated[
-    str | None,
-    typer.Option(metavar="open|proposed|approved|rejected|nil", help="Terms of this status only."),
-]
-Flag = Annotated[
-    str | None,
-    typer.Option(metavar="exact|ambiguous|nil|none", help="Terms with this flag only."),
-]
-Text = Annotated[str | None, typer.Option(metavar="TEXT", help="Terms with this text in them.")]
-MinProbability = Annotated[
-    float | None,
-    typer.Option(metavar="P", help="Terms whose suggestion has at least this probability."),
-]
-MinScore = Annotated[
-    float | None, typer.Option(metavar="S", help="Terms whose suggestion scores at least this.")
-]
-MaxScore = Annotated[
-    float | None,
-    typer.Option(metavar="S", help="Terms whose best candidate has at most this score."),
-]
-MinFrequency = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Terms in at least this many rows.")
-]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation of bulk decisions.")]
 _SHOWN = 20
 
@@ -75,13 +54,13 @@ def import_file(
         ),
     ],
     review: Database,
+    reading: Annotated[InputConfig, Offered("encoding")],
     queue: Queue = "review",
     approvals: Annotated[
         int | None,
         typer.Option(metavar="1|2", help="Approvals required; default: 1."),
     ] = None,
     reviewer: Reviewer = "",
-    encoding: Encoding = "utf-8",
     as_json: Json = False,
 ) -> None:
     """Import mapped terms, or decisions that were made in a spreadsheet.
@@ -93,9 +72,13 @@ def import_file(
 
     with open_review(review, create=True) as store:
         done = import_review(
-            store, file, reviewer=_name(reviewer), queue=queue, approvals=approvals,
-            encoding=encoding,
-        )  # fmt: skip
+            store,
+            file,
+            reviewer=_name(reviewer),
+            queue=queue,
+            approvals=approvals,
+            encoding=reading.encoding,
+        )
     counts = {
         "n_rows": done.n_rows, "n_added": done.n_added, "n_decided": done.n_decided,
         "n_unchanged": done.n_unchanged, "n_refused": len(done.problems),
@@ -114,33 +97,14 @@ def import_file(
 @app.command("list")
 def list_terms(
     review: Database,
+    where: ReviewFilter,
     queue: Queue = "review",
-    status: Status = None,
-    flag: Flag = None,
-    text: Text = None,
-    min_probability: MinProbability = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    min_frequency: MinFrequency = None,
-    waits_for: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Terms that this reviewer can decide: open ones, and "
-            "those that another reviewer proposed.",
-        ),
-    ] = None,
     n: Annotated[
         int, typer.Option("-n", metavar="N", min=1, help="Maximum terms listed.")
     ] = _SHOWN,
     as_json: Json = False,
 ) -> None:
     """List terms, the highest frequency x doubt first."""
-    where = _filter(
-        status=status, flag=flag, text=text, min_probability=min_probability,
-        min_score=min_score, max_score=max_score, min_frequency=min_frequency,
-        waits_for=waits_for,
-    )  # fmt: skip
     with open_review(review) as store:
         items, total = store.items(queue, where, limit=n), store.count(queue, where)
     if as_json:
@@ -167,7 +131,7 @@ def _decide_terms(  # the body of three commands that differ in a word
 ) -> tuple[list[ReviewItem], BulkResult | None]:
     from dataclasses import replace
 
-    from biograft.mapping import ReviewFilter, TermDecision
+    from biograft.mapping import TermDecision
 
     if ids:
         if where != ReviewFilter():
@@ -193,6 +157,7 @@ def _decide_terms(  # the body of three commands that differ in a word
 @app.command()
 def approve(
     review: Database,
+    where: Annotated[ReviewFilter, Offered(without=("waits_for",))],
     ids: Terms = None,
     concept: Annotated[
         str | None,
@@ -211,13 +176,6 @@ def approve(
         typer.Option(metavar="N", help="Version that you saw; refused if there is a newer one."),
     ] = None,
     queue: Queue = "review",
-    status: Status = None,
-    flag: Flag = None,
-    text: Text = None,
-    min_probability: MinProbability = None,
-    min_score: MinScore = None,
-    max_score: MaxScore = None,
-    min_frequency: MinFrequency = None,
     reviewer: Reviewer = "",
     comment: Comment = "",
     yes: Yes = False,
@@ -228,10 +186,6 @@ def approve(
     Without ids: all terms that match the filters and wait for you, after a confirmation. Decide
     ambiguous terms, and those without a suggestion, one by one.
     """
-    where = _filter(
-        status=status, flag=flag, text=text, min_probability=min_probability,
-        min_score=min_score, max_score=max_score, min_frequency=min_frequency,
-    )  # fmt: skip
     details = {"concept": concept, "name": name, "relation": relation, "version": version}
     with open_review(review) as store:
         items, done = _decide_terms(
@@ -244,22 +198,18 @@ def approve(
 @app.command()
 def reject(
     review: Database,
+    where: Annotated[ReviewFilter, Offered("status", "flag", "text", "max_score")],
     ids: Terms = None,
     concept: Annotated[
         str | None, typer.Option(metavar="ID", help="Concept to use instead of the best candidate.")
     ] = None,
     queue: Queue = "review",
-    status: Status = None,
-    flag: Flag = None,
-    text: Text = None,
-    max_score: MaxScore = None,
     reviewer: Reviewer = "",
     comment: Comment = "",
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Reject the suggestion of terms; it never comes first again for them."""
-    where = _filter(status=status, flag=flag, text=text, max_score=max_score)
     details = {} if concept is None else {"concept": concept}
     with open_review(review) as store:
         items, done = _decide_terms(
@@ -272,19 +222,15 @@ def reject(
 @app.command("nil")
 def no_concept(
     review: Database,
+    where: Annotated[ReviewFilter, Offered("status", "flag", "text", "max_score")],
     ids: Terms = None,
     queue: Queue = "review",
-    status: Status = None,
-    flag: Flag = None,
-    text: Text = None,
-    max_score: MaxScore = None,
     reviewer: Reviewer = "",
     comment: Comment = "",
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Mark terms as having no concept in the knowledge base."""
-    where = _filter(status=status, flag=flag, text=text, max_score=max_score)
     with open_review(review) as store:
         items, done = _decide_terms(
             "nil", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
@@ -422,13 +368,6 @@ def _name(reviewer: str) -> str:
         return reviewer or getpass.getuser()
     except (OSError, KeyError):
         raise ConfigError("--reviewer: this system knows no user name; give one") from None
-
-
-def _filter(**given: object) -> ReviewFilter:
-    from biograft.config import from_mapping
-    from biograft.mapping import ReviewFilter
-
-    return from_mapping(ReviewFilter, {k: v for k, v in given.items() if v is not None})
 
 
 def _line(item: ReviewItem) -> str:

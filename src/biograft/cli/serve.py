@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
-    Calibration,
-    Index,
     Json,
     Kb,
-    Languages,
-    Model,
     Quiet,
-    StopFile,
-    Threshold,
     note_without_index,
     print_json,
-    split_languages,
-    stop_words_of,
 )
+from biograft.linking.config import LinkerConfig, LinkerFiles
+from biograft.serve.config import ServiceConfig
 
 KeyPath = Annotated[
     Path, typer.Option("--file", metavar="FILE", help="File of the keys' hashes (TOML).")
 ]
 
 
+NOT_OF_SERVICE = ("mentions", "detection", "mention_types", "explain")
+"""Settings of a linker that a service has no use for."""
+
+
 def serve(
     kb: Kb,
-    index: Index = None,
-    model: Model = None,
-    calibration: Calibration = None,
-    threshold: Threshold = None,
-    lang: Languages = "",
-    stop_file: StopFile = None,
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE)],
+    limits: ServiceConfig,
     host: Annotated[
         str,
         typer.Option(
@@ -60,15 +56,6 @@ def serve(
             help="Host name that requests may use where there are no keys; repeatable.",
         ),
     ] = None,
-    max_text: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most characters of a text.")
-    ] = None,
-    max_waiting: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Most requests that wait; then 503.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds until a request is given up.")
-    ] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,39 +77,32 @@ def serve(
     POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
     kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
     """
-    from biograft.serve import ServiceConfig, run_service
+    from biograft.serve import run_service
     from biograft.serve.fhir import parse_systems
-
-    systems = parse_systems(system or [])
-    limits: dict[str, Any] = {"max_text": max_text, "max_waiting": max_waiting, "timeout": timeout}
-    config = ServiceConfig(**{key: value for key, value in limits.items() if value is not None})
 
     def say(address: str) -> None:
         if not quiet:
             typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
 
-    note_without_index(kb, index, quiet=quiet)
+    note_without_index(kb, files.index, quiet=quiet)
     run_service(
-        kb, index,
-        host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
-        systems=systems, review=review, allowed_hosts=allow_host or (), ready=say,
-        **_settings(
-            model=model, calibration=calibration, threshold=threshold,
-            languages=split_languages(lang), stop_words=stop_words_of(stop_file),
-        ),
-    )  # fmt: skip
+        kb,
+        files,
+        linker,
+        host=host,
+        port=port,
+        workers=workers,
+        keys=keys,
+        without_keys=no_keys,
+        config=limits,
+        systems=parse_systems(system or []),
+        review=review,
+        allowed_hosts=allow_host or (),
+        ready=say,
+    )
 
 
-def _settings(**given: Any) -> dict[str, Any]:
-    """Return the settings of a linker that are given, as plain values."""
-    return {
-        key: str(value) if isinstance(value, Path) else value
-        for key, value in given.items()
-        if value is not None and value != ()
-    }
-
-
-key_app = typer.Typer(no_args_is_help=True, help="Make and remove the keys of a service.")
+key_app = CommandGroup("Make and remove the keys of a service.")
 
 
 @key_app.command("new")

@@ -27,11 +27,8 @@ if TYPE_CHECKING:
         read_pubtator as read_pubtator,
         write_pubtator as write_pubtator,
     )
-    from biograft.corpus.inputs import (
-        InputConfig as InputConfig,
-        Inputs as Inputs,
-        read_texts as read_texts,
-    )
+    from biograft.corpus.input_config import InputConfig as InputConfig
+    from biograft.corpus.inputs import Inputs as Inputs, read_texts as read_texts
     from biograft.corpus.mention_text import (
         clean_name as clean_name,
         clean_text as clean_text,

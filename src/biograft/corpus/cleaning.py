@@ -25,7 +25,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
+from biograft.config import AtLeast, Config, Option
 from biograft.documents import Document
 from biograft.errors import ConfigError
 
@@ -66,23 +68,26 @@ _SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CleaningConfig:
+class CleaningConfig(Config):
     """Characters to remove, and bounds of document length."""
 
     html: bool = True
     urls: bool = True
     emails: bool = True
     symbols: bool = True
-    min_length: int = 0
-    """Documents with fewer characters are dropped; 256 in SMedBERT."""
-    max_length: int = 0
-    """Longer documents are split into segments of at most so many characters; 512 in SMedBERT;
-    0: no limit."""
+    min_length: Annotated[
+        int,
+        AtLeast(0),
+        Option("Drop documents of fewer characters (256 in SMedBERT).", metavar="N"),
+    ] = 0
+    max_length: Annotated[
+        int,
+        AtLeast(0),
+        Option("Split longer documents at punctuation (512 in SMedBERT); 0: never.", metavar="N"),
+    ] = 0
 
     def __post_init__(self) -> None:
-        for name in ("min_length", "max_length"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: expected 0 or more, found {getattr(self, name)}")
+        super().__post_init__()
         if 0 < self.max_length < self.min_length:
             raise ConfigError(
                 f"max_length: expected at least min_length ({self.min_length}), found "

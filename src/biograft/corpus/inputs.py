@@ -17,13 +17,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from biograft.config import Config
 from biograft.corpus.formats.format import DocumentFormat
 from biograft.corpus.formats.registry import DOCUMENT_FORMATS
 from biograft.corpus.formats.tokenised import is_tag
+from biograft.corpus.input_config import DOCX, HTML, TABLE, TEXT, UTF_8, InputConfig
 from biograft.corpus.rich_text import (
-    DOCX,
-    HTML,
     docx_text,
     html_charset,
     html_text,
@@ -35,7 +33,6 @@ from biograft.corpus.rich_text import (
 from biograft.corpus.tables import Row, binary_table, read_table
 from biograft.corpus.virtual_files import (
     STDIN,
-    UTF_8,
     VirtualFile,
     is_zip,
     standard_input,
@@ -50,14 +47,11 @@ from biograft.errors import (
     FormatError,
     InputError,
     UnrecognisedError,
-    nearest,
 )
 from biograft.sources.files import exists, is_empty, read_head, read_lines, read_text, refuse_utf16
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
 
-TEXT, TABLE = "text", "table"
-"""Formats beside those of documents and of ``rich_text``: plain text, and a column of a table."""
 _WHOLE = (TEXT, HTML, DOCX)
 """Formats whose files are one document."""
 _TAGGED = ("char-tags", "conll", "conll-iob1", "conll-iobes")
@@ -76,53 +70,6 @@ _BY_SUFFIX = {
 _MARKUP = re.compile(r"\s*(?:<\?xml|<!DOCTYPE|\{\s*[\"}]|\[\s*[\{\[\"])", re.IGNORECASE)
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _STRUCTURED_SUFFIXES = (".json", ".xml", ".ann", *_TABLE_SUFFIXES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputConfig(Config):
-    """Options for reading inputs."""
-
-    format: str = ""
-    """``text``, ``table`` or a document format, of all files; empty: recognised by content."""
-    encoding: str = UTF_8
-    """Encoding of all files; XML files state their own."""
-    column: str = ""
-    """For tables (CSV, TSV, JSON lines, XLSX, Parquet): the column that holds the texts."""
-    id_column: str = ""
-    """For tables: the column that holds the ids of documents; empty: numbers of lines."""
-    sheet: str = ""
-    """For XLSX: the name of the sheet; empty: the first."""
-    lines: bool = False
-    """Whether each line of plain text is a document, or the whole file."""
-    skip_errors: bool = False
-    """Leave out files that cannot be read, and count them."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        known = (*_WHOLE, TABLE, *DOCUMENT_FORMATS)
-        if self.format and self.format not in known:
-            raise ConfigError(
-                f"--format: no format is called {self.format!r}; {nearest(self.format, known)}"
-            )
-        if self.format == TABLE and not self.column:
-            raise ConfigError("--format table: name the column that holds the texts (--column)")
-        if self.column and self.format not in ("", TABLE, "jsonl"):
-            raise ConfigError(
-                f"--column: is for tables, not for {self.format}; leave one of them out"
-            )
-        for option, value in (("--id-column", self.id_column), ("--sheet", self.sheet)):
-            if value and not self.column:
-                raise ConfigError(f"{option}: name the column that holds the texts, too (--column)")
-        try:
-            b"".decode(self.encoding)
-            codecs.getincrementaldecoder(self.encoding)
-        except LookupError as error:
-            raise ConfigError(f"--encoding: no encoding is called {self.encoding!r}") from error
-
-    @property
-    def is_utf8(self) -> bool:
-        """Whether files are read as they are."""
-        return codecs.lookup(self.encoding).name == UTF_8
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+from biograft.corpus.input_config import DOCX
 from biograft.errors import FormatError, UnrecognisedError
 from biograft.sources.files import open_zip, read_members
 from biograft.sources.limits import max_value
 from biograft.sources.xml_records import parse_file
 
-HTML, DOCX = "html", "docx"
 _PACKED = {
     "word/document.xml": DOCX,
     "xl/workbook.xml": "xlsx",

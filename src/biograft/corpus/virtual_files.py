@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from biograft.corpus.input_config import UTF_8
 from biograft.errors import EncodingError, InputError
 from biograft.sources.files import open_bytes, open_zip, read_members
 from biograft.sources.limits import max_value, too_large
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 else:
     _Path = type(Path())
 
-UTF_8 = "utf-8"
 STDIN = "-"
 _BLOCK = 1 << 16
 _ADJACENT = re.compile(rb"[\x80-\xff]{2,}")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from biograft.corpus.formats import DOCUMENT_FORMATS, read_documents
-from biograft.corpus.inputs import TABLE, TEXT, InputConfig, Inputs, read_input
-from biograft.corpus.virtual_files import UTF_8
+from biograft.corpus.input_config import TABLE, TEXT, UTF_8, InputConfig
+from biograft.corpus.inputs import Inputs, read_input
 from biograft.documents import Document
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.registry import Registry, load_object

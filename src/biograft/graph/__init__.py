@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         build_adjacency as build_adjacency,
         stationary_distribution as stationary_distribution,
     )
+    from biograft.graph.config import PeprConfig as PeprConfig
     from biograft.graph.embedding import (
         EmbeddingExecution as EmbeddingExecution,
         Embeddings as Embeddings,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     )
     from biograft.graph.neighbour_table import Edges as Edges, NeighbourTable as NeighbourTable
     from biograft.graph.neighbours import build_neighbours as build_neighbours
-    from biograft.graph.pepr import PageRank as PageRank, PeprConfig as PeprConfig, Ranked as Ranked
+    from biograft.graph.pepr import PageRank as PageRank, Ranked as Ranked
     from biograft.graph.triples import (
         SPLITS as SPLITS,
         Triples as Triples,

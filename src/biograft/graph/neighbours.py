@@ -25,9 +25,10 @@ from biograft.arrays import check_length, check_range, create_array, open_array,
 from biograft.artifacts import describe_files, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
+from biograft.graph.config import PeprConfig
 from biograft.graph.embedding.parallel import n_threads
 from biograft.graph.neighbour_table import COLUMNS, NEIGHBOURS
-from biograft.graph.pepr import PageRank, PeprConfig, Ranked
+from biograft.graph.pepr import PageRank, Ranked
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
 

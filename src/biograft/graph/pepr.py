@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.compiled import njit
-from biograft.config import Choice, Config, Range
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
+from biograft.graph.config import EXPONENTS, PeprConfig
 from biograft.graph.pepr_exact import N_STEPS, first_steps, solve, solve_at_neighbours
 from biograft.graph.pepr_hubs import find_hubs, walk_through_hubs
 
@@ -180,33 +180,7 @@ def _round_like(steps: Floats, numbers: npt.NDArray[Any]) -> Floats:
     return np.round(steps, _DECIMALS)
 
 
-EXPONENTS = {"columns": 0.0, "symmetric": 0.5, "rows": 1.0}
-"""Normalisations of the adjacency A = D^-t W D^(t - 1), and their exponent t."""
-_MAX_ROUNDS = N_STEPS + 1
 _PILOT_SEED = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PeprConfig(Config):
-    """Configuration of PEPR: how neighbours are scored, and how many are kept."""
-
-    k: Annotated[int, Range(min=1, max=1000)] = 10
-    damping: Annotated[float, Range(min=0.01, max=0.99)] = 0.15
-    normalise: Annotated[str, Choice(*EXPONENTS)] = "columns"
-    rounds: Annotated[int, Range(min=0, max=_MAX_ROUNDS)] = 0
-    """Power iterations from the start vector; 0: the fixed point, which ignores the start."""
-    tolerance: Annotated[float, Range(min=1e-14, max=1e-4)] = 1e-9
-    """Maximum error of an exact score."""
-    pilots: Annotated[int, Range(min=8, max=10_000)] = 32
-    """Entities solved exactly to fit the correction: with over ``k`` neighbours, and with fewer."""
-    relations: tuple[str, ...] = ()
-    """Relations that join entities; none: all."""
-    threads: Annotated[int, Range(min=0, max=1024)] = 0
-    """Number of threads; 0: one for each core. The result does not depend on it."""
-    refine: bool = False
-    """Solve exactly the entities whose ranking is uncertain."""
-    exact: bool = False
-    """Solve all entities exactly; slow, used as the reference in benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)

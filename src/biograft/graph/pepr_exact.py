@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from biograft.compiled import njit
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs
+from biograft.graph.config import MAX_ROUNDS
 
 _MAX_ROUNDS = 5000
 
@@ -96,7 +97,7 @@ def sum_at(positions: Ints, values: Floats) -> float:
     return total  # type: ignore[no-any-return]
 
 
-N_STEPS = 5
+N_STEPS = MAX_ROUNDS - 1
 """Steps of a walk that are computed exactly."""
 
 _SPARSE = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import Choice, Config, check_fields
+from biograft.config import Choice, Config, Option, check_fields
 from biograft.errors import ConfigError
 from biograft.sources import SourceConfig
 
@@ -16,12 +16,14 @@ MERGES = ("none", "ids", "xrefs", "xrefs-all")
 class NameRules:
     """Preprocessing of names; off by default. All three together are GenBioEL's rules."""
 
-    lowercase: bool = False
-    """Convert names to lower case."""
-    strip_symbols: bool = False
-    """Replace symbols such as hyphens and commas by spaces."""
-    resolve_shared: bool = False
-    """Keep a name that several concepts share only in the one with the fewest names."""
+    lowercase: Annotated[bool, Option("Lowercase names.")] = False
+    strip_symbols: Annotated[
+        bool, Option("Replace symbols in names, such as hyphens and commas, by spaces.")
+    ] = False
+    resolve_shared: Annotated[
+        bool,
+        Option("Keep a name shared by several concepts only in the one with the fewest names."),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +31,23 @@ class BuildConfig(Config):
     """Configuration of a knowledge base build."""
 
     sources: tuple[SourceConfig, ...]
-    merge: Annotated[str, Choice(*MERGES)] = "none"
-    """Merge concepts of different sources that share alternate ids (``ids``) or also
-    cross-references (``xrefs``), with ``xrefs-all`` also those that may mean something near: one of
-    several to a vocabulary, or to a concept of other names. Equal primary ids are always one
-    concept."""
-    types: tuple[str, ...] = ()
-    """Keep concepts that have one of these semantic types or a type below one."""
-    languages: tuple[str, ...] = ()
+    merge: Annotated[
+        str,
+        Choice(*MERGES),
+        Option(
+            "Merge concepts of several sources by alternate ids, or by cross-references too: by "
+            "those that are one to one to a concept that shares a name, or by all that are one to "
+            "one between two sources. Equal primary ids are always one concept."
+        ),
+    ] = "none"
+    types: Annotated[
+        tuple[str, ...],
+        Option("Keep concepts of these semantic types, or below.", metavar="T047,..."),
+    ] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Option("Keep names in these languages; the first is preferred.", "--lang", "en,zh"),
+    ] = ()
     """Languages to take a concept's preferred name from, best first; default English."""
     names: NameRules = field(default_factory=NameRules)
 

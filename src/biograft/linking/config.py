@@ -1,11 +1,13 @@
-"""Configuration of a linker."""
+"""Configurations of a linker, of its files, and of the outputs of what it finds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TypedDict
 
-from biograft.config import AtLeast, Choice, Config, Range
+from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
+from biograft.languages import language_codes
 from biograft.linking.dense.config import SIMILARITIES
 
 SEARCHES = ("lexical", "dense", "lexical+dense")
@@ -20,57 +22,201 @@ MENTIONS = ("given", "find", "both")
 """Handling of mentions that documents have."""
 
 
+def _read_stop_words(file: str) -> tuple[str, ...]:
+    from biograft.corpus.name_rules import read_stop_words
+
+    return read_stop_words(Path(file)) if file else ()
+
+
+Index = Annotated[Path | None, Option("Index to search; default: lexical search.", metavar="INDEX")]
+StopWords = Annotated[
+    tuple[str, ...],
+    Option(
+        "Names that are no mentions in text, a file with one a line.",
+        "--stop-file",
+        "FILE",
+        _read_stop_words,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkerFiles(Config):
+    """The index and the trained parts of a linker, each a file or folder."""
+
+    index: Index = None
+    model: Annotated[
+        Path | None,
+        Option("Trained ranker or re-ranker, or a generative linker.", metavar="MODEL"),
+    ] = None
+    calibration: Annotated[
+        Path | None,
+        Option(
+            "Maps scores to probabilities, with the NIL threshold; default: that of the index.",
+            metavar="FILE",
+        ),
+    ] = None
+    detector: Annotated[
+        Path | None,
+        Option(
+            "Trained model that finds the mentions: a run of `biograft finetune ner`.",
+            "--ner",
+            "RUN",
+        ),
+    ] = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkerConfig(Config):
     """Settings of a linker."""
 
-    k: Annotated[int, AtLeast(1)] = 5
-    """Number of candidates returned for each mention."""
-    depth: Annotated[int, AtLeast(1)] = 64
-    """Number of names retrieved from each generator."""
-    threshold: Annotated[float, Range()] | None = None
-    """Answers with a lower probability (without calibration: a lower score) are NIL; 0: none is.
-    None: the threshold of the calibration, or without one the default of the search."""
-    misspelt: bool = True
-    """Find names of the store with spelling errors in text, too."""
-    abbreviations: bool = True
-    """Expand abbreviations that are defined in the document."""
-    appositions: bool = True
-    """Look up a mention that is no name by the name it stands beside: *phlorizin (P)*."""
-    composites: bool = True
-    """Split composite mentions into their parts."""
-    short_forms: bool = True
-    """Expand clinical short forms that no text defines (*HTN*), leave headings out, and score names
-    in few capitals lower where nothing in the document supports them."""
-    coordinations: bool = True
-    """Find coordinated names in text, *left and right atrial enlargement*."""
-    assertions: bool = True
-    """Say of each mention in text whether it is negated, uncertain, historical, and so on."""
-    types: tuple[str, ...] = ()
-    """Answer with concepts of these semantic types only, by code or label; empty means all."""
-    sources: tuple[str, ...] = ()
-    """Answer with concepts that have a name from these vocabularies only; empty means all."""
-    explain: bool = False
-    """Say for each mention why its first candidate came first."""
-    languages: tuple[str, ...] = ()
-    """Search names in these languages only; empty means all."""
-    stop_words: tuple[str, ...] = ()
-    """Names that the linker never takes for a mention when it detects mentions itself."""
-    mentions: Annotated[str, Choice(*MENTIONS)] | None = None
-    """Link the mentions that documents have (``given``), ``find`` mentions in their texts instead,
-    or ``both``: those found count where they overlap none given. None: link the given mentions of
-    documents that have some, and find those of the others; a detector finds all."""
-    detection: Annotated[str, Choice(*DETECTIONS)] | None = None
-    """Detection of mentions in text: by the ``names`` of the store, by a trained ``model``, or by
-    ``both``: names are mentions where they overlap none of the model. None: by the model, if there
-    is one."""
-    mention_types: tuple[str, ...] = ()
-    """Types of the mentions that a trained model finds; empty means all."""
-    search: Annotated[str, Choice(*SEARCHES)] | None = None
-    """Kind of search: ``lexical``, ``dense`` or ``lexical+dense``. None: lexical for names that are
-    found in text, unless a weight, a similarity, a calibration or a ranker is given; all of the
-    index for terms and given mentions."""
-    lexical_weight: Annotated[float, Range(min=0, max=1)] | None = None
-    """Weight of lexical search beside dense search, which has the rest; None: that of the index."""
-    similarity: Annotated[str, Choice(*SIMILARITIES)] | None = None
-    """Similarity of dense search, ``cosine`` or ``dot``; None means that of the index."""
+    k: Annotated[int, AtLeast(1), Option("Candidates per mention.", "-k", "N")] = 5
+    depth: Annotated[int, AtLeast(1), Doc("Names retrieved by each search.")] = 64
+    threshold: Annotated[
+        float | None,
+        Range(),
+        Option(
+            "Answer NIL below this probability (without calibration: this score); 0 disables NIL; "
+            "default: that of the calibration, else of the search.",
+            metavar="P",
+        ),
+    ] = None
+    search: Annotated[
+        str | None,
+        Choice(*SEARCHES),
+        Option(
+            "Kind of search; default: lexical for names found in text, all that the index has for "
+            "terms and given mentions."
+        ),
+    ] = None
+    lexical_weight: Annotated[
+        float | None,
+        Range(min=0, max=1),
+        Option(
+            "Weight of lexical search, 0 to 1, dense search has the rest; default: as learned "
+            "with the encoder, else 0.5.",
+            metavar="W",
+        ),
+    ] = None
+    similarity: Annotated[
+        str | None,
+        Choice(*SIMILARITIES),
+        Option("Similarity of dense search: cosine, or inner product; default: that of the index."),
+    ] = None
+    mentions: Annotated[
+        str | None,
+        Choice(*MENTIONS),
+        Option(
+            "Link the mentions that annotated files have, find mentions in their texts instead, or "
+            "both: those found count where they overlap none given. Default: given where a "
+            "document has some, else find."
+        ),
+    ] = None
+    detection: Annotated[
+        str | None,
+        Choice(*DETECTIONS),
+        Option(
+            "Find mentions by the names of KB, by --ner, or by both: then names count where they "
+            "overlap nothing that the model finds. Default: model with --ner, else names."
+        ),
+    ] = None
+    mention_types: Annotated[
+        tuple[str, ...],
+        Option("Link only mentions of these types (with --ner).", metavar="Disease,..."),
+    ] = ()
+    types: Annotated[
+        tuple[str, ...],
+        Option("Concepts of these semantic types only (code or label).", metavar="T,..."),
+    ] = ()
+    sources: Annotated[
+        tuple[str, ...],
+        Option("Concepts with a name from these vocabularies only.", metavar="S,..."),
+    ] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Option("Names in these languages only.", "--lang", "en,zh", language_codes),
+    ] = ()
+    misspelt: Annotated[
+        bool, Option("Also find misspelt names of KB in text; their scores are lower.")
+    ] = True
+    abbreviations: Annotated[bool, Option("Expand abbreviations that the document defines.")] = True
+    appositions: Annotated[
+        bool,
+        Option(
+            "Look up a mention that is no name by the name it stands beside in brackets, as in "
+            "phlorizin (P)."
+        ),
+    ] = True
+    composites: Annotated[bool, Option("Split composite mentions into their parts.")] = True
+    short_forms: Annotated[
+        bool,
+        Option(
+            "Expand clinical short forms (HTN), leave headings out, and accept names in capitals "
+            "only where the document supports them."
+        ),
+    ] = True
+    coordinations: Annotated[
+        bool, Option("Find coordinated names in text, as in left and right atrial enlargement.")
+    ] = True
+    assertions: Annotated[
+        bool,
+        Option("Compute the assertion status of mentions in text (absent, possible, ...)."),
+    ] = True
+    stop_words: StopWords = ()
+    explain: Annotated[bool, Option("Show why the first candidate of each mention came first.")] = (
+        False
+    )
+
+
+class LinkerSettings(TypedDict, total=False):
+    """Keywords of a linker: the fields of :class:`LinkerConfig`, which describes them."""
+
+    k: int
+    depth: int
+    threshold: float | None
+    search: str | None
+    lexical_weight: float | None
+    similarity: str | None
+    mentions: str | None
+    detection: str | None
+    mention_types: tuple[str, ...]
+    types: tuple[str, ...]
+    sources: tuple[str, ...]
+    languages: tuple[str, ...]
+    misspelt: bool
+    abbreviations: bool
+    appositions: bool
+    composites: bool
+    short_forms: bool
+    coordinations: bool
+    assertions: bool
+    stop_words: tuple[str, ...]
+    explain: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputConfig(Config):
+    """Options of an output of findings."""
+
+    prefer: Annotated[
+        tuple[str, ...],
+        Option(
+            "Report ids of these vocabularies, in order of preference; default: the concept's own "
+            "id.",
+            metavar="MSH,...",
+        ),
+    ] = ()
+    all_ids: Annotated[bool, Option("Report all ids of each concept, too (ids).")] = False
+    all_candidates: Annotated[
+        bool, Doc("All candidates of a mention that equals a name, not only those of that name.")
+    ] = False
+    terms: Annotated[bool, Doc("Each document is one term: a table shows all its candidates.")] = (
+        False
+    )
+    include_text: Annotated[
+        bool,
+        Option(
+            "fhir: add the text of each document; omop: fill snippet with the text around each "
+            "finding. Without it they have only the text of the mentions."
+        ),
+    ] = False

@@ -22,10 +22,9 @@ A document passes through these steps; the mentions of many documents are search
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import (
@@ -35,7 +34,7 @@ from biograft.clinical import (
     RuleAssertions,
     find_measurements,
 )
-from biograft.config import check_choice, from_mapping
+from biograft.config import changed, check_choice
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
@@ -53,7 +52,7 @@ from biograft.linking.calibration import Calibration
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.concept_filter import ConceptFilter
-from biograft.linking.config import LinkerConfig
+from biograft.linking.config import LinkerConfig, LinkerSettings
 from biograft.linking.dense.config import GENERATORS
 from biograft.linking.detection import (
     DictionaryDetector,
@@ -165,19 +164,27 @@ class Linker:
         model: str | Path | None = None,
         calibration: str | Path | None = None,
         detector: str | Path | None = None,
-        **settings: Any,
+        *,
+        config: LinkerConfig | None = None,
+        **settings: Unpack[LinkerSettings],
     ) -> Linker:
-        """Open a linker for a store; ``settings`` are the fields of :class:`LinkerConfig`.
+        """Open a linker for a knowledge base.
 
-        Without an index, a lexical one is built in memory, unless the model needs no search. The
-        calibration in the index folder is used unless another one, or a model, is given.
-        ``detector`` is the folder of a trained model of named entity recognition.
+        Args:
+            kb: The knowledge base, or its folder.
+            index: Folder of an index; default: a lexical one is built in memory, unless the model
+                needs no search.
+            model: Folder of a trained ranker, re-ranker or generative linker.
+            calibration: File of a calibration; default: that of the index, unless a model is given.
+            detector: Folder of a trained model of named entity recognition.
+            config: Settings of the linker.
+            settings: Fields of :class:`LinkerConfig` to change.
 
         >>> Linker.open("KB", index="INDEX", threshold=0.5)  # doctest: +SKIP
         Linker(kb='KB', scores='dense*0.5+lexical*0.5', calibrated=True, threshold=0.5)
         """
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
-        config = from_mapping(LinkerConfig, settings)
+        config = changed(config or LinkerConfig(), settings)
         ranker = load_ranker(model, kb, config.languages) if model is not None else None
         opened = None
         if index is not None or needs_search(ranker):
@@ -195,7 +202,7 @@ class Linker:
         )
         paths = (index, model, calibration, detector)
         absolute = [None if path is None else Path(path).absolute() for path in paths]
-        linker._reopen = partial(cls.open, kb.folder.absolute(), *absolute, **settings)
+        linker._reopen = partial(cls.open, kb.folder.absolute(), *absolute, config=config)
         return linker
 
     @classmethod
@@ -204,7 +211,7 @@ class Linker:
         folder: str | Path,
         kb: KnowledgeBase | str | Path | None = None,
         index: str | Path | None = None,
-        **settings: Any,
+        **settings: Unpack[LinkerSettings],
     ) -> Linker:
         """Load a trained linker from the folder of its run, or of its model.
 
@@ -234,7 +241,7 @@ class Linker:
         overrides: Sequence[str] = (),
         index: str | Path | None = None,
         progress: Progress | None = None,
-        **settings: Any,
+        **settings: Unpack[LinkerSettings],
     ) -> Linker:
         """Train a linker on labelled examples in the folder ``out``, and open it.
 
@@ -270,7 +277,7 @@ class Linker:
             made = {"index": folder}
         return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
 
-    def with_settings(self, **settings: Any) -> Linker:
+    def with_settings(self, **settings: Unpack[LinkerSettings]) -> Linker:
         """Return a linker with other settings, over the same store, search and models.
 
         Settings of the search itself (``search``, ``languages``, ``lexical_weight``,
@@ -290,7 +297,7 @@ class Linker:
             calibration=self.calibration,
             assertions=self._assertions,
             reviewed=self.reviewed,
-            config=replace(self.config, **settings),
+            config=changed(self.config, settings),
         )
 
     def _make_ranking(self, search: CandidateSearch) -> _Ranking:

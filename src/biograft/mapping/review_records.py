@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from biograft.config import AtLeast, Choice, Config, Range
+from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.errors import ConfigError
 from biograft.text import fold_lines, name_fault
 
@@ -224,19 +224,42 @@ class ReviewEvent:
 class ReviewFilter(Config):
     """Filter of the terms of a queue; omitted fields do not restrict."""
 
-    status: Annotated[str, Choice(*STATUSES)] | None = None
-    flag: str | None = None
-    """``exact``, ``ambiguous``, ``nil``, or ``none`` for terms without a flag."""
-    text: str | None = None
-    """Part of the term."""
-    min_probability: Annotated[float, Range(min=0, max=1)] | None = None
-    min_score: Annotated[float, Range(min=0, max=1)] | None = None
-    max_score: Annotated[float, Range(min=0, max=1)] | None = None
-    min_frequency: Annotated[int, AtLeast(1)] | None = None
-    reviewer: str | None = None
-    """Reviewer who decided, first or second."""
-    waits_for: str | None = None
-    """Reviewer who can decide: terms that are open, or proposed by another reviewer."""
+    status: Annotated[str | None, Choice(*STATUSES), Option("Terms of this status only.")] = None
+    flag: Annotated[
+        str | None,
+        Option(
+            "Terms with this flag only; none: those without one.",
+            metavar="exact|ambiguous|nil|none",
+        ),
+    ] = None
+    text: Annotated[str | None, Option("Terms with this text in them.", metavar="TEXT")] = None
+    min_probability: Annotated[
+        float | None,
+        Range(min=0, max=1),
+        Option("Terms whose suggestion has at least this probability.", metavar="P"),
+    ] = None
+    min_score: Annotated[
+        float | None,
+        Range(min=0, max=1),
+        Option("Terms whose suggestion scores at least this.", metavar="S"),
+    ] = None
+    max_score: Annotated[
+        float | None,
+        Range(min=0, max=1),
+        Option("Terms whose best candidate has at most this score.", metavar="S"),
+    ] = None
+    min_frequency: Annotated[
+        int | None, AtLeast(1), Option("Terms in at least this many rows.", metavar="N")
+    ] = None
+    reviewer: Annotated[str | None, Doc("Reviewer who decided, first or second.")] = None
+    waits_for: Annotated[
+        str | None,
+        Option(
+            "Terms that this reviewer can decide: open ones, and those that another reviewer "
+            "proposed.",
+            metavar="NAME",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

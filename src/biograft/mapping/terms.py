@@ -107,8 +107,8 @@ def map_terms(
     """
     distinct = distinct_terms(SourceTerm(t) if isinstance(t, str) else t for t in terms)
     known = [earlier.of(t.text, t.code, t.context_text) if earlier else Earlier() for t in distinct]
-    settings = {"k": max(linker.config.k, _POOL)} if any(t.context for t in distinct) else {}
-    whole = linker.with_settings(composites=False, assertions=False, mentions="given", **settings)
+    k = max(linker.config.k, _POOL) if any(t.context for t in distinct) else linker.config.k
+    whole = linker.with_settings(composites=False, assertions=False, mentions="given", k=k)
     documents = (
         Document(str(row), term.text, (Mention(0, len(term.text), term.text),))
         for row, (term, before) in enumerate(zip(distinct, known, strict=True))

@@ -15,6 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import biograft
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.linking.outputs import link_chunks
 from biograft.mapping import ReviewStore
 from biograft.serve.answers import json_answer
@@ -113,28 +114,33 @@ class Service:
 
 def create_app(
     kb: str | Path | KnowledgeBase,
-    index: str | Path | None = None,
+    files: LinkerFiles | str | Path | None = None,
+    linker: LinkerConfig | None = None,
     *,
     config: ServiceConfig | None = None,
     keys: str | Path | None = None,
     systems: Mapping[str, str] | None = None,
     review: str | Path | None = None,
     allowed_hosts: Sequence[str] = (),
-    **settings: Any,
 ) -> Guard:
-    """Return the ASGI application of a service; ``settings`` are those of a linker.
+    """Return the ASGI application of a service.
 
-    ``systems`` has the URIs of code systems, by the prefix of ids or the source of names;
-    ``review`` is the database of a review, which is begun where there is none. Without ``keys``,
-    requests are answered by the names ``allowed_hosts``, ``localhost`` and IP addresses only, and
-    those of a page of another site are refused.
+    Args:
+        kb: The knowledge base, or its folder.
+        files: The index and the trained parts of the linker, or the folder of the index alone.
+        linker: Settings of the linker.
+        config: Limits of the service.
+        keys: File of the keys that are accepted; default: without keys, requests are answered by
+            the names ``allowed_hosts``, ``localhost`` and IP addresses only, and those of a page
+            of another site are refused.
+        systems: URIs of code systems, by the prefix of ids or the source of names.
+        review: Database of a review, created if missing.
+        allowed_hosts: Host names that requests may use where there are no keys.
 
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
     config = config or ServiceConfig()
-    service = Service(
-        lambda: ServiceEngine.open(kb, index, systems=systems, **{"k": 5, **settings}), config
-    )
+    service = Service(lambda: ServiceEngine.open(kb, files, linker, systems=systems), config)
     opened = KeyFile.open(keys) if keys is not None else None
     reviewed = (
         None

@@ -17,6 +17,7 @@ from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Candidate, LinkedDocument, Linker
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.answers import to_json
 from biograft.serve.fhir.terminology import Terminology
 from biograft.text import normalise
@@ -71,13 +72,22 @@ class ServiceEngine:
     def open(
         cls,
         kb: str | Path | KnowledgeBase,
-        index: str | Path | None = None,
+        files: LinkerFiles | str | Path | None = None,
+        linker: LinkerConfig | None = None,
         *,
         systems: Mapping[str, str] | None = None,
-        **settings: Any,
     ) -> ServiceEngine:
-        """Open a store and its index; link one text, so that no request waits for the first use."""
-        engine = cls(Linker.open(kb, index, **settings), systems)
+        """Open a store and its index; link one text, so that no request waits for the first use.
+
+        Args:
+            kb: The knowledge base, or its folder.
+            files: The index and the trained parts of the linker, or the folder of the index alone.
+            linker: Settings of the linker.
+            systems: URIs of code systems in FHIR.
+        """
+        if not isinstance(files, LinkerFiles):
+            files = LinkerFiles(index=None if files is None else Path(files))
+        engine = cls(Linker.open(kb, **vars(files), config=linker), systems)
         engine.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
         engine.search_json("a", 1, None)
         return engine

@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 import biograft
 from biograft.errors import BiograftError, MissingExtraError
 from biograft.kb import KnowledgeBase
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.concepts import Answer, ConceptAnswers
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import ServiceEngine
@@ -276,33 +277,52 @@ class ConceptServer(MCPServer[Any]):
 
 
 def create_mcp_server(
-    kb: str | Path | KnowledgeBase, index: str | Path | None = None, **settings: Any
+    kb: str | Path | KnowledgeBase,
+    files: LinkerFiles | str | Path | None = None,
+    linker: LinkerConfig | None = None,
 ) -> ConceptServer:
-    """Return the MCP server of a store; ``settings`` are those of a linker.
+    """Return the MCP server of a knowledge base.
+
+    Args:
+        kb: The knowledge base, or its folder.
+        files: The index and the trained parts of the linker, or the folder of the index alone.
+        linker: Settings of the linker; default: 10 candidates.
 
     >>> create_mcp_server("KB", "INDEX").run()  # doctest: +SKIP
     """
-    return ConceptServer(ConceptAnswers(ServiceEngine.open(kb, index, **{"k": 10, **settings})))
+    return ConceptServer(
+        ConceptAnswers(ServiceEngine.open(kb, files, linker or LinkerConfig(k=10)))
+    )
 
 
 def run_mcp(
     kb: str | Path,
-    index: str | Path | None = None,
+    files: LinkerFiles | str | Path | None = None,
+    linker: LinkerConfig | None = None,
     *,
     http: bool = False,
     host: str = "127.0.0.1",
     port: int = 8081,
     keys: str | Path | None = None,
-    **settings: Any,
 ) -> None:
-    """Answer on standard input and output, or over HTTP at ``/mcp``, until interrupted."""
+    """Answer on standard input and output, or over HTTP at ``/mcp``, until interrupted.
+
+    Args:
+        kb: The knowledge base, or its folder.
+        files: The index and the trained parts of the linker, or the folder of the index alone.
+        linker: Settings of the linker; default: 10 candidates.
+        http: Answer over HTTP.
+        host: Address to listen at.
+        port: Port to listen at.
+        keys: File of the keys that are accepted, which other machines need.
+    """
     if not http:
-        create_mcp_server(kb, index, **settings).run("stdio")
+        create_mcp_server(kb, files, linker).run("stdio")
         return
     check_host(host, keys)
     import uvicorn
 
-    app = http_app(create_mcp_server(kb, index, **settings), host, keys)
+    app = http_app(create_mcp_server(kb, files, linker), host, keys)
     uvicorn.run(app, **server_options(host, port))
 
 

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from biograft.addresses import host_of, is_loopback
 from biograft.compiled import BUDGET
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
+from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ _END_WITHIN = 4.0
 
 def run_service(
     kb: str | Path,
-    index: str | Path | None = None,
+    files: LinkerFiles | str | Path | None = None,
+    linker: LinkerConfig | None = None,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -45,13 +48,24 @@ def run_service(
     review: str | None = None,
     allowed_hosts: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
-    **settings: Any,
 ) -> None:
-    """Serve until interrupted; other machines are answered only with keys, or if asked twice.
+    """Serve until interrupted; other machines are answered only with keys, or ``without_keys``.
 
-    Without keys, it is asked by ``host``, ``allowed_hosts``, ``localhost`` or an IP address, not by
-    another name, and not by pages of other sites. ``ready`` is called with the address of the page
-    as soon as the store is open.
+    Args:
+        kb: The knowledge base, or its folder.
+        files: The index and the trained parts of the linker, or the folder of the index alone.
+        linker: Settings of the linker.
+        host: Address to listen at.
+        port: Port to listen at.
+        workers: Processes, which share the memory-mapped index.
+        keys: File of the keys that are accepted; default: without keys, it is asked by ``host``,
+            ``allowed_hosts``, ``localhost`` or an IP address, and not by pages of other sites.
+        without_keys: Answer other machines without keys.
+        config: Limits of the service.
+        systems: URIs of code systems, by the prefix of ids or the source of names.
+        review: Database of a review, created if missing.
+        allowed_hosts: Host names that requests may use where there are no keys.
+        ready: Called with the address of the page as soon as the store is open.
     """
     if not without_keys:
         check_host(host, keys, ", or --no-keys where something in front of it checks who asks")
@@ -68,13 +82,13 @@ def run_service(
     options = server_options(host, port)
     described = {
         "kb": str(kb),
-        "index": None if index is None else str(index),
+        "files": _plain_files(files),
+        "linker": asdict(linker or LinkerConfig()),
         "keys": None if keys is None else str(keys),
-        "config": {name: getattr(config, name) for name in config.__dataclass_fields__},
+        "config": asdict(config),
         "systems": dict(systems or {}),
         "review": review,
         "allowed_hosts": [*allowed_hosts] if is_loopback(host) else [host, *allowed_hosts],
-        "settings": settings,
     }
     ready = ready or (lambda address: None)
     if workers == 1:
@@ -85,6 +99,12 @@ def run_service(
     ready(_address(host, port))
     os.environ[_SETTINGS] = json.dumps(described)
     uvicorn.run(f"{__name__}:worker_app", factory=True, workers=workers, **options)
+
+
+def _plain_files(files: LinkerFiles | str | Path | None) -> dict[str, str | None]:
+    """Return the files of a linker as JSON holds them."""
+    given = asdict(files) if isinstance(files, LinkerFiles) else {"index": files}
+    return {name: None if path is None else str(path) for name, path in given.items()}
 
 
 def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
@@ -157,20 +177,16 @@ def _ending(app: App) -> App:
 def _app(described: dict[str, Any]) -> Guard:
     from biograft.serve.app import create_app
 
-    settings = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in described["settings"].items()
-    }
     BUDGET.end()  # loops are compiled before the first request, not by one
     app = create_app(
         described["kb"],
-        described["index"],
+        from_mapping(LinkerFiles, described["files"]),
+        from_mapping(LinkerConfig, described["linker"]),
         config=from_mapping(ServiceConfig, described["config"]),
         keys=described["keys"],
         systems=described["systems"],
         review=described["review"],
         allowed_hosts=described["allowed_hosts"],
-        **settings,
     )
     gc.collect()
     gc.freeze()  # what was opened stays: no collection has to go through it

@@ -6,8 +6,9 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, TypeVar
 
+from biograft.config import Option, split_columns
 from biograft.errors import UnrecognisedError
 from biograft.records import Record
 from biograft.registry import Registry
@@ -38,34 +39,55 @@ class SourceConfig:
     """A file or folder to read, with its settings; an empty filter keeps everything."""
 
     path: Path
-    format: str = ""
-    """Name of the format; empty: recognised by content."""
-    languages: tuple[str, ...] = ()
-    """Keep names and definitions in these languages (ISO 639-1); the first is the main one."""
-    vocabularies: tuple[str, ...] = ()
-    """Keep atoms of these vocabularies (``SAB`` of UMLS)."""
-    keep_concepts_of: tuple[str, ...] = ()
-    """Keep concepts with an atom of these vocabularies, and their atoms of all vocabularies."""
-    term_types: tuple[str, ...] = ()
-    """Keep atoms of these term types (``TTY`` of UMLS)."""
-    relations: tuple[str, ...] = ()
-    """Keep relations of these names."""
-    keep_suppressed: bool = False
-    """Keep records that the source marks as suppressed, obsolete, inactive or deprecated."""
-    keep_codes: bool = False
-    """Keep the codes of source vocabularies as cross-references (``CODE`` of UMLS)."""
-    encoding: str = "utf-8"
-    """Encoding of the file's text."""
-    language: str = ""
-    """Language of names in a format without languages; empty: the default of the format."""
-    default_type: str = ""
-    """Semantic type of concepts without one."""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """For tables: the column of each role, as ``{"id": "code", "name": "label"}``."""
-    separator: str = ""
-    """For tables: the separator of several values in one cell; empty: ``|``."""
-    same_as: tuple[str, ...] = ()
-    """For triples: relations whose tail is a synonym of their head."""
+    format: Annotated[str, Option("Format of the sources; default: detect.", metavar="F")] = ""
+    languages: Annotated[
+        tuple[str, ...],
+        Option("Keep names in these languages; the first is preferred.", "--lang", "en,zh"),
+    ] = ()
+    vocabularies: Annotated[
+        tuple[str, ...], Option("Keep these vocabularies (UMLS SAB).", "--sab", "MSH,...")
+    ] = ()
+    keep_concepts_of: Annotated[
+        tuple[str, ...],
+        Option(
+            "Keep the concepts that these vocabularies have, with all their names (UMLS SAB).",
+            metavar="MSH,...",
+        ),
+    ] = ()
+    term_types: Annotated[
+        tuple[str, ...], Option("Keep these term types (UMLS TTY).", "--tty", "PT,...")
+    ] = ()
+    relations: Annotated[
+        tuple[str, ...], Option("Keep these relations only.", metavar="is-a,...")
+    ] = ()
+    keep_suppressed: Annotated[
+        bool, Option("Keep entries that are suppressed, obsolete, inactive or deprecated.")
+    ] = False
+    keep_codes: Annotated[
+        bool, Option("Keep codes of source vocabularies as xrefs (UMLS CODE).", "--codes")
+    ] = False
+    encoding: Annotated[str, Option("Encoding of the files.", metavar="NAME")] = "utf-8"
+    language: Annotated[str, Option("Language of names without one.", metavar="en")] = ""
+    default_type: Annotated[
+        str, Option("Semantic type of concepts without one.", "--type", "TYPE")
+    ] = ""
+    columns: Annotated[
+        Mapping[str, str],
+        Option(
+            "For a CSV or TSV: which column holds the id, name, synonyms, definition, type, "
+            "language, parents, alternates, xrefs, relation.NAME; or head, relation, tail. A file "
+            "without header has columns #1, #2, ...",
+            metavar="id=code,name=label,...",
+            parse=split_columns,
+        ),
+    ] = field(default_factory=dict)
+    separator: Annotated[
+        str, Option("For a CSV or TSV: separator of values in a cell; default: |.", metavar="|")
+    ] = ""
+    same_as: Annotated[
+        tuple[str, ...],
+        Option("For triples: relations whose tail is a synonym of the head.", metavar="alias,..."),
+    ] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, Path):

@@ -161,7 +161,7 @@ def test_batching_does_not_change_the_result(kb, annotator):
 
 @pytest.mark.parametrize("options", [{"threshold": 1.2}, {"threshold": -1}, {"max_spans": -1}])
 def test_invalid_settings_are_refused(options):
-    with pytest.raises(ConfigError, match="expected 0"):
+    with pytest.raises(ConfigError, match="expected"):
         AnnotationConfig(**options)
 
 

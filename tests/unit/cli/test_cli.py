@@ -152,6 +152,8 @@ def test_an_error_without_end_is_cut(run_main):
 INTERRUPTED = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores in the background
+
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == "biograft.cli":

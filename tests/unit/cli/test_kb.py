@@ -94,7 +94,7 @@ def test_build_reads_a_table_by_its_columns(run_main, write, tmp_path):
 )
 def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value, hint):
     done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--merge", value)
-    expected = f"merge: expected one of none, ids, xrefs, xrefs-all, found {value!r}; {hint}"
+    expected = f"--merge: expected one of none, ids, xrefs, xrefs-all, found {value!r}; {hint}"
     assert (done.code, done.err) == (2, f"biograft: {expected}\n")
 
 

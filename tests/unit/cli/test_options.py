@@ -9,15 +9,11 @@ from pathlib import Path
 import pytest
 
 from biograft import cli
-from biograft.cli.options import (
-    refuse_repeated,
-    split_columns,
-    split_languages,
-    split_list,
-    warn_left_out,
-    warn_unknown,
-)
+from biograft.cli.options import refuse_repeated, warn_left_out, warn_unknown
+from biograft.config import split_columns
 from biograft.errors import ConfigError
+from biograft.languages import language_codes
+from biograft.text import split_list
 
 
 @pytest.mark.parametrize(
@@ -33,9 +29,9 @@ def test_split_list(text, items):
     assert split_list(text) == items
 
 
-def test_split_languages():
-    assert split_languages(" CHI, en-US ,") == ("zh", "en")
-    assert split_languages("") == ()
+def test_language_codes_are_split():
+    assert language_codes(" CHI, en-US ,") == ("zh", "en")
+    assert language_codes("") == ()
 
 
 @pytest.mark.parametrize("text", ["id", "id=", "=x", " =x", "id=code,name"])

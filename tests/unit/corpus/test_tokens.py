@@ -10,6 +10,7 @@ from naive_names import naive_tokens, stem
 
 from biograft.corpus import NamesIndex, find_tokens, simplify
 from biograft.corpus.tokens import _N_SEVERAL, _fold, join_texts
+from biograft.corpus.word_forms import GREEK
 
 ANY = st.text(
     st.one_of(
@@ -63,6 +64,8 @@ def test_tokens_equal_those_of_plain_loops(text):
     ]
     assert found(text) == expected
     for letters, _, first, last in expected:
+        if letters in GREEK.values():  # of one letter, spelled out
+            continue
         folded = unicodedata.normalize("NFKD", text[first:last]).casefold()
         assert set(letters) <= set(simplify(unicodedata.normalize("NFKD", folded)))
 

@@ -11,20 +11,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import (
-    Json,
-    Kb,
-    Languages,
-    Overwrite,
-    Quiet,
-    print_json,
-    refuse_repeated,
-    split_languages,
-    split_list,
-)
+from biograft.cli.options import Json, Kb, Overwrite, Quiet, print_json, refuse_repeated
 from biograft.errors import ConfigError, InputError, shorten
+from biograft.languages import language_codes
 from biograft.progress import Progress
-from biograft.text import whole_number
+from biograft.text import split_list, whole_number
 from biograft_lab.commands.probe_attention import attention
 from biograft_lab.commands.probe_similarity import similarity
 
@@ -56,7 +47,9 @@ def cloze(
         list[Path], typer.Argument(metavar="MODEL...", help="Folders of masked language models.")
     ],
     kb: Kb,
-    languages: Languages = "en",
+    languages: Annotated[
+        str, typer.Option("--lang", metavar="en,zh", help="Names in these languages only.")
+    ] = "en",
     masked: Annotated[
         str, typer.Option(metavar="both|head|tail", help="End of the triple to predict.")
     ] = "both",
@@ -118,7 +111,7 @@ def cloze(
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
     decoding = DecodingConfig(lengths=_parse_lengths(lengths), beam=beam, order=order)
     config = QueryConfig(
-        languages=split_languages(languages),
+        languages=language_codes(languages),
         masked=masked,
         relations=split_list(relations),
         per_relation=per_relation,

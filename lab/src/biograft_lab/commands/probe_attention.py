@@ -19,10 +19,10 @@ from biograft.cli.options import (
     Quiet,
     print_json,
     refuse_repeated,
-    split_languages,
     warn_left_out,
 )
 from biograft.errors import ConfigError
+from biograft.languages import language_codes
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def attention(
     refuse_repeated("--encoder", encoders)
     config = AttentionConfig(layer=layer, head=head, direction=direction)
     substitutes = SubstituteConfig(
-        languages=split_languages(languages), random_type=random_type, seed=seed
+        languages=language_codes(languages), random_type=random_type, seed=seed
     )
     with _open_outputs(png, html, overwrite=overwrite) as files:
         if file is not None:

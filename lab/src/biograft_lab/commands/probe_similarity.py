@@ -12,18 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import (
-    Json,
-    OptionalKb,
-    Overwrite,
-    Quiet,
-    print_json,
-    refuse_repeated,
-    split_languages,
-    split_list,
-)
+from biograft.cli.options import Json, OptionalKb, Overwrite, Quiet, print_json, refuse_repeated
 from biograft.errors import ConfigError, InputError, nearest
+from biograft.languages import language_codes
 from biograft.progress import Progress
+from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.metrics.metric import Flags
@@ -157,7 +150,7 @@ def similarity(
     config = SimilarityConfig(
         same_as=split_list(",".join(same_as or ())),
         pairs=pairs,
-        languages=split_languages(languages),
+        languages=language_codes(languages),
         across_languages=across_languages,
         negatives=negatives,
         jaro_winkler=jaro_winkler,

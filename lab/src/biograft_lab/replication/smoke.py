@@ -16,12 +16,11 @@ from pathlib import Path
 
 from biograft.annotation import AnnotationConfig, annotate_corpus
 from biograft.annotation.runner import ExecutionConfig
-from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
-from biograft.corpus.segmentation.phrases import PhraseConfig
+from biograft.corpus.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
+from biograft.graph import PeprConfig
 from biograft.graph.embedding import GraphRecipe, embed_graph
 from biograft.graph.neighbours import build_neighbours
-from biograft.graph.pepr import PeprConfig
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.corpus.segmentation.config import SegmentationConfig as SegmentationConfig
+    from biograft.corpus.segmentation.config import (
+        PhraseConfig as PhraseConfig,
+        SegmentationConfig as SegmentationConfig,
+    )
     from biograft.corpus.segmentation.cut_points import (
         CutPoint as CutPoint,
         find_cut_points as find_cut_points,
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from biograft.corpus.segmentation.heads import SegmentedEntity as SegmentedEntity
     from biograft.corpus.segmentation.phrases import (
         Phrase as Phrase,
-        PhraseConfig as PhraseConfig,
         mine_phrases as mine_phrases,
         read_phrases as read_phrases,
         write_phrases as write_phrases,

@@ -29,8 +29,9 @@ import numpy.typing as npt
 from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
 from biograft.artifacts import ArtifactKind, describe_files, hash_file, new_file, new_folder
 from biograft.config import from_mapping
-from biograft.corpus.inputs import InputConfig, files_below, read_texts
-from biograft.corpus.segmentation.config import SegmentationConfig
+from biograft.corpus.input_config import InputConfig
+from biograft.corpus.inputs import files_below, read_texts
+from biograft.corpus.segmentation.config import CHINESE, SegmentationConfig
 from biograft.corpus.segmentation.cut_points import (
     CutPoint,
     find_cut_points,
@@ -45,7 +46,6 @@ from biograft.corpus.segmentation.phrases import (
 )
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
 from biograft.corpus.segmentation.words import (
-    CHINESE,
     NameRuns,
     UnigramVocabulary,
     fit_vocabulary,

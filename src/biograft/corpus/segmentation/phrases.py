@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from biograft.artifacts import new_file
 from biograft.corpus.name_rules import FUNCTION_WORDS
+from biograft.corpus.segmentation.config import CHINESE, PhraseConfig
 from biograft.corpus.segmentation.quality import MIN_POSITIVES, PhraseForest
 from biograft.corpus.segmentation.run_counts import EDGE, RunCounts, UnitIds, count_runs
-from biograft.corpus.segmentation.words import CHINESE, is_number, join, runs
+from biograft.corpus.segmentation.words import is_number, join, runs
 from biograft.errors import ConfigError, FormatError
 from biograft.sources.files import read_lines
 
@@ -28,41 +29,6 @@ _FUNCTION_CHARACTERS = frozenset(
     "被把让给对从到于之其该等将已曾并且但若如果因所则即使用做去来说想吃多少几上下"
 )
 """Characters that no phrase of interest begins or ends with in general Chinese text."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhraseConfig:
-    """The thresholds of phrases."""
-
-    min_count: int = 8
-    """Minimum occurrences."""
-    max_length: int = 6
-    """Maximum length in units (characters in Chinese, else words)."""
-    min_cohesion: float = 3.0
-    min_entropy: float = 1.5
-    min_quality: float = 0.0
-    """Minimum quality, from 0 to 1, learned from the names of the store."""
-    max_entries: int = 1 << 25
-    """Maximum entries of a table of counts before the rarest are pruned: about 100 bytes each."""
-    max_units: int = 1 << 22
-    """Maximum different units in memory before the rarest are pruned: about 200 bytes each."""
-
-    def __post_init__(self) -> None:
-        for name, lowest in (
-            ("min_count", 2),
-            ("max_length", 2),
-            ("max_entries", 1),
-            ("max_units", 1),
-        ):
-            if getattr(self, name) < lowest:
-                raise ConfigError(
-                    f"{name}: expected {lowest} or more, found {getattr(self, name)!r}"
-                )
-        for name in ("min_cohesion", "min_entropy"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: expected 0 or more, found {getattr(self, name)!r}")
-        if not 0 <= self.min_quality <= 1:
-            raise ConfigError(f"min_quality: expected 0 to 1, found {self.min_quality!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from biograft.corpus.segmentation.config import SegmentationConfig
+from biograft.corpus.segmentation.config import CHINESE, SegmentationConfig
 from biograft.corpus.segmentation.cut_points import AFTER, BEFORE, CutPoint
 from biograft.corpus.segmentation.heads import SegmentedEntity, span_of, whole
 from biograft.corpus.segmentation.words import (
-    CHINESE,
     UnigramVocabulary,
     Unit,
     WordSegmenter,

@@ -17,9 +17,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
 
+from biograft.corpus.segmentation.config import CHINESE
 from biograft.errors import MissingExtraError
-
-CHINESE = "zh"
 
 _LATIN = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
 _TIED = r"[^\W_](?:-[^\W_]){2,}|(?<![^\W_])[^\W_]-[^\W_]"
@@ -178,9 +177,6 @@ def fit_vocabulary(
 def _smoothed_count(count: float) -> float:
     """Dampen the corpus count of a word: common words of text are not those of names."""
     return 0.1 + 0.1 * math.log1p(count)
-
-
-WORD_SEGMENTERS = ("rjieba", "unigram")
 
 
 class WordSegmenter(Protocol):

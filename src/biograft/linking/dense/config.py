@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from biograft.artifacts import ArtifactKind, describe_files
-from biograft.config import AtLeast, Choice, Config
+from biograft.config import AtLeast, Choice, Config, Option
+from biograft.languages import language_codes
 
 STORAGES = {
     "float32": "as the encoder computes them; 4 bytes per number",
@@ -27,14 +28,19 @@ GENERATORS = {"cosine": "dense", "dot": "dense-dot"}
 class DenseConfig(Config):
     """Settings of a dense index."""
 
-    storage: Annotated[str, Choice(*STORAGES)] = "float32"
-    """Number format of the vectors: ``float32``, ``float16``, ``bfloat16`` or ``int8``."""
-    similarity: Annotated[str, Choice(*SIMILARITIES)] = "cosine"
-    """Score of a name: ``cosine`` or ``dot``."""
-    approximate: bool = False
-    """Search an HNSW graph instead of all vectors; faster from about a million names on."""
-    languages: tuple[str, ...] = ()
-    """Index names in these languages only; empty means all."""
+    storage: Annotated[str, Choice(*STORAGES), Option("Data type of the vectors.")] = "float32"
+    similarity: Annotated[
+        str,
+        Choice(*SIMILARITIES),
+        Option("Similarity of dense search: cosine, or inner product of the vectors as they are."),
+    ] = "cosine"
+    approximate: Annotated[bool, Option("Approximate search (HNSW), for millions of names.")] = (
+        False
+    )
+    languages: Annotated[
+        tuple[str, ...],
+        Option("Names in these languages only.", "--lang", "en,zh", language_codes),
+    ] = ()
     batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of names of usual length encoded at once."""
     precision: str = "auto"

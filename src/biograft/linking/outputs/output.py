@@ -9,28 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from biograft.config import Config
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import LinkedDocument
+from biograft.linking.config import OutputConfig
 from biograft.linking.outputs.report import ConceptIds
 
 Documents: TypeAlias = Iterable[LinkedDocument]
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputConfig(Config):
-    """Options of an output."""
-
-    prefer: tuple[str, ...] = ()
-    """Vocabularies whose ids are given where a concept has one, the first preferred."""
-    all_ids: bool = False
-    """Give all ids of each concept, too."""
-    all_candidates: bool = False
-    """Give all candidates of a mention that equals a name, not only those with that name."""
-    terms: bool = False
-    """Each document is one term: a table shows all its candidates."""
-    include_text: bool = False
-    """FHIR: the text of each document; OMOP: the text around each finding (``snippet``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

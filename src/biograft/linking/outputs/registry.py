@@ -12,7 +12,8 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import LinkedDocument
-from biograft.linking.outputs.output import Output, OutputConfig, OutputRun, encoded
+from biograft.linking.config import OutputConfig
+from biograft.linking.outputs.output import Output, OutputRun, encoded
 from biograft.linking.outputs.report import ConceptIds, count_without_preferred
 from biograft.registry import Registry
 

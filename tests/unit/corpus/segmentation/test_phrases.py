@@ -280,9 +280,9 @@ def test_a_malformed_line_of_phrases_is_reported(write):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"min_count": 1}, "min_count: expected 2"),
+        ({"min_count": 1}, "min_count: expected at least 2"),
         ({"min_entropy": -1.0}, "min_entropy: exp"),
-        ({"min_quality": 1.5}, "min_quality: expected 0 to 1, found 1.5"),
+        ({"min_quality": 1.5}, "min_quality: expected a number from 0 to 1, found 1.5"),
     ],
 )
 def test_settings_are_checked(values, message):

@@ -7,7 +7,7 @@ import json
 import pytest
 from array_damage import DAMAGES, damage
 
-from biograft.cli.corpus import segment as command
+from biograft.cli.corpus import app
 from biograft.corpus import Segmentation, SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -25,6 +25,10 @@ NAMES = [
     "慢性活动性肝炎",
 ]
 UNIGRAM = SegmentationConfig(word_segmenter="unigram")
+
+
+def run(*words):
+    app([str(word) for word in words], standalone_mode=False)
 
 
 @pytest.fixture
@@ -104,19 +108,20 @@ def test_damaged_arrays_are_refused(base, text, tmp_path, name, how):
 
 
 def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
-    out = tmp_path / "out"
-    command(base.folder, [text], out=out, word_segmenter="unigram", as_json=True, quiet=True)
+    out = str(tmp_path / "out")
+    run("segment", base.folder, text, "-o", out, "--word-segmenter", "unigram", "--json", "-q")
     assert json.loads(capsys.readouterr().out)["n_long"] == 5
-    command(out, show=["慢性活动性肝炎", "肝炎"])
+    run("segment", out, "--show", "慢性活动性肝炎", "--show", "肝炎")
     first, second = capsys.readouterr().out.splitlines()
     assert first == "慢性活动性 | 肝炎\tadjective: 慢性活动性\thead: 肝炎"
     assert second == "肝炎\tshort"
-    command(out, show=["急性肝炎"], as_json=True)
+    run("segment", out, "--show", "急性肝炎", "--json")
     assert json.loads(capsys.readouterr().out)["head"] == [2, 4]
 
 
-def test_the_command_refuses_contradicting_options(base, text):
-    with pytest.raises(ConfigError, match="-o: name a folder"):
-        command(base.folder, [text])
-    with pytest.raises(ConfigError, match="--show: without -o"):
-        command(base.folder, [text], show=["肝炎"])
+@pytest.mark.parametrize(
+    ("more", "problem"), [((), "-o: name a folder"), (("--show", "肝炎"), "--show: without -o")]
+)
+def test_the_command_refuses_contradicting_options(base, text, more, problem):
+    with pytest.raises(ConfigError, match=problem):
+        run("segment", base.folder, text, *more)

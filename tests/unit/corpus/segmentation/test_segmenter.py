@@ -137,7 +137,7 @@ def test_a_missing_rjieba_is_reported_with_a_remedy(monkeypatch):
 def test_an_unknown_word_segmenter_is_refused():
     with pytest.raises(ConfigError, match=r"word_segmenter: .*'jieba'"):
         SegmentationConfig(word_segmenter="jieba")
-    with pytest.raises(ConfigError, match="max_single: expected 0 to 1, found 2"):
+    with pytest.raises(ConfigError, match="max_single: expected a number from 0 to 1, found 2"):
         SegmentationConfig(max_single=2)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.compiled import njit
-from biograft.corpus.segmentation.words import CHINESE, RjiebaWordSegmenter, Unit, runs
+from biograft.corpus.segmentation.config import CHINESE
+from biograft.corpus.segmentation.words import RjiebaWordSegmenter, Unit, runs
 from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError, InputError
 from biograft.progress import Progress

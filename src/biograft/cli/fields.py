@@ -1,0 +1,193 @@
+"""Options of a command from configurations: a parameter that is one stands for its fields.
+
+    def link(text: str, kb: Kb, linker: LinkerConfig) -> None: ...
+
+gives ``biograft link`` the options ``-k``, ``--threshold`` and so on of ``LinkerConfig``, with
+their sentences and defaults, and calls the function with the configuration, checked. ``Offered``
+says which fields a command has, and with which defaults:
+
+    def map_column(table: Path, linker: Annotated[LinkerConfig, Offered("k", "threshold", k=3)])
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from biograft.config import DescribedField, Option, described_fields, from_mapping
+from biograft.errors import ConfigError
+from biograft.text import split_list
+
+
+class Offered:
+    """Fields of a configuration that a command offers, and defaults of its own."""
+
+    def __init__(self, *names: str, without: tuple[str, ...] = (), **defaults: Any) -> None:
+        """Choose fields.
+
+        Args:
+            names: Fields that are options; default: all that declare one.
+            without: Fields that are none.
+            defaults: Values in place of those of the configuration, also for other fields.
+        """
+        self.names, self.without, self.defaults = names, without, defaults
+
+    def __contains__(self, name: str) -> bool:
+        return name not in self.without and (not self.names or name in self.names)
+
+
+class CommandGroup(typer.Typer):
+    """A group of commands whose parameters may be configurations."""
+
+    def __init__(self, help: str, **settings: Any) -> None:  # noqa: A002 - typer's word
+        """Describe a group, which shows its help without arguments.
+
+        Args:
+            help: One sentence.
+            settings: Further settings of ``typer.Typer``.
+        """
+        super().__init__(help=help, no_args_is_help=True, rich_markup_mode=None, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Add a command, as ``typer.Typer.command`` does.
+
+        Args:
+            name: Name of the command; default: that of the function.
+            settings: Further settings of ``typer.Typer.command``.
+        """
+        add = super().command(name, **settings)
+
+        def decorate(function: Any) -> Any:
+            add(with_fields(function))
+            return function
+
+        return decorate
+
+
+def with_fields(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with an option for each field of the configurations that it takes.
+
+    Args:
+        function: A command; a parameter annotated with a dataclass of described fields stands
+            for their options.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    configs: dict[str, tuple[type[Any], Offered]] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for parameter in signature.parameters.values():
+        config, offered = _config_of(parameter.annotation)
+        if config is None:
+            parameters[parameter.name] = parameter
+            continue
+        configs[parameter.name] = config, offered
+        for field in _options_of(config, offered):
+            parameters.setdefault(field.name, _option(field))
+    if not configs:
+        return function
+
+    @functools.wraps(function)
+    def run(**values: Any) -> Any:
+        made = {
+            name: _configuration(config, offered, values)
+            for name, (config, offered) in configs.items()
+        }
+        own = {name: value for name, value in values.items() if name in signature.parameters}
+        return function(**own, **made)
+
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters.values()]
+    )
+    return run
+
+
+def _config_of(annotation: Any) -> tuple[type[Any] | None, Offered]:
+    """Return the configuration that a parameter is, and which of its fields are options."""
+    offered = Offered()
+    if typing.get_origin(annotation) is Annotated:
+        offered = next((a for a in annotation.__metadata__ if isinstance(a, Offered)), offered)
+        annotation = annotation.__origin__
+    return (annotation if dataclasses.is_dataclass(annotation) else None), offered  # type: ignore[return-value]
+
+
+def _options_of(config: type[Any], offered: Offered) -> Iterator[DescribedField]:
+    """Yield the fields that are options of a command, those of nested configurations too."""
+    for field in described_fields(config):
+        if isinstance(field.doc, Option) and field.name in offered:
+            default = offered.defaults.get(field.name, field.default)
+            yield field._replace(default=default)
+    for name, inner in _nested(config):
+        if name in offered:
+            yield from _options_of(inner, offered)
+
+
+def _nested(config: type[Any]) -> Iterator[tuple[str, type[Any]]]:
+    """Yield the fields of a configuration that are configurations with options themselves."""
+    hints = typing.get_type_hints(config)
+    for field in dataclasses.fields(config):
+        if dataclasses.is_dataclass(hints[field.name]):
+            yield field.name, hints[field.name]
+
+
+def _option(field: DescribedField) -> inspect.Parameter:
+    """Return the parameter of typer for a field."""
+    option: Any = field.doc
+    flag = option.flag or f"--{field.name.replace('_', '-')}"
+    settings: dict[str, Any] = {"metavar": option.metavar or "|".join(field.choices) or None}
+    kind, default = field.type, field.default
+    if kind is int and field.range is not None:
+        settings |= {"min": field.range.min, "max": field.range.max}
+    if kind is bool:
+        flag = f"{flag}/--no-{flag[2:]}" if default else flag
+        settings = {}
+    elif not (kind in (int, float, str) or kind is Path) or option.parse is not None:
+        kind = str
+        default = default if isinstance(default, str) else ",".join(default or ())
+    if default is dataclasses.MISSING:
+        default = inspect.Parameter.empty
+    shown = default not in ("", None, False, inspect.Parameter.empty)
+    info = typer.Option(flag, help=option.help, show_default=shown, **settings)
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind if default is not None else kind | None, info],
+    )
+
+
+def _configuration(config: type[Any], offered: Offered, values: Mapping[str, Any]) -> Any:
+    """Build a configuration from the values of options; an error names the option."""
+    fields = {field.name: field for field in _options_of(config, offered)}
+    try:
+        return from_mapping(config, _table(config, offered, values))
+    except ConfigError as error:
+        name, colon, problem = str(error).partition(":")
+        field = fields.get(name.rpartition(".")[2])
+        if not colon or field is None:
+            raise
+        flag = field.doc.flag or f"--{field.name.replace('_', '-')}"  # type: ignore[attr-defined]
+        raise ConfigError(f"{flag}:{problem}") from error
+
+
+def _table(config: type[Any], offered: Offered, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a configuration, nested as its fields are."""
+    own = {field.name for field in dataclasses.fields(config)}
+    table = {name: value for name, value in offered.defaults.items() if name in own}
+    for field in described_fields(config):
+        if isinstance(field.doc, Option) and field.name in offered:
+            value = values[field.name]
+            if field.doc.parse is not None:
+                value = field.doc.parse(value)
+            elif isinstance(value, str) and typing.get_origin(field.type) is tuple:
+                value = split_list(value)
+            table[field.name] = value
+    for name, inner in _nested(config):
+        if name in offered:
+            table[name] = _table(inner, offered, values)
+    return table
