@@ -242,8 +242,8 @@ def neighbours(
         return
     typer.echo(
         f"{manifest['n_edges']:,} edges to the best {pepr.k} neighbours of "
-        f"{manifest['n_linked']:,} entities ({manifest['n_uncertain']:,} uncertain, {manifest['n_refined']:,} solved "
-        f"exactly) in {seconds:.1f} s: {out}"
+        f"{manifest['n_linked']:,} entities ({manifest['n_uncertain']:,} uncertain, "
+        f"{manifest['n_refined']:,} solved exactly) in {seconds:.1f} s: {out}"
     )
 
 

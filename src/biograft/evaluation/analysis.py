@@ -20,11 +20,11 @@ from biograft.corpus.abbreviations import abbreviates
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.ids import StoreIds, resolve_gold
 from biograft.evaluation.linking import LinkingResult, QueryRow
-from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.metrics.metric import Flags, Judgements, Metric
 from biograft.metrics.significance import Interval, bootstrap_interval
 from biograft.text import normalise
+from biograft.vocabularies import canonical_id
 
 TOP_CONCEPTS = 100
 BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from biograft.config import check_choice
 from biograft.evaluation.gold import Gold, LinkQuery, empty_gold_error
-from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.linking.queries import overlapping
 from biograft.records import IdKind
+from biograft.vocabularies import canonical_id
 
 
 class StoreIds:

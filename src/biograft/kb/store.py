@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import NotFoundError, StoreError
-from biograft.ids import canonical_id
 from biograft.kb.arrow_file import TEXT
 from biograft.kb.concept import (
     Concept,
@@ -30,6 +29,7 @@ from biograft.kb.manifest import inode_of, read_manifest
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.records import IS_A, RETIRED, IdKind
 from biograft.text import normalise
+from biograft.vocabularies import canonical_id
 
 if TYPE_CHECKING:
     import pyarrow as pa

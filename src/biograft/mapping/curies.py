@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from biograft.ids import OBO_PREFIXES, canonical_id, vocabulary_of
+from biograft.vocabularies import canonical_id, namespace_of, vocabulary_of
 
 PLACEHOLDER = "https://example.org/"
 """Namespace of what has no IRI of its own: local vocabularies and knowledge bases."""
@@ -16,21 +15,6 @@ SOURCE, KB, ORCID, EXTENSION = "source", "kb", "orcid", "ext"
 """Prefixes of vocabularies of terms, of knowledge bases, of people, and of columns of our own."""
 _OWN = frozenset({CODE, TERM, CONCEPT, SOURCE, KB, ORCID, EXTENSION, "sssom", "semapv", "skos"})
 NO_TERM_FOUND = "sssom:NoTermFound"
-_OBO = "http://purl.obolibrary.org/obo/"
-_IRIS: Mapping[str, str] = {
-    "MESH": "http://id.nlm.nih.gov/mesh/",
-    "UMLS": "https://uts.nlm.nih.gov/uts/umls/concept/",
-    "SNOMEDCT": "http://snomed.info/id/",
-    "LOINC": "http://loinc.org/rdf/",
-    "RXNORM": "http://purl.bioontology.org/ontology/RXNORM/",
-    "ICD10": "http://hl7.org/fhir/sid/icd-10/",
-    "ICD10CM": "http://hl7.org/fhir/sid/icd-10-cm/",
-    "ICD9CM": "http://hl7.org/fhir/sid/icd-9-cm/",
-    "OMIM": "https://omim.org/entry/",
-    "ORPHA": "http://www.orpha.net/ORDO/Orphanet_",
-    "OMOP": "https://athena.ohdsi.org/search-terms/terms/",
-    **{name: f"{_OBO}{name}_" for name in OBO_PREFIXES},
-}
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LOCAL = "()*+,/;=@!$'"
 """Characters that the second part of a CURIE may have beside letters, digits and ``-._~``."""
@@ -94,7 +78,7 @@ def subject_of(curie: str) -> tuple[str, str]:
 
 def prefix_iri(prefix: str) -> str:
     """Return the IRI of the prefix of a concept id, a placeholder for one that is not known."""
-    return _IRIS.get(prefix, f"{PLACEHOLDER}vocabulary/{prefix}/")
+    return namespace_of(prefix) or f"{PLACEHOLDER}vocabulary/{prefix}/"
 
 
 def is_orcid(person: str) -> bool:

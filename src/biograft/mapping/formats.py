@@ -10,7 +10,6 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError
-from biograft.linking.outputs.code_systems import code_of, system_of
 from biograft.linking.outputs.delimited import cut, delimited_rows
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import encoded
@@ -19,6 +18,7 @@ from biograft.mapping.earlier import CHANGES
 from biograft.mapping.mapped import MappingRun, as_decision
 from biograft.mapping.table import table_chunks
 from biograft.mapping.terms import TermMapping
+from biograft.vocabularies import code_of, system_of
 
 FORMATS = {
     "csv": "one row a term, for spreadsheets",

@@ -14,7 +14,6 @@ from typing import Any
 
 import biograft
 from biograft.errors import NotFoundError
-from biograft.ids import canonical_id
 from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.store import DIRECTIONS
@@ -23,6 +22,7 @@ from biograft.mapping import map_terms
 from biograft.mapping.terms import SourceTerm, TermMapping
 from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
 from biograft.text import normalise
+from biograft.vocabularies import canonical_id
 
 Answer = dict[str, Any]
 MAX_TEXT = 2_000

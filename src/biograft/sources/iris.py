@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from biograft.ids import OBO_PREFIXES, vocabulary_name
-
-OBO = "http://purl.obolibrary.org/obo/"
+from biograft.vocabularies import OBO, OBO_PREFIXES, vocabulary_name
 
 _LAST_PART = re.compile(r"[/#]([A-Za-z][\w.-]*?)_([A-Z]*\d[\w.-]*)$")
 _SCHEMES = ("http://", "https://")

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from biograft.errors import ConfigError, OutputError
-from biograft.ids import canonical_id
 from biograft.kb import CHANGES, Change, diff_stores
+from biograft.vocabularies import canonical_id
 
 OLD = [
     {"id": "A", "name": "Flu", "names": ["grippe"], "type": "T1"},

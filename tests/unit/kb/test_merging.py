@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from biograft.ids import canonical_id
+from biograft.vocabularies import canonical_id
 
 
 @pytest.fixture

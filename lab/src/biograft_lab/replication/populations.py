@@ -16,9 +16,9 @@ from biograft.corpus.formats import read_documents
 from biograft.documents import Document, Mention
 from biograft.evaluation import StoreIds
 from biograft.evaluation.gold import gold_ids
-from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge.entities import ENTITIES
+from biograft.vocabularies import canonical_id
 from biograft_lab.replication.task_counts import Pair
 
 SEEN, KNOWN = "seen concept", "unseen concept, in the table"

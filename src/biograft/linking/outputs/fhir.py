@@ -17,9 +17,9 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from biograft.linking.candidates import LinkedDocument, LinkedMention
-from biograft.linking.outputs.code_systems import coding
 from biograft.linking.outputs.findings import DECIMALS
 from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.vocabularies import coding
 
 Resource = dict[str, Any]
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from biograft.errors import ConfigError
-from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
+from biograft.vocabularies import canonical_id, vocabulary_name, vocabulary_of, vocabulary_of_format
 
-_OF_FORMAT = {"snomed": "SNOMEDCT"}
-"""The vocabulary of ids that have no prefix, in a store that was built from one format only."""
 _NAME = re.compile(r"\w[\w.-]*")
 _CACHE_SIZE = 1 << 16
 
@@ -29,7 +27,7 @@ class ConceptIds:
         self.prefer = tuple(map(_vocabulary, prefer))
         self._kb = kb
         formats = {source.get("format") for source in kb.info()["sources"]}
-        self._default = _OF_FORMAT.get(formats.pop() or "", "") if len(formats) == 1 else ""
+        self._default = vocabulary_of_format(formats.pop() or "") if len(formats) == 1 else ""
         self._vocabularies = lru_cache(_CACHE_SIZE)(self._read)
 
     def vocabulary(self, identifier: str) -> str:

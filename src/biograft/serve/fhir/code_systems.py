@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
-from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
 from biograft.kb import KnowledgeBase, Name
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.tables import ID_KINDS
-from biograft.linking.outputs.code_systems import code_of, system_of
 from biograft.records import RETIRED, IdKind
+from biograft.vocabularies import canonical_id, code_of, system_of, vocabulary_name, vocabulary_of
 
 LOCAL = "urn:biograft:kb"
 """URI of the ids of a store that are from no vocabulary with a URI of its own."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from biograft.ids import vocabulary_name
 from biograft.kb import Name
 from biograft.records import NameKind
 from biograft.serve.fhir.code_systems import CodeSystem
 from biograft.serve.fhir.parameters import Parameters, Resource
 from biograft.serve.fhir.supplied import Codes, RequestCodes
 from biograft.serve.fhir.value_sets import ValueSet
+from biograft.vocabularies import vocabulary_name
 
 _SNOMED = "http://snomed.info/sct"
 _USES: Mapping[str, Resource] = {

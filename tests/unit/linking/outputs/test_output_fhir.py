@@ -11,8 +11,8 @@ import pytest
 
 from biograft.documents import Document
 from biograft.linking import Candidate, LinkedDocument, LinkedMention, Linker, link_chunks
-from biograft.linking.outputs.code_systems import coding
 from biograft.linking.outputs.fhir import EXTENSION, resource_type
+from biograft.vocabularies import coding
 
 STORE = [
     {"id": "D003924", "name": "Diabetes", "type": "T047"},
