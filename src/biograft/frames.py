@@ -19,8 +19,7 @@ from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import COLUMNS, finding_rows
-from biograft.linking.outputs.output import storable
-from biograft.linking.outputs.registry import new_run
+from biograft.linking.outputs.output import new_run, storable
 
 ROW = "row"
 """The column that says which row of the frame a finding is from, counted from 0."""

@@ -21,7 +21,7 @@ OBO = "http://purl.obolibrary.org/obo/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
+class KnownVocabulary:
     """What is known of a vocabulary: a row of ``vocabularies.toml``, which describes the fields."""
 
     name: str
@@ -51,9 +51,11 @@ class Vocabulary:
         return self.iri or (f"{OBO}{self.name}_" if self.obo else "")
 
 
-def _read_table() -> dict[str, Vocabulary]:
+def _read_table() -> dict[str, KnownVocabulary]:
     table = tomllib.loads((files("biograft") / "vocabularies.toml").read_text("utf-8"))
-    return {name: from_mapping(Vocabulary, {"name": name, **row}) for name, row in table.items()}
+    return {
+        name: from_mapping(KnownVocabulary, {"name": name, **row}) for name, row in table.items()
+    }
 
 
 VOCABULARIES = _read_table()

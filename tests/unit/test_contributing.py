@@ -18,9 +18,9 @@ import pytest
 import torch
 from command_runs import runner_of
 
-from biograft.cli import app
+from biograft.cli import COMMANDS, app, make_app
 from biograft.kb import KnowledgeBase
-from biograft.linking import LINKERS, MODELS
+from biograft.linking import LINKERS, MODELS, OUTPUTS
 from biograft.metrics import METRICS, Judgements, Metric
 from biograft.nn import KNOWLEDGE_LAYERS, EntityInputs
 from biograft.objectives import OBJECTIVES
@@ -28,7 +28,17 @@ from biograft.sources import FORMATS
 from biograft.tasks import TASKS, open_task
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
-REGISTRIES = (FORMATS, OBJECTIVES, TASKS, KNOWLEDGE_LAYERS, LINKERS, MODELS, METRICS)
+REGISTRIES = (
+    FORMATS,
+    OBJECTIVES,
+    TASKS,
+    KNOWLEDGE_LAYERS,
+    LINKERS,
+    MODELS,
+    METRICS,
+    OUTPUTS,
+    COMMANDS,
+)
 SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "Fever and asthma are common.")
 Section = Callable[[str], list[Any]]
 
@@ -208,3 +218,16 @@ def test_the_metric(folder):
     for k in (1, 2, 3):
         gains = [1 / math.log2(r + 2) for r in first_right if r is not None and r < k]
         assert Metric.parse(f"ndcg@{k}")(judged) == pytest.approx(sum(gains) / 3)
+
+
+def test_the_output_and_the_command(folder, monkeypatch):
+    link = runner_of(app)
+    link("kb", "build", "starter", "-o", "STARTER", "-q")
+    given = ("link", "flu and fever", "--kb", "STARTER", "-q")
+    listed = link(*given, "--to", "markdown").stdout
+    assert listed == "- flu: D007251\n- fever: D005334\n"
+    link(*given, "-o", "findings.md")
+    assert Path("findings.md").read_text() == listed
+    shout = runner_of(make_app("shout"))
+    given = ("shout", "flu and fever", "STARTER", "--types", "symptom")
+    assert shout(*given).stdout == "FEVER\n"

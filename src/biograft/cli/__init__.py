@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.cli.fields import with_fields
+from biograft.cli.fields import CommandGroup as CommandGroup, Offered as Offered, with_fields
 from biograft.errors import (
     BiograftError,
     EncoderWarning,

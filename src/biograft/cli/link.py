@@ -27,6 +27,7 @@ from biograft.corpus.input_config import TABLE, TEXT, InputConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, InputError
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
+from biograft.linking.outputs.registry import OUTPUTS, output_of_ending
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def link(
     to: Annotated[
         str,
         typer.Option(
-            metavar="table|csv|tsv|jsonl|parquet|html|fhir|omop|pubtator|bioc|brat",
-            help="Format of the output; default: table.",
+            metavar="|".join(OUTPUTS),
+            help="Format of the output; default: by the ending of OUT, else table.",
         ),
     ] = "",
     out: Annotated[
@@ -254,11 +255,10 @@ def _report_review(review: ChoiceReview) -> None:
 
 def _choose_output(to: str, out: Path | None, *, as_json: bool) -> str:
     """Return the name of the output; refuse options that contradict each other."""
-    from biograft.linking.outputs import OUTPUTS
-
     if as_json and to not in ("", "jsonl"):
         raise ConfigError(f"--json: is the same as --to jsonl; leave it out, or --to {to}")
-    name = to or ("jsonl" if as_json else "table")
+    by_ending = output_of_ending(out) if out is not None and not as_json else ""
+    name = to or by_ending or ("jsonl" if as_json else "table")
     output = OUTPUTS.load(name)
     if out is None and output.chunks is None:
         raise ConfigError(f"--to {name}: is no text; name the {output.needs} to write (-o)")

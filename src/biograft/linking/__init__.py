@@ -123,6 +123,8 @@ if TYPE_CHECKING:
         COLUMNS as COLUMNS,
         OUTPUTS as OUTPUTS,
         ConceptIds as ConceptIds,
+        Output as Output,
+        OutputRun as OutputRun,
         link_chunks as link_chunks,
         write_linked as write_linked,
     )

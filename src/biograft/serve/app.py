@@ -7,16 +7,17 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Path as PathPart, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import biograft
+from biograft.config import check_choice
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig, LinkerFiles
-from biograft.linking.outputs import link_chunks
+from biograft.linking.outputs import OUTPUTS, link_chunks
 from biograft.mapping import ReviewStore
 from biograft.serve.answers import json_answer
 from biograft.serve.batching import MicroBatcher
@@ -29,6 +30,7 @@ from biograft.serve.problems import add_problems
 from biograft.serve.review import add_review
 from biograft.serve.schemas import (
     MAX_QUERY,
+    PER_REQUEST,
     BatchAnswer,
     ConceptAnswer,
     IsAAnswer,
@@ -74,13 +76,9 @@ _PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
 }
 """The page may load, and send to, this service only."""
-Output = Literal["json", "csv", "tsv", "fhir", "omop"]
-_OUTPUT_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "tsv": "text/tab-separated-values; charset=utf-8",
-    "fhir": "application/fhir+ndjson; charset=utf-8",
-    "omop": "text/csv; charset=utf-8",
-}
+_OUTPUT_TYPES = {name: each.media_type for name, each in OUTPUTS.load_all() if each.media_type}
+_TO = ("json", *_OUTPUT_TYPES)
+To = Annotated[str, Query(description="Format of the answer.", json_schema_extra={"enum": _TO})]
 Identifier = Annotated[str, Query(min_length=1, max_length=MAX_QUERY)]
 IdInPath = Annotated[str, PathPart(max_length=MAX_QUERY)]
 
@@ -193,7 +191,8 @@ def _add_text(app: FastAPI, service: Service) -> None:
         responses={**_ERRORS, 200: {"content": {kind: {} for kind in _OUTPUT_TYPES.values()}}},
         summary="Find the mentions of a text, or of several, and link them",
     )
-    async def link(asked: LinkRequest, to: Output = "json") -> Response:
+    async def link(asked: LinkRequest, to: To = "json") -> Response:
+        check_choice("to", to, _TO)
         if (asked.text is None) == (asked.texts is None):
             return json_answer({"detail": "give either text or texts"}, 422)
         texts = [asked.text] if asked.text is not None else asked.texts or []
@@ -238,9 +237,10 @@ def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | N
 
 
 def _settings(asked: LinkOptions, limits: ServiceConfig) -> tuple[tuple[str, Any], ...]:
-    k = None if asked.k is None else min(asked.k, limits.max_k)
-    given = asked.model_dump(include={"threshold", "types", "sources", "assertions"})
-    return settings_of(k=k, **given)
+    given = asked.model_dump(include=set(PER_REQUEST))
+    if given["k"] is not None:
+        given["k"] = min(given["k"], limits.max_k)
+    return settings_of(**given)
 
 
 def _add_concepts(app: FastAPI, service: Service) -> None:

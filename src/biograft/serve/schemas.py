@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from biograft.config import described_fields
+from biograft.linking.config import LinkerConfig
 
 MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""
@@ -52,16 +55,27 @@ class SearchQuery(BaseModel):
             ) from error
 
 
-class LinkOptions(_Request):
-    """Options of a request; all else is fixed when the service starts."""
+PER_REQUEST = ("k", "threshold", "types", "sources", "assertions")
+"""Settings of the linker that a request may give; all else is fixed when the service starts."""
 
-    k: int | None = Field(None, ge=1, description="Candidates of a mention.")
-    threshold: float | None = Field(
-        None, ge=0, le=1, description="Below this probability, or score, the answer is NIL."
-    )
-    types: list[str] | None = Field(None, description="Semantic types that a concept may have.")
-    sources: list[str] | None = Field(None, description="Vocabularies that it may be from.")
-    assertions: bool | None = Field(None, description="Whether the status is wanted.")
+
+def _link_options() -> Any:
+    """Make the schema of those settings from their declarations in ``LinkerConfig``."""
+    fields: dict[str, Any] = {}
+    for field in described_fields(LinkerConfig):
+        if field.name in PER_REQUEST:
+            kind = list[str] if get_origin(field.type) is tuple else field.type
+            about = Field(None, description=field.doc.help)
+            if field.range is not None:
+                about = Field(None, description=field.doc.help, ge=field.range.min)
+            fields[field.name] = (kind | None, about)
+    return create_model("LinkOptions", __base__=_Request, **fields)
+
+
+if TYPE_CHECKING:
+    LinkOptions = _Request
+else:
+    LinkOptions = _link_options()
 
 
 class LinkRequest(LinkOptions):

@@ -8,7 +8,7 @@ from biograft import Document
 from biograft.corpus.formats import DocumentFormat
 from biograft.corpus.tasks import ClassExample, TaskFormat
 from biograft.evaluation import LinkQuery
-from biograft.linking import CandidateBuilder, LinkerKind, Outcome
+from biograft.linking import CandidateBuilder, LinkerKind, Outcome, Output
 from biograft.metrics import Measure
 from biograft.nn.knowledge import KnowledgeLayerConfig
 from biograft.objectives import TextObjectiveConfig
@@ -105,3 +105,13 @@ LINKER = LinkerKind(
     run=lambda recipe, data: Outcome(made={}, report={}),
 )
 MEASURE = Measure(of_all=lambda judged: 0.0)
+
+
+def example_lines(documents, run):
+    """Write each finding as a line such as `flu=D1`."""
+    for linked in documents:
+        for mention in linked.mentions:
+            yield f"{mention.text}={mention.concept}\n"
+
+
+OUTPUT = Output(chunks=example_lines, endings=(".example",))

@@ -57,7 +57,7 @@ class TestBodies:
             ({"text": 3}, "text: expected a text"),
             ({"text": "a", "k": 0}, "k: expected 1 or more"),
             ({"text": "a", "k": "3"}, "k: expected a whole number"),
-            ({"text": "a", "threshold": 2}, "threshold: expected 1 or less"),
+            ({"text": "a", "threshold": 2}, "threshold: expected a number from 0 to 1, found 2.0"),
             ({"text": "a", "Miller": 1}, "body: a field that is not known here"),
             ({"texts": "flu"}, "texts: expected a list"),
             ({"texts": ["a", None]}, "texts.1: expected a text"),

@@ -11,10 +11,15 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.outputs.findings import COLUMNS as COLUMNS, finding_rows as finding_rows
-    from biograft.linking.outputs.registry import (
-        OUTPUTS as OUTPUTS,
+    from biograft.linking.outputs.output import (
+        Output as Output,
+        OutputRun as OutputRun,
         link_chunks as link_chunks,
         write_linked as write_linked,
+    )
+    from biograft.linking.outputs.registry import (
+        OUTPUTS as OUTPUTS,
+        output_of_ending as output_of_ending,
     )
     from biograft.linking.outputs.report import ConceptIds as ConceptIds
 

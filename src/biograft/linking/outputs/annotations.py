@@ -93,6 +93,6 @@ def _brat(documents: Documents, run: OutputRun, path: Path, overwrite: bool) -> 
     write_adapted(_adapted(documents, run, "brat"), path, "brat", overwrite=overwrite)
 
 
-PUBTATOR = Output(chunks=_pubtator)
-BIOC = Output(chunks=_bioc)
-BRAT = Output(write=_brat, needs="folder")
+PUBTATOR = Output(chunks=_pubtator, endings=(".pubtator",), holds_text=True)
+BIOC = Output(chunks=_bioc, holds_text=True)
+BRAT = Output(write=_brat, needs="folder", holds_text=True)

@@ -70,14 +70,14 @@ def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     return text.getvalue()[:-2] + "\n"
 
 
-def _output(delimiter: str) -> Output:
+def _output(delimiter: str, media_type: str, ending: str) -> Output:
     def chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
         yield delimited_rows([list(COLUMNS)], delimiter)
         for rows in finding_rows(documents, run):
             yield delimited_rows(([row[column] for column in COLUMNS] for row in rows), delimiter)
 
-    return Output(chunks=chunks)
+    return Output(chunks=chunks, media_type=media_type, endings=(ending,))
 
 
-CSV = _output(",")
-TSV = _output("\t")
+CSV = _output(",", "text/csv; charset=utf-8", ".csv")
+TSV = _output("\t", "text/tab-separated-values; charset=utf-8", ".tsv")

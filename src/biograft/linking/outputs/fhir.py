@@ -266,4 +266,4 @@ def _lines(documents: Documents, run: OutputRun) -> Iterator[str]:
         yield json.dumps(bundle(linked, run), ensure_ascii=False) + "\n"
 
 
-OUTPUT = Output(chunks=_lines)
+OUTPUT = Output(chunks=_lines, media_type="application/fhir+ndjson; charset=utf-8")

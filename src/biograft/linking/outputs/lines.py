@@ -115,4 +115,4 @@ def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 
 TABLE = Output(chunks=_tables)
-JSONL = Output(chunks=_json_lines)
+JSONL = Output(chunks=_json_lines, endings=(".jsonl", ".ndjson"), holds_text=True)

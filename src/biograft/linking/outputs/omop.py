@@ -157,4 +157,4 @@ def _value(text: str) -> str:
     return visible(text).replace(",", " ").replace("=", " ")
 
 
-OUTPUT = Output(chunks=note_nlp_chunks)
+OUTPUT = Output(chunks=note_nlp_chunks, media_type="text/csv; charset=utf-8")

@@ -214,4 +214,4 @@ def _row(candidate: Candidate, page: _Page) -> str:
     )
 
 
-OUTPUT = Output(chunks=page_chunks)
+OUTPUT = Output(chunks=page_chunks, endings=(".html", ".htm"), holds_text=True)

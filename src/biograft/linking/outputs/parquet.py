@@ -54,4 +54,4 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-OUTPUT = Output(write=write, needs="file")
+OUTPUT = Output(write=write, needs="file", endings=(".parquet",))
