@@ -13,7 +13,7 @@ from biograft.cli import COMMANDS
 from biograft.corpus.formats import DOCUMENT_FORMATS
 from biograft.corpus.tasks import TASK_FORMATS
 from biograft.evaluation import GOLD_FORMATS
-from biograft.linking import LINKERS, MODELS, OUTPUTS
+from biograft.linking import LINKER_STEPS, LINKERS, MODELS, OUTPUTS
 from biograft.metrics import METRICS
 from biograft.nn.knowledge import KNOWLEDGE_LAYERS
 from biograft.objectives import OBJECTIVES
@@ -23,7 +23,7 @@ from biograft.tasks import TASKS
 FOLDER = Path(__file__).parent / "example_package"
 REGISTRIES = (
     *(COMMANDS, FORMATS, DOCUMENT_FORMATS, TASK_FORMATS, GOLD_FORMATS, METRICS),
-    *(LINKERS, MODELS, OBJECTIVES, KNOWLEDGE_LAYERS, TASKS, OUTPUTS),
+    *(LINKERS, MODELS, OBJECTIVES, KNOWLEDGE_LAYERS, TASKS, OUTPUTS, LINKER_STEPS),
 )
 LINES = [
     "kb build names.ex -o KB --json",
@@ -33,6 +33,7 @@ LINES = [
     "evaluate link --kb KB --gold names.ex --format example --json",
     "link flu --kb KB --model MODEL --terms --json",
     "link flu --kb KB --to example",
+    "link flu --kb KB --steps example --to example",
     "example Ann",
 ]
 

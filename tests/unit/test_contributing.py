@@ -20,7 +20,7 @@ from command_runs import runner_of
 
 from biograft.cli import COMMANDS, app, make_app
 from biograft.kb import KnowledgeBase
-from biograft.linking import LINKERS, MODELS, OUTPUTS
+from biograft.linking import LINKER_STEPS, LINKERS, MODELS, OUTPUTS
 from biograft.metrics import METRICS, Judgements, Metric
 from biograft.nn import KNOWLEDGE_LAYERS, EntityInputs
 from biograft.objectives import OBJECTIVES
@@ -37,6 +37,7 @@ REGISTRIES = (
     MODELS,
     METRICS,
     OUTPUTS,
+    LINKER_STEPS,
     COMMANDS,
 )
 SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "Fever and asthma are common.")
@@ -220,12 +221,15 @@ def test_the_metric(folder):
         assert Metric.parse(f"ndcg@{k}")(judged) == pytest.approx(sum(gains) / 3)
 
 
-def test_the_output_and_the_command(folder, monkeypatch):
+def test_the_output_the_step_and_the_command(folder, monkeypatch):
     link = runner_of(app)
     link("kb", "build", "starter", "-o", "STARTER", "-q")
     given = ("link", "flu and fever", "--kb", "STARTER", "-q")
     listed = link(*given, "--to", "markdown").stdout
     assert listed == "- flu: D007251\n- fever: D005334\n"
+    alike = ("link", "the dog had a fever", "--kb", "STARTER", "-q", "--to", "markdown")
+    assert link(*alike).stdout == "- fever: D005334\n"
+    assert link(*alike, "--steps", "no-animals").stdout == ""
     link(*given, "-o", "findings.md")
     assert Path("findings.md").read_text() == listed
     shout = runner_of(make_app("shout"))

@@ -20,8 +20,8 @@ from biograft.corpus.vocabulary import VocabularyBuilder
 from biograft.documents import Document
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
+from biograft.linking.forms import MentionForms
 from biograft.linking.lexical.index import EXACT, NORMALISED
-from biograft.linking.mentions import MentionForms
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.agreement import agree as agree
     from biograft.linking.averaging import average_encoders as average_encoders
     from biograft.linking.calibration import (
         Calibration as Calibration,
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
         NameTable as NameTable,
         make_examples as make_examples,
     )
+    from biograft.linking.forms import MentionForms as MentionForms
     from biograft.linking.fusion import (
         CandidateBuilder as CandidateBuilder,
         CandidatePool as CandidatePool,
@@ -107,8 +107,6 @@ if TYPE_CHECKING:
         learn_substitutions as learn_substitutions,
     )
     from biograft.linking.linker import Linker as Linker
-    from biograft.linking.lookups import Lookup as Lookup
-    from biograft.linking.mentions import MentionForms as MentionForms
     from biograft.linking.nil import (
         NilThreshold as NilThreshold,
         default_threshold as default_threshold,
@@ -180,6 +178,12 @@ if TYPE_CHECKING:
     from biograft.linking.static.tokens import (
         WordPieceTokenizer as WordPieceTokenizer,
         read_tokenizer as read_tokenizer,
+    )
+    from biograft.linking.steps import (
+        LINKER_STEPS as LINKER_STEPS,
+        DocumentState as DocumentState,
+        MentionState as MentionState,
+        Step as Step,
     )
     from biograft.linking.supervised import (
         RankerConfig as RankerConfig,

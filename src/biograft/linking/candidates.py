@@ -1,17 +1,16 @@
-"""Entity linking results: the hits of a candidate generator, candidates with evidence, links."""
+"""Entity linking results: hits of a generator, candidates with evidence, linked mentions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
-from biograft.documents import Document
-from biograft.linking.explanation import Explanation
+from biograft.documents import Document, Mention
 
 _DECIMALS = 6
 """Decimals of scores in JSON: as many as a 32-bit float has."""
@@ -101,6 +100,62 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratorScore:
+    """Score of one search for the name of the first candidate."""
+
+    generator: str
+    weight: float
+    score: float | None
+    """None if the search has no score for the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the first candidate of a mention came first."""
+
+    form: str
+    """The text that was looked up."""
+    form_from: str
+    """Where it is from: the text, a definition in the document, a list, a composite mention."""
+    defined_at: tuple[int, int] | None
+    """The span of the long form in the document."""
+    name_kind: str
+    """Kind of the name that was found: preferred, synonym, ..."""
+    match: str
+    scores: tuple[GeneratorScore, ...]
+    order: str
+    """Reason for the order of the first candidates."""
+    support: str
+    """Support in the document for a short form or shared name."""
+    threshold: float | None
+    """The score, or probability, below which the answer is NIL."""
+    limits: tuple[str, ...]
+    """The types and sources that answers were limited to."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as plain values."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the explanation in words."""
+        where = f" at {self.defined_at[0]}-{self.defined_at[1]}" if self.defined_at else ""
+        yield f"looked up: {self.form} ({self.form_from}{where})"
+        if self.match:
+            yield f"name: {self.match}; {self.name_kind} name of the concept"
+        for each in self.scores:
+            score = "none" if each.score is None else f"{each.score:.3f}"
+            yield f"{each.generator} search: {score}, weight {each.weight:.2f}"
+        if self.order:
+            yield f"first because: {self.order}"
+        if self.support:
+            yield f"in the document: {self.support}"
+        below = "none" if self.threshold is None else f"below {self.threshold:.2f}"
+        yield f"NIL: {below}"
+        if self.limits:
+            yield f"limited to: {', '.join(self.limits)}"
+
+
+@dataclass(frozen=True, slots=True)
 class LinkedMention:
     """A mention with its candidates, best first, and the concept it is linked to, if any.
 
@@ -121,6 +176,8 @@ class LinkedMention:
     """Values and doses beside the mention, as the text has them."""
     explanation: Explanation | None = None
     """Why the first candidate came first, where the linker was asked to say so."""
+    origin: str = ""
+    """Whether the document has the mention (given), a model or the names found it."""
 
     @property
     def answer(self) -> Candidate | None:
@@ -223,6 +280,8 @@ class LinkedDocument:
 
     document: Document
     mentions: tuple[LinkedMention, ...]
+    dropped: tuple[tuple[Mention, str], ...] = ()
+    """Names in the text that are no mentions, and why: headings, persons, units."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked document as plain values; offsets are character offsets in its text."""

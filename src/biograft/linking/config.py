@@ -163,6 +163,14 @@ class LinkerConfig(Config):
         Option("Compute the assertion status of mentions in text (absent, possible, ...)."),
     ] = True
     stop_words: StopWords = ()
+    extra_steps: Annotated[
+        tuple[str, ...],
+        Option(
+            "Steps of installed packages that are added to those of the linker.",
+            "--steps",
+            "NAME,...",
+        ),
+    ] = ()
     explain: Annotated[bool, Option("Show why the first candidate of each mention came first.")] = (
         False
     )
@@ -191,6 +199,7 @@ class LinkerSettings(TypedDict, total=False):
     coordinations: bool
     assertions: bool
     stop_words: tuple[str, ...]
+    extra_steps: tuple[str, ...]
     explain: bool
 
 

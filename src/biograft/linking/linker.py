@@ -1,22 +1,7 @@
 """Entity linking: :class:`Linker` maps a text, or mentions, to the concepts of a knowledge base.
 
-A document passes through these steps; the mentions of many documents are searched in one batch.
-
-1. Mention detection: a detector, such as a trained model, finds the mentions. Without one, the
-   linker takes the mentions that the document has, or else the names of the store that occur in
-   its text.
-2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
-   document, is replaced by its long form, and of two mentions in apposition, *phlorizin (P)*, the
-   one that is no name by the other. A composite mention (*ovarian and breast cancer*) is split
-   where the search finds its parts better than the whole. Offsets remain those of the text.
-3. Candidate generation and ranking: the search retrieves names for each form, and a trained
-   ranker, if there is one, orders them. A generative linker needs no search. Names that were found
-   in running text are searched lexically, unless the settings or a calibration say otherwise: the
-   text has the name, so that vectors add processor time and change nothing.
-4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
-   below the threshold; the default is that of the ranker, or of the search. What a document names
-   without doubt decides about its short forms. Beside it stands what
-   the text says about the mention: negated, uncertain, historical, about another person.
+A batch of documents passes through the steps of ``linking/steps.py``, in their order: detect,
+expand, search, agree, decide, assert, measure, explain.
 """
 
 from __future__ import annotations
@@ -27,20 +12,13 @@ from pathlib import Path
 from typing import Unpack
 
 from biograft.artifacts import MANIFEST, peek
-from biograft.clinical import (
-    Assertion,
-    AssertionModel,
-    Measurement,
-    RuleAssertions,
-    find_measurements,
-)
+from biograft.clinical import AssertionModel, RuleAssertions
 from biograft.config import changed, check_choice
 from biograft.corpus import NamesIndex, NamesIndexConfig
-from biograft.documents import Document, Mention
+from biograft.documents import Document
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.agreement import Candidates, agree
 from biograft.linking.batches import (
     BATCH,
     ENGINES,
@@ -49,9 +27,8 @@ from biograft.linking.batches import (
     make_batches,
 )
 from biograft.linking.calibration import Calibration
-from biograft.linking.candidate_search import CandidateSearch
-from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
-from biograft.linking.concept_filter import ConceptFilter
+from biograft.linking.candidate_search import CandidateSearch, ConceptFilter
+from biograft.linking.candidates import Candidate, Generator, LinkedDocument
 from biograft.linking.config import LinkerConfig, LinkerSettings
 from biograft.linking.dense.config import GENERATORS
 from biograft.linking.detection import (
@@ -59,49 +36,33 @@ from biograft.linking.detection import (
     GivenMentions,
     MentionDetector,
     MisspeltDetector,
-    MisspeltMention,
     UnionDetector,
     open_detector,
 )
-from biograft.linking.explainer import Explainer
+from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
-from biograft.linking.lookups import Lookup, LookupBuilder
-from biograft.linking.mentions import MentionForms
 from biograft.linking.nil import NilThreshold
-from biograft.linking.queries import Context, Query, label_examples
+from biograft.linking.queries import Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.short_forms import KnownShortForms
+from biograft.linking.steps import (
+    LINKER_STEPS,
+    AddMeasurements,
+    Agree,
+    Assert,
+    Decide,
+    Detect,
+    DocumentState,
+    Expand,
+    Explain,
+    NameRanking,
+    NameRankings,
+    Search,
+    Step,
+)
 from biograft.progress import Progress
-
-
-class _Ranking:
-    """A search of names with what depends on its scores: forms, NIL and explanations."""
-
-    def __init__(
-        self,
-        search: CandidateSearch,
-        kb: KnowledgeBase,
-        config: LinkerConfig,
-        threshold: float | None,
-        short_forms: KnownShortForms | None,
-    ) -> None:
-        fused = search.fused
-        self.search = search
-        self.forms = MentionForms(
-            kb,
-            abbreviations=config.abbreviations,
-            composites=config.composites,
-            similarity=search.score_best if fused else None,
-            appositions=config.appositions,
-        )
-        self.lookups = LookupBuilder(self.forms, short_forms, search.reviewed or ())
-        generators = tuple(fused.weights) if fused else ()
-        self.nil = NilThreshold(threshold, search.calibration, search.ranker, generators)
-        self.nil.check(config.threshold)
-        limits = (*config.types, *config.sources)
-        self.explainer = Explainer(kb, fused, self.nil, limits) if config.explain else None
 
 
 class Linker:
@@ -132,14 +93,18 @@ class Linker:
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
         self._reopen: Callable[[], Linker] | None = None
-        self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
-        found = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
-        self._ranking = self._text_ranking = self._make_ranking(found)
-        lexical = self._lexical_alone(found)
+        whole = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
+        lexical, self._ranking = self._lexical_alone(whole), self._make_ranking(whole)
+        found = self._ranking
         if lexical is not None:
-            self._text_ranking = self._make_ranking(
+            found = self._make_ranking(
                 CandidateSearch(kb, lexical, wanted=self._filter, reviewed=reviewed)
             )
+        self.steps = list(self._make_steps(NameRankings(self._ranking, found), limits))
+        """The steps that link a batch of documents, in their order."""
+        for name in self.config.extra_steps:
+            step = LINKER_STEPS.load(name)(kb)
+            self.add_step(step, getattr(step, "after", "decide"))
         if (detector is None) != (self.detection == "names"):
             raise ConfigError(
                 f"detection: {self.detection!r} "
@@ -300,8 +265,49 @@ class Linker:
             config=changed(self.config, settings),
         )
 
-    def _make_ranking(self, search: CandidateSearch) -> _Ranking:
-        return _Ranking(search, self.kb, self.config, self.threshold, self._short_forms)
+    def _make_ranking(self, search: CandidateSearch) -> NameRanking:
+        fused, config = search.fused, self.config
+        forms = MentionForms(
+            self.kb,
+            abbreviations=config.abbreviations,
+            composites=config.composites,
+            similarity=search.score_best if fused else None,
+            appositions=config.appositions,
+        )
+        generators = tuple(fused.weights) if fused else ()
+        nil = NilThreshold(self.threshold, search.calibration, search.ranker, generators)
+        nil.check(config.threshold)
+        return NameRanking(search, forms, nil)
+
+    def _make_steps(self, rankings: NameRankings, limits: tuple[str, ...]) -> Iterator[Step]:
+        """Yield the steps that the settings ask for."""
+        config = self.config
+        short_forms = KnownShortForms(self.kb) if config.short_forms else None
+        take_given = config.mentions != "find"
+        yield Detect(self.detector, lambda: self._detector, self.detection, take_given)
+        yield Expand(rankings, short_forms, self.reviewed or ())
+        yield Search(rankings, config.k, config.depth)
+        if short_forms is not None and self.ranker is None:
+            yield Agree(self.kb, short_forms)
+        yield Decide(rankings)
+        if self._assertions is not None:
+            yield Assert(self._assertions)
+        yield AddMeasurements()
+        if config.explain:
+            yield Explain(self.kb, rankings, limits)
+
+    def add_step(self, step: Step, after: str = "decide") -> None:
+        """Put a step of your own behind another one.
+
+        Args:
+            step: A callable with a ``name``, see :class:`~biograft.linking.steps.Step`.
+            after: Name of the step before it.
+
+        >>> linker.add_step(DropRareConcepts(), after="decide")  # doctest: +SKIP
+        """
+        names = [each.name for each in self.steps]
+        check_choice("after", after, names)
+        self.steps.insert(names.index(after) + 1, step)
 
     def _lexical_alone(self, search: CandidateSearch) -> Generator | None:
         """Return the lexical part of a search by default settings; None where it is to be whole."""
@@ -406,93 +412,15 @@ class Linker:
             yield from self._link(batch)
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
-        """Link the documents of a batch, looking up each form once."""
-        rankings = [
-            self._text_ranking if self._finds_names(document) else self._ranking
-            for document in documents
-        ]
-        lookups = [
-            self._look_up(document, found, ranking.lookups)
-            for document, found, ranking in zip(
-                documents, self._mentions(documents), rankings, strict=True
-            )
-        ]
-        answers = self._answers(documents, lookups, rankings)
-        for document, own, ranking in zip(documents, lookups, rankings, strict=True):
-            decided = self._decide(document, own, [next(answers[ranking]) for _ in own])
-            spans = [(each.mention.start, each.mention.end) for each in own]
-            model = self._assertions
-            said = model.assert_status(document.text, spans) if model else [None] * len(spans)
-            values = find_measurements(document.text, spans)
-            linked = [
-                self._linked(lookup, candidates, ranking.nil, assertion, beside)
-                for lookup, (candidates, _), assertion, beside in zip(
-                    own, decided, said, values, strict=True
-                )
-            ]
-            if ranking.explainer is not None:
-                reasons = [reason for _, reason in decided]
-                linked = ranking.explainer.explain_all(document.text, own, linked, reasons)
-            yield LinkedDocument(document, tuple(linked))
-
-    def _answers(
-        self,
-        documents: Sequence[Document],
-        lookups: Sequence[Sequence[Lookup]],
-        rankings: Sequence[_Ranking],
-    ) -> dict[_Ranking, Iterator[Candidates]]:
-        """Search the forms of documents, those with the same ranking at once, in their order."""
-        answers = {}
-        for ranking in dict.fromkeys(rankings):
-            asked = [
-                (each.form, Context(document.text, each.mention.start, each.mention.end))
-                for document, own, used in zip(documents, lookups, rankings, strict=True)
-                if used is ranking
-                for each in own
-            ]
-            forms, contexts = [form for form, _ in asked], [context for _, context in asked]
-            found = ranking.search.find(forms, contexts, self.config.k, self.config.depth)
-            answers[ranking] = iter(found)
-        return answers
-
-    def _decide(
-        self, document: Document, lookups: Sequence[Lookup], answers: Sequence[Candidates]
-    ) -> list[tuple[Candidates, str]]:
-        """Let the certain mentions of a document decide about short forms; return why, too."""
-        known = self._short_forms
-        if known is None or self.ranker is not None or not self._finds_names(document):
-            return [(candidates, "") for candidates in answers]
-        return agree(lookups, answers, lambda form, id_: known.agrees(form, self.kb.row(id_)))
-
-    def _look_up(
-        self, document: Document, mentions: Sequence[Mention], lookups: LookupBuilder
-    ) -> list[Lookup]:
-        """Return the mentions of a document with the texts to look up for each."""
-        if self._finds_names(document):
-            return lookups.of_found(document, mentions)
-        return lookups.of_given(document, mentions)
-
-    def _finds_names(self, document: Document) -> bool:
-        """Return whether the mentions of a document are names that were found in its text."""
-        return self.detection != "model" and not self._are_given(document)
-
-    def _mentions(self, documents: Sequence[Document]) -> list[list[Mention]]:
-        searched = [document for document in documents if not self._are_given(document)]
-        found = iter(self._detector.detect(searched) if searched else ())
-        return [
-            list(document.mentions) if self._are_given(document) else next(found)
-            for document in documents
-        ]
-
-    def _are_given(self, document: Document) -> bool:
-        """Return whether the mentions of a document are those that it has."""
-        own = bool(document.mentions) and self.config.mentions != "find"
-        return self.detector is None and own
+        """Link the documents of a batch."""
+        batch = [DocumentState(document) for document in documents]
+        for step in self.steps:
+            step(batch)
+        for state in batch:
+            yield state.result()
 
     @cached_property
     def _detector(self) -> MentionDetector:
-        if self.detector is not None and self.detection == "model":
-            return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
         wanted = None if self._filter is None else self._filter.names
         searched = self.names.without(stop_rows, only=wanted)
@@ -512,23 +440,6 @@ class Linker:
         if self._opened_names is not None:
             return self._opened_names
         return NamesIndex.from_store(self.kb, NamesIndexConfig(languages=self.config.languages))
-
-    def _linked(
-        self,
-        lookup: Lookup,
-        candidates: Candidates,
-        nil: NilThreshold,
-        assertion: Assertion | None,
-        measurements: tuple[Measurement, ...],
-    ) -> LinkedMention:
-        mention = lookup.mention
-        start, end, text = mention.start, mention.end, mention.text
-        if isinstance(mention, MisspeltMention):
-            candidates = tuple(each.scaled(mention.similarity) for each in candidates)
-        is_linked = bool(candidates) and not nil.is_nil(lookup.form, candidates[0])
-        concept = candidates[0].concept if is_linked else None
-        form = lookup.form
-        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
 
     # ---- mentions
 

@@ -194,7 +194,7 @@ def sorted_words(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NormalisationStep:
     """One step of normalisation."""
 
     function: Callable[[str], str]
@@ -204,25 +204,33 @@ class Step:
 
 
 STEPS = {
-    "unicode": Step(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
-    "simplified": Step(simplify, "traditional Chinese characters to simplified ones"),
-    "chinese": Step(chinese, "Chinese text without spaces, half-width; 二型 and Ⅱ型 to 2型"),
-    "greek": Step(greek, "α to alpha"),
-    "possessive": Step(possessive, "Crohn's to Crohn"),
-    "case": Step(case, "lower case"),
-    "hyphens": Step(hyphens, "hyphens, slashes and other punctuation to spaces"),
-    "roman": Step(roman, "type II to type 2"),
-    "british": Step(british, "British spelling to American: anaemia to anemia", per_word=True),
-    "plural": Step(singular, "English plurals to singulars: biopsies to biopsy", per_word=True),
-    "stopwords": Step(stopwords, "no of, the, in, with, by, to, for, from, on, nos, and, or"),
-    "sorted_words": Step(sorted_words, "words in alphabetical order"),
+    "unicode": NormalisationStep(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
+    "simplified": NormalisationStep(simplify, "traditional Chinese characters to simplified ones"),
+    "chinese": NormalisationStep(
+        chinese, "Chinese text without spaces, half-width; 二型 and Ⅱ型 to 2型"
+    ),
+    "greek": NormalisationStep(greek, "α to alpha"),
+    "possessive": NormalisationStep(possessive, "Crohn's to Crohn"),
+    "case": NormalisationStep(case, "lower case"),
+    "hyphens": NormalisationStep(hyphens, "hyphens, slashes and other punctuation to spaces"),
+    "roman": NormalisationStep(roman, "type II to type 2"),
+    "british": NormalisationStep(
+        british, "British spelling to American: anaemia to anemia", per_word=True
+    ),
+    "plural": NormalisationStep(
+        singular, "English plurals to singulars: biopsies to biopsy", per_word=True
+    ),
+    "stopwords": NormalisationStep(
+        stopwords, "no of, the, in, with, by, to, for, from, on, nos, and, or"
+    ),
+    "sorted_words": NormalisationStep(sorted_words, "words in alphabetical order"),
 }
 
 
 class _PerWord:
     """Applies steps to the words of a text, with a cache, since names share most words."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[NormalisationStep]) -> None:
         self._steps = tuple(steps)
         self._cache: dict[str, str] = {}
 
@@ -244,7 +252,7 @@ class _PerWord:
         return word
 
 
-def _functions(steps: Sequence[Step]) -> Iterator[Callable[[str], str]]:
+def _functions(steps: Sequence[NormalisationStep]) -> Iterator[Callable[[str], str]]:
     """Yield one function per step, or per run of steps that work on single words."""
     for per_word, run in groupby(steps, key=lambda step: step.per_word):
         if per_word:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.linking.mentions import MentionForms
+from biograft.linking.forms import MentionForms
 from biograft.linking.queries import LabelledMention
 from biograft.linking.rankers import TrainedLinker
 from biograft.pretraining.recipe import EncoderConfig

@@ -10,8 +10,8 @@ import numpy as np
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import FusedSearch, fuse_scores, normalise_weights
-from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import GoldQuery, check_not_names
 
 GRID = tuple(round(0.05 * step, 2) for step in range(20))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from biograft.documents import Mention
-from biograft.linking import Candidate, Lookup, agree
-from biograft.linking.agreement import NO_SUPPORT
+from biograft.documents import Document, Mention
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.linking import Candidate, DocumentState, MentionState
+from biograft.linking.short_forms import KnownShortForms
+from biograft.linking.steps import NO_SUPPORT, Agree
 
 
-def test_mentions_of_one_form_share_their_candidates():
+def test_mentions_of_one_form_share_their_candidates(tmp_path):
     """Each mention had its own: a text of 50 MB took 4 GB."""
-    candidates = (Candidate("D1", "rheumatoid arthritis", "RA", 1.0),)
-    lookups = [Lookup(Mention(start, start + 2, "RA"), "RA") for start in (0, 5, 9)]
-    (first, why), *others = agree(lookups, [candidates] * 3, lambda *_: False)
-    assert (first[0].score, why) == (0.5, NO_SUPPORT)
-    assert all(found is first for found, _ in others)
+    build_starter(tmp_path / "KB")
+    kb = KnowledgeBase.open(tmp_path / "KB")
+    candidates = (Candidate(kb.id_at(0), "rheumatoid arthritis", "RA", 1.0),)
+    mentions = [
+        MentionState(Mention(start, start + 2, "RA"), "name", "RA", candidates=candidates)
+        for start in (0, 5, 9)
+    ]
+    Agree(kb, KnownShortForms(kb))([DocumentState(Document("1", "RA"), mentions=mentions)])
+    first, *others = mentions
+    assert (first.candidates[0].score, first.support) == (0.5, NO_SUPPORT)
+    assert all(other.candidates is first.candidates for other in others)

@@ -20,8 +20,7 @@ from biograft.linking import (
     ModelDetector,
     UnionDetector,
 )
-from biograft.linking.detection import outside
-from biograft.linking.detection.guards import without_persons_and_units
+from biograft.linking.detection import outside, without_persons_and_units
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
 DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.kb import KnowledgeBase
+from biograft.linking.forms import MentionForms
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.names import Ints, Selection
 from biograft.linking.generative.ranker import make_input
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import GoldQuery, overlapping
 from biograft.objectives.name_examples import NameExample
 from biograft.pretraining.stream_configs import NameTemplatesConfig

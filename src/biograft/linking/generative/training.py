@@ -20,6 +20,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
+from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.examples import (
@@ -38,7 +39,6 @@ from biograft.linking.generative.folder import (
 )
 from biograft.linking.generative.names import NameTrie, Selection, select_names
 from biograft.linking.generative.ranker import Seq2SeqLinker
-from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import GoldQuery, check_not_names, check_texts
 from biograft.linking.rankers import TrainedLinker
 from biograft.nn.seq2seq import Seq2SeqModel

@@ -1,4 +1,4 @@
-"""The forms that are looked up for a mention.
+"""The texts that are looked up for a mention: long forms of abbreviations, parts of composites.
 
 :class:`MentionForms` expands abbreviations and splits composites whose parts are more similar to
 names of the store than the whole.

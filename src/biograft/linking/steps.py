@@ -1,0 +1,557 @@
+"""The steps of a linker, in their order; each is called with a batch of documents.
+
+1. :class:`Detect` finds the mentions: those that a document has, those of a trained model, or the
+   names of the knowledge base in its text.
+2. :class:`Expand` chooses the text that is looked up for a mention: the long form of an
+   abbreviation that the document defines, of a clinical short form, the name beside it, *phlorizin
+   (P)*, or each part of a composite, *ovarian and breast cancer*. Offsets remain those of the text.
+3. :class:`Search` retrieves names for each text of the batch, fuses the scores of several
+   searches, and lets a trained ranker order them. Names that were found in running text are
+   searched lexically, unless the settings or a calibration say otherwise: the text has the name, so
+   that vectors add processor time and change nothing.
+4. :class:`Agree` lets the mentions that a document names without doubt decide about its short and
+   ambiguous ones.
+5. :class:`Decide` answers with the first candidate, or NIL if it is below the threshold.
+6. :class:`Assert` adds what the text says about a mention: negated, uncertain, historical, ...
+7. :class:`AddMeasurements` adds the values and doses beside it.
+8. :class:`Explain` says why the first candidate came first.
+
+All steps work on one record, :class:`MentionState`. An option ``--no-X`` takes a step, or a part of
+one, away. A step of your own is a callable with a ``name``; ``Linker.add_step`` puts it behind
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from biograft.clinical import Assertion, AssertionModel, Measurement, find_measurements
+from biograft.corpus.abbreviations import LongForms, find_abbreviations
+from biograft.documents import Document, Mention
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidate_search import CandidateSearch
+from biograft.linking.candidates import (
+    Candidate,
+    Explanation,
+    GeneratorScore,
+    LinkedDocument,
+    LinkedMention,
+)
+from biograft.linking.detection import (
+    MentionDetector,
+    MisspeltMention,
+    in_text_order,
+    looked_up,
+    outside,
+    without_persons_and_units,
+)
+from biograft.linking.forms import MentionForms
+from biograft.linking.fusion import SAME_NAME
+from biograft.linking.nil import NilThreshold
+from biograft.linking.queries import Context
+from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural, is_short
+from biograft.registry import Registry
+
+AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
+MISSPELT = "misspelt name"
+"""Where the text that is looked up is from."""
+GIVEN, MODEL, NAME = "given", "model", "name"
+"""Origins of a mention: the document has it, a detector or the names of the knowledge base."""
+
+Candidates = tuple[Candidate, ...]
+
+
+@dataclass(slots=True)
+class MentionState:
+    """A mention on its way through the steps; a composite has one for each of its parts."""
+
+    mention: Mention
+    origin: str
+    form: str
+    """The text that is looked up."""
+    form_from: str = AS_WRITTEN
+    candidates: Candidates = ()
+    support: str = ""
+    """What the document says for or against the first candidate."""
+    concept: str | None = None
+    assertion: Assertion | None = None
+    measurements: tuple[Measurement, ...] = ()
+    explanation: Explanation | None = None
+
+    def result(self) -> LinkedMention:
+        """Return the mention as the linker gives it."""
+        return LinkedMention(
+            self.mention.start,
+            self.mention.end,
+            self.mention.text,
+            self.form,
+            self.candidates,
+            self.concept,
+            self.assertion,
+            self.measurements,
+            self.explanation,
+            self.origin,
+        )
+
+
+@dataclass(slots=True)
+class DocumentState:
+    """A document with its mentions, and those that were dropped, each with the reason."""
+
+    document: Document
+    found: list[Mention] = field(default_factory=list)
+    """Spans that were detected, before it is decided what is looked up for them."""
+    origin: str = NAME
+    mentions: list[MentionState] = field(default_factory=list)
+    dropped: list[tuple[Mention, str]] = field(default_factory=list)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The offsets of the mentions."""
+        return [(each.mention.start, each.mention.end) for each in self.mentions]
+
+    def result(self) -> LinkedDocument:
+        """Return the document as the linker gives it."""
+        mentions = tuple(each.result() for each in self.mentions)
+        return LinkedDocument(self.document, mentions, tuple(self.dropped))
+
+
+class Step(Protocol):
+    """A step of a linker: a callable that changes the states of a batch of documents."""
+
+    name: str
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Work on the mentions of a batch of documents."""
+
+
+LINKER_STEPS: Registry[Callable[[KnowledgeBase], Step]] = Registry(
+    "step of a linker", {}, group="biograft.steps"
+)
+"""Steps of other packages: each is called with the knowledge base and returns a step. Its attribute
+``after`` is the name of the step that it follows; default: ``decide``."""
+
+
+@dataclass(slots=True)
+class NameRanking:
+    """A search of names with what depends on its scores: composites and NIL."""
+
+    search: CandidateSearch
+    forms: MentionForms
+    nil: NilThreshold
+
+
+@dataclass(slots=True)
+class NameRankings:
+    """The search for terms and given mentions, and that for names found in running text."""
+
+    given: NameRanking
+    found: NameRanking
+
+    def of(self, state: DocumentState) -> NameRanking:
+        """Return the search for the mentions of a document."""
+        return self.found if state.origin == NAME else self.given
+
+
+@dataclass(slots=True)
+class Detect:
+    """Find the mentions of documents.
+
+    Args:
+        detector: A trained model, or what else finds mentions; None: the names alone.
+        names: Returns the detector of names, beside those of ``detector`` if there is one; it is
+            only made where it is needed.
+        detection: ``names``, ``model`` or ``both``.
+        take_given: Whether documents that have mentions are linked by these.
+    """
+
+    detector: MentionDetector | None
+    names: Callable[[], MentionDetector]
+    detection: str
+    take_given: bool
+    name: str = "detect"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the spans of each document, and where they are from."""
+        searched = []
+        for state in batch:
+            if self.detector is None and self.take_given and state.document.mentions:
+                state.origin, state.found = GIVEN, list(state.document.mentions)
+            else:
+                state.origin = MODEL if self.detection == "model" else NAME
+                searched.append(state)
+        if not searched:
+            return
+        alone = self.detector if self.detection == "model" else None
+        detector = self.names() if alone is None else alone
+        found = detector.detect([state.document for state in searched])
+        for state, mentions in zip(searched, found, strict=True):
+            state.found = list(mentions)
+
+
+@dataclass(slots=True)
+class Expand:
+    """Choose what is looked up for each mention.
+
+    Args:
+        rankings: Their similarity to names decides whether a composite is split.
+        short_forms: Clinical short forms; None: they are not expanded, and headings stay.
+        decided: Terms that reviewers decided about, which are looked up as they are.
+    """
+
+    rankings: NameRankings
+    short_forms: KnownShortForms | None
+    decided: Container[str] = ()
+    name: str = "expand"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the mentions of each document, with the text to look up."""
+        for state in batch:
+            forms = self.rankings.of(state).forms
+            if state.origin == NAME:
+                self._expand_names(state, forms)
+            else:
+                self._expand_given(state, forms)
+
+    def _expand_given(self, state: DocumentState, forms: MentionForms) -> None:
+        """Look up mentions that a person, a file or a model says are such."""
+        mentions, listed = state.found, {}
+        if self.short_forms is not None:
+            texts = {mention.text for mention in mentions}
+            unknown = [each for each in texts if not forms.is_name(each)]
+            expanded = ((each, self.short_forms.expand(each, texts)) for each in unknown)
+            listed = {short: long for short, long in expanded if long}
+        long_forms = _long_forms(state.document, mentions, forms)
+        self._set(state, forms, in_text_order(mentions), long_forms, listed)
+
+    def _expand_names(self, state: DocumentState, forms: MentionForms) -> None:
+        """Look up names found in text: headings, persons, units go, other short forms come."""
+        text = state.document.text
+        mentions = without_persons_and_units(text, state.found)
+        _drop(state, mentions, "a person or a unit")
+        long_forms = _long_forms(state.document, mentions, forms)
+        known: list[KnownForm] = []
+        if self.short_forms is not None:
+            is_heading = partial(self.short_forms.is_heading, text)
+            mentions = [
+                each
+                for each in mentions
+                if each.text in long_forms or not is_heading(each.start, each.end)
+            ]
+            _drop(state, mentions, "a heading")
+            known = [
+                each
+                for each in self.short_forms.find(text, {mention.text for mention in mentions})
+                if long_forms.expand(each.short) is None and not is_heading(each.start, each.end)
+            ]
+            own = [Mention(each.start, each.end, each.short) for each in known]
+            mentions = in_text_order([*own, *outside(mentions, own)])
+        more = forms.short_mentions(text, mentions, long_forms)
+        listed = {each.short: each.long for each in known}
+        self._set(state, forms, in_text_order([*mentions, *more]), long_forms, listed)
+
+    def _set(
+        self,
+        state: DocumentState,
+        forms: MentionForms,
+        mentions: Sequence[Mention],
+        long_forms: LongForms,
+        listed: Mapping[str, str],
+    ) -> None:
+        chosen = [self._form_of(mention, forms, long_forms, listed) for mention in mentions]
+        parts = forms.split([form for form, _ in chosen])
+        for mention, (form, form_from), split in zip(mentions, chosen, parts, strict=True):
+            if state.origin == NAME and mention.parts:  # of a coordination that was found
+                texts = mention.parts
+            else:
+                texts = (form,) if form in self.decided else split
+            state.mentions += [MentionState(mention, state.origin, t, form_from) for t in texts]
+
+    def _form_of(
+        self,
+        mention: Mention,
+        forms: MentionForms,
+        long_forms: LongForms,
+        listed: Mapping[str, str],
+    ) -> tuple[str, str]:
+        """Return the text to look up, and where it is from."""
+        written = looked_up(mention)
+        form = forms.expand(written, long_forms)
+        if form != written:
+            return form, DEFINED
+        if isinstance(mention, MisspeltMention):
+            return form, MISSPELT
+        if written in self.decided:
+            return form, AS_WRITTEN
+        if mention.text in listed:
+            return listed[mention.text], LISTED
+        if is_plural(form) and not forms.is_name(form):
+            return form[:-1], AS_WRITTEN
+        return form, AS_WRITTEN
+
+
+def _long_forms(document: Document, mentions: Sequence[Mention], forms: MentionForms) -> LongForms:
+    return forms.long_forms(
+        document.text,
+        (mention.text for mention in mentions),
+        (span for mention in mentions for span in mention.spans if not mention.fragments),
+    )
+
+
+def _drop(state: DocumentState, kept: Collection[Mention], reason: str) -> None:
+    """Note which mentions were left out, and go on with the others."""
+    staying = set(map(id, kept))
+    state.dropped += [(each, reason) for each in state.found if id(each) not in staying]
+    state.found = list(kept)
+
+
+@dataclass(slots=True)
+class Search:
+    """Find the candidates of all mentions of a batch; equal texts are searched once.
+
+    Args:
+        rankings: The searches.
+        k: Candidates of a mention.
+        depth: Names that each search retrieves.
+    """
+
+    rankings: NameRankings
+    k: int
+    depth: int
+    name: str = "search"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the candidates, best first."""
+        for ranking in {id(each): each for each in map(self.rankings.of, batch)}.values():
+            asked = [
+                (each, Context(state.document.text, each.mention.start, each.mention.end))
+                for state in batch
+                if self.rankings.of(state) is ranking
+                for each in state.mentions
+            ]
+            forms, contexts = [each.form for each, _ in asked], [context for _, context in asked]
+            found = ranking.search.find(forms, contexts, self.k, self.depth)
+            for (each, _), candidates in zip(asked, found, strict=True):
+                each.candidates = candidates
+
+
+UNSUPPORTED = 0.5
+"""The score of a short form that nothing in the document supports is multiplied by this."""
+NAMED_ELSEWHERE = "named elsewhere in the document"
+PREFERRED = "preferred name of the concept"
+IN_LIST = "in the list of clinical short forms"
+NO_SUPPORT = "short form without support: score halved"
+
+
+@dataclass(slots=True)
+class Agree:
+    """Let the certain mentions of a document decide about short forms and shared names.
+
+    A short form in capitals, *RA*, or a name that several concepts share, means the concept that
+    the document names without doubt elsewhere. A short form that nothing supports is scored lower:
+    the names of a store that are three capitals long are mostly something else in a text.
+
+    Args:
+        kb: The knowledge base.
+        short_forms: Clinical short forms.
+    """
+
+    kb: KnowledgeBase
+    short_forms: KnownShortForms
+    name: str = "agree"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Change the candidates of names that were found in text."""
+        for state in batch:
+            if state.origin == NAME:
+                self._agree(state.mentions)
+
+    def _agree(self, mentions: Sequence[MentionState]) -> None:
+        certain = {each.candidates[0].concept for each in mentions if _is_certain(each)}
+        decided: dict[tuple[str, str, int], tuple[Candidates, str]] = {}  # long texts repeat
+        for each in mentions:
+            key = (each.form, each.form_from, id(each.candidates))
+            if key not in decided:
+                decided[key] = self._decide(each, certain)
+            each.candidates, each.support = decided[key]
+
+    def _decide(self, mention: MentionState, certain: set[str]) -> tuple[Candidates, str]:
+        candidates = mention.candidates
+        if not candidates or candidates[0].score < float(SAME_NAME):
+            return candidates, ""
+        first, is_bare = candidates[0], _is_bare(mention)
+        if not is_bare and not first.tied:
+            return candidates, ""
+        same = [each for each in candidates if each.score >= float(SAME_NAME)]
+        named = next((each for each in same if each.concept in certain), None)
+        if named is not None:
+            order = (named, *(each for each in candidates if each is not named))
+            return tuple(replace(each, tied=()) for each in order), NAMED_ELSEWHERE
+        if not is_bare:
+            return candidates, ""
+        if first.name.casefold() == first.concept_name.casefold():
+            return candidates, PREFERRED
+        if self.short_forms.agrees(mention.form, self.kb.row(first.concept)):
+            return candidates, IN_LIST
+        return tuple(each.scaled(UNSUPPORTED) for each in candidates), NO_SUPPORT
+
+
+def _is_certain(mention: MentionState) -> bool:
+    if not mention.candidates or _is_bare(mention):
+        return False
+    first = mention.candidates[0]
+    return first.score >= float(SAME_NAME) and not first.tied
+
+
+def _is_bare(mention: MentionState) -> bool:
+    """Return True for a short form that was not expanded."""
+    return mention.form_from == AS_WRITTEN and is_short(mention.form)
+
+
+@dataclass(slots=True)
+class Decide:
+    """Answer with the first candidate, or NIL.
+
+    Args:
+        rankings: Their scores have a threshold each.
+    """
+
+    rankings: NameRankings
+    name: str = "decide"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the concept of each mention; candidates of misspelt names score lower."""
+        for state in batch:
+            nil = self.rankings.of(state).nil
+            for each in state.mentions:
+                if isinstance(each.mention, MisspeltMention):
+                    factor = each.mention.similarity
+                    each.candidates = tuple(c.scaled(factor) for c in each.candidates)
+                if each.candidates and not nil.is_nil(each.form, each.candidates[0]):
+                    each.concept = each.candidates[0].concept
+
+
+@dataclass(slots=True)
+class Assert:
+    """Add the assertion status of each mention.
+
+    Args:
+        model: Rules, or a model of your own.
+    """
+
+    model: AssertionModel
+    name: str = "assert"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the assertions."""
+        for state in batch:
+            said = self.model.assert_status(state.document.text, state.spans)
+            for each, assertion in zip(state.mentions, said, strict=True):
+                each.assertion = assertion
+
+
+@dataclass(slots=True)
+class AddMeasurements:
+    """Add the values and doses beside each mention."""
+
+    name: str = "measure"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the measurements."""
+        for state in batch:
+            values = find_measurements(state.document.text, state.spans)
+            for each, beside in zip(state.mentions, values, strict=True):
+                each.measurements = beside
+
+
+@dataclass(slots=True)
+class Explain:
+    """Say why the first candidate of each mention came first.
+
+    Args:
+        kb: The knowledge base.
+        rankings: The searches.
+        limits: Types and sources that answers are limited to.
+    """
+
+    kb: KnowledgeBase
+    rankings: NameRankings
+    limits: tuple[str, ...] = ()
+    name: str = "explain"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        """Set the explanations."""
+        for state in batch:
+            for each in state.mentions:
+                each.explanation = self._explain(state, each)
+
+    def _explain(self, state: DocumentState, mention: MentionState) -> Explanation:
+        first = mention.candidates[0] if mention.candidates else None
+        row = self._name_row(first) if first else None
+        ranking, form = self.rankings.of(state), mention.form
+        is_part = mention.form_from == AS_WRITTEN and form != mention.mention.text
+        return Explanation(
+            form=form,
+            form_from="part of the mention" if is_part else mention.form_from,
+            defined_at=_defined_at(state.document.text, mention),
+            name_kind=self.kb.name(row).kind if row is not None else "",
+            match=_match(form, first) if first else "",
+            scores=tuple(_scores(ranking.search, form, row)) if row is not None else (),
+            order=_order(mention.candidates),
+            support=mention.support,
+            threshold=ranking.nil.threshold_of(form),
+            limits=self.limits,
+        )
+
+    def _name_row(self, candidate: Candidate) -> int | None:
+        concept = self.kb.row(candidate.concept)
+        concepts = self.kb.numbers("names", "concept")
+        rows = self.kb.name_rows(candidate.name)
+        return next((row for row in rows if concepts[row] == concept), None)
+
+
+def _scores(search: CandidateSearch, form: str, row: int) -> Iterator[GeneratorScore]:
+    if search.fused is None:
+        return
+    for generator in search.fused.generators:
+        score = float(generator.score([form], np.array([[row]]))[0, 0])
+        weight = search.fused.weights[generator.name]
+        known = round(score, 6) if np.isfinite(score) else None
+        yield GeneratorScore(generator.name, round(weight, 6), known)
+
+
+def _defined_at(text: str, mention: MentionState) -> tuple[int, int] | None:
+    if mention.form_from != DEFINED:
+        return None
+    return next(
+        (
+            (found.long_start, found.long_end)
+            for found in find_abbreviations(text)
+            if found.long.endswith(mention.form) or mention.form.endswith(found.long)
+        ),
+        None,
+    )
+
+
+def _match(form: str, first: Candidate) -> str:
+    if first.name.casefold() == form.casefold():
+        return f"{first.name}, as looked up"
+    exact = any(item.score >= float(SAME_NAME) for item in first.evidence)
+    return f"{first.name}, {'the same once normalised' if exact else 'similar'}"
+
+
+def _order(candidates: Candidates) -> str:
+    if len(candidates) < 2:
+        return "no other concept was found" if candidates else ""
+    first, second = candidates[:2]
+    if first.tied:
+        others = ", ".join(first.tied)
+        return f"order of the store; {others} have the same name, of the same kind"
+    if first.score > second.score:
+        return f"highest score; next {second.concept} with {second.score:.3f}"
+    return f"kind of its name; {second.concept} has the same score"
