@@ -1,10 +1,12 @@
-"""Write the reference pages, docs/reference/*.md, from the program itself.
+"""Write the reference pages, docs/reference/*.md, and tables of the guides, from the program.
 
     python tools/reference_pages.py          write them
     python tools/reference_pages.py --check  exit 1 if one of them is out of date
 
 The commands are read from the command line's own help, the named parts from the registries, and
-the routes from the OpenAPI description of the service.
+the routes from the OpenAPI description of the service. In a guide, a table between
+``<!-- options of biograft link: --types -k -->`` and ``<!-- end of options -->`` has the rows of
+these options, of all where none is named; in docs/zh in Chinese.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def cell(text: object) -> str:
     return _SPACE.sub(" ", str(text)).strip().replace("|", "\\|").replace("<", "&lt;")
 
 
-def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
+def table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
     """Return a table as lines; none without rows."""
     if not rows:
         return []
@@ -82,6 +84,47 @@ def _option(parameter: Any) -> str:
     names = [*parameter.opts, *parameter.secondary_opts]
     value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
     return ", ".join(f"`{name}{value}`" for name in names)
+
+
+# ---- tables of options in the guides
+
+_TABLE = re.compile(
+    r"(<!-- options of biograft ([\w -]+?)(?:: ([^>]*?))? -->\n)(.*?)(<!-- end of options -->)",
+    re.DOTALL,
+)
+_COMMON = {"--help", "--kb", "--overwrite", "--quiet"}
+
+
+def fill_tables(text: str, language: str) -> str:
+    """Return a guide with its tables of options as the commands have them."""
+    from biograft.cli import app
+    from biograft.cli.translation import Catalogue
+
+    tree = {" ".join(path[1:]): c for path, c in walk(typer.main.get_command(app), ("biograft",))}
+    translate = Catalogue.open("zh").help if language == "zh" else str
+    head = ("选项", "含义") if language == "zh" else ("option", "meaning")
+
+    def filled(match: re.Match[str]) -> str:
+        begin, words, chosen, _, end = match.groups()
+        wanted = set((chosen or "").split())
+        options = [p for p in tree[words].params if p.param_type_name != "argument"]
+        shown = [
+            p
+            for p in options
+            if (wanted & {*p.opts, *p.secondary_opts} if wanted else True)
+            and not _COMMON & set(p.opts)
+        ]
+        rows = [(_option(p), translate(_SPACE.sub(" ", p.help or ""))) for p in shown]
+        return f"{begin}\n" + "\n".join(table(head, rows)) + f"\n{end}"
+
+    return _TABLE.sub(filled, text)
+
+
+def guides() -> Iterator[tuple[Path, str]]:
+    """Yield the guides that have tables of options, each with its language."""
+    for path in sorted(FOLDER.parent.rglob("*.md")):
+        if "<!-- options of" in path.read_text(encoding="utf-8"):
+            yield path, "zh" if path.parent.name == "zh" else "en"
 
 
 # ---- named parts
@@ -205,7 +248,9 @@ PAGES = {"commands.md": describe_commands, "parts.md": describe_parts, "routes.m
 
 def out_of_date() -> list[str]:
     """Return the names of the pages that are not what the program says now."""
-    return [name for name, describe in PAGES.items() if _read(name) != describe().rstrip() + "\n"]
+    stale = [name for name, describe in PAGES.items() if _read(name) != describe().rstrip() + "\n"]
+    texts = ((path, path.read_text("utf-8"), language) for path, language in guides())
+    return [*stale, *(path.name for path, text, lang in texts if fill_tables(text, lang) != text)]
 
 
 def _read(name: str) -> str:
@@ -221,6 +266,8 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, describe in PAGES.items():
         (FOLDER / name).write_text(describe().rstrip() + "\n", encoding="utf-8")
+    for path, language in guides():
+        path.write_text(fill_tables(path.read_text("utf-8"), language), encoding="utf-8")
 
 
 if __name__ == "__main__":
