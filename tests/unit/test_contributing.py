@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -235,3 +236,8 @@ def test_the_output_the_step_and_the_command(folder, monkeypatch):
     shout = runner_of(make_app("shout"))
     given = ("shout", "flu and fever", "STARTER", "--types", "symptom")
     assert shout(*given).stdout == "FEVER\n"
+
+
+def test_the_tests_of_the_page_pass(folder, tmp_path):
+    runner_of(app)("kb", "build", "starter", "-o", "STARTER", "-q", "--overwrite")
+    importlib.import_module("my_package.test_my_package").test_parts(tmp_path)

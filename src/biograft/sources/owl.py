@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -68,9 +69,12 @@ class _TailFile:
     def __init__(self, path: Path, guard: XmlGuard | None) -> None:
         self._file, self._size = open_bytes(path), max(path.stat().st_size, 1)
         self._guard, self.tail = guard, b""
+        self._is_begun = False
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
+        if not self._is_begun:  # a byte-order mark is no part of Turtle or N-Triples
+            data, self._is_begun = data.removeprefix(codecs.BOM_UTF8), True
         if data:
             if self._guard is not None:
                 self._guard.feed(data)
