@@ -39,7 +39,7 @@ HEAVY = (
 )
 
 
-FACES = ("api.py", "spacy.py", "frames.py")
+FACES = ("api.py", "spacy.py", "frames.py", "testing.py")
 """Files at the top that stand on all packages, as the command line does."""
 
 
@@ -206,7 +206,7 @@ def test_no_assert_checks_what_a_user_gave():
         (str(path.relative_to(SRC)), ast.unparse(node.test))
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Assert)
+        if isinstance(node, ast.Assert) and path != SRC / "testing.py"  # which is made of them
     }
     assert found <= set(ASSERTS)
 
