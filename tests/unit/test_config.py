@@ -7,25 +7,32 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import numpy as np
 import pytest
+from command_runs import runner_of
 
+from biograft.cli import CommandGroup, Offered
 from biograft.config import (
     Above,
     AtLeast,
     Choice,
     Config,
+    Doc,
+    Option,
     Range,
     Ratio,
     check_fields,
+    described_fields,
     from_mapping,
     load_toml,
     to_toml,
 )
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, NameRules
+from biograft.linking import LinkerConfig
+from biograft.linking.config import LinkerSettings
 from biograft.sources import SourceConfig
 
 
@@ -259,3 +266,38 @@ def test_fields_are_checked_under_the_name_of_their_table():
 def test_plain_values_are_written_as_toml():
     values = {"a": 1, "b": ["x", 2.5, True], "c": {"d": 'say "é"', "e": {"f": []}}, "g": {}}
     assert tomllib.loads(to_toml(values)) == values
+
+
+def test_every_setting_of_a_linker_is_a_keyword():
+    """An editor completes them; the sentences stand in ``LinkerConfig`` alone."""
+    assert get_type_hints(LinkerSettings) == get_type_hints(LinkerConfig)
+    described = {field.name for field in described_fields(LinkerConfig)}
+    assert described == set(get_type_hints(LinkerConfig))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Config):
+    """Fields of every kind that an option may have."""
+
+    n: Annotated[int, AtLeast(1), Option("Number.", "-n", "N")] = 3
+    names: Annotated[tuple[str, ...], Option("Names.", metavar="A,...")] = ()
+    place: Annotated[Path | None, Option("Place.")] = None
+    fast: Annotated[bool, Option("Be fast.")] = True
+    hidden: Annotated[int, Doc("No option.")] = 7
+
+
+def test_a_command_has_the_options_of_its_configurations():
+    seen = []
+
+    def command(text: str, config: Annotated[Described, Offered(n=5)]) -> None:
+        seen.append((text, config))
+
+    group = CommandGroup("Test.")
+    group.command("command")(command)
+    run = runner_of(group)
+    run("t")
+    run("t", "-n", "2", "--names", "a, b", "--place", "p", "--no-fast")
+    given = Described(n=2, names=("a", "b"), place=Path("p"), fast=False)
+    assert seen == [("t", Described(n=5)), ("t", given)]
+    with pytest.raises(AssertionError, match="Invalid value for .-n."):
+        run("t", "-n", "0")
