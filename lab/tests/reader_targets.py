@@ -425,7 +425,7 @@ def _corpora() -> dict[str, Reader]:
 
 def _sssom(folder: Path, data: bytes) -> None:
     from biograft.mapping.decisions import read_metadata
-    from biograft.mapping.table import read_earlier
+    from biograft.mapping.formats import read_earlier
 
     path = put(folder, data, "input.sssom.tsv")
     check_texts(read_earlier(path))
@@ -445,8 +445,8 @@ def _sssom_beside(folder: Path, data: bytes) -> None:
 
 @functools.cache
 def _review_template(folder: Path) -> Path:
-    from biograft.mapping.review import ReviewStore
     from biograft.mapping.review_files import import_review
+    from biograft.mapping.review_store import ReviewStore
 
     with ReviewStore.open(folder / "template.db", create=True) as store:
         path = put(folder, _bytes(seeds.WORKSHEET)[0], "input.csv")
@@ -455,8 +455,8 @@ def _review_template(folder: Path) -> Path:
 
 
 def _worksheet(folder: Path, data: bytes) -> None:
-    from biograft.mapping.review import ReviewStore
     from biograft.mapping.review_files import import_review
+    from biograft.mapping.review_store import ReviewStore
 
     shutil.copyfile(_review_template(folder), folder / "review.db")
     with ReviewStore.open(folder / "review.db") as store:

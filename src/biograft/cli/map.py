@@ -125,8 +125,7 @@ def map_column(
     from biograft.linking import Linker
     from biograft.linking.outputs import ConceptIds
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
-    from biograft.mapping.formats import format_of, write_mapping
-    from biograft.mapping.mapped import justification_of
+    from biograft.mapping.formats import format_of, justification_of, write_mapping
 
     form = format_of(out, to)
     refuse_input_as_output(out, table, apply)
@@ -212,7 +211,7 @@ def _counted(
 
 def _noted(mappings: Iterable[TermMapping], changed: list[dict[str, Any]]) -> Iterator[TermMapping]:
     """Note the decisions that the knowledge base no longer has as they were."""
-    from biograft.mapping.earlier import CHANGES
+    from biograft.mapping.terms import CHANGES
 
     for mapping in mappings:
         if mapping.flag in CHANGES and mapping.decision is not None:
@@ -231,7 +230,7 @@ def _noted(mappings: Iterable[TermMapping], changed: list[dict[str, Any]]) -> It
 def _summary(
     n_terms: int, counts: Counter[str], earlier: EarlierDecisions | None
 ) -> dict[str, Any]:
-    from biograft.mapping.earlier import FLAGS
+    from biograft.mapping.terms import FLAGS
 
     flags = [*_ALWAYS, "context", *(["rejected", *FLAGS] if earlier else [])]
     summary: dict[str, Any] = {"n_terms": n_terms, **{f"n_{flag}": counts[flag] for flag in flags}}

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.mapping.curies import concept_curie as concept_curie, concept_of as concept_of
     from biograft.mapping.decisions import (
         RELATIONS as RELATIONS,
         VERDICTS as VERDICTS,
         Decision as Decision,
         MappingSet as MappingSet,
+        concept_curie as concept_curie,
+        concept_of as concept_of,
         read_decisions as read_decisions,
         read_metadata as read_metadata,
         write_decisions as write_decisions,
     )
-    from biograft.mapping.earlier import EarlierDecisions as EarlierDecisions
     from biograft.mapping.formats import (
+        MappingRun as MappingRun,
         concept_map as concept_map,
         format_of as format_of,
+        read_earlier as read_earlier,
         write_mapping as write_mapping,
     )
     from biograft.mapping.learning import (
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
         learn as learn,
         write_pairs as write_pairs,
     )
-    from biograft.mapping.mapped import MappingRun as MappingRun
-    from biograft.mapping.review import ReviewStore as ReviewStore
     from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
         SuggestedConcept as SuggestedConcept,
         TermDecision as TermDecision,
     )
-    from biograft.mapping.table import read_earlier as read_earlier
+    from biograft.mapping.review_store import ReviewStore as ReviewStore
     from biograft.mapping.terms import (
+        EarlierDecisions as EarlierDecisions,
         SourceTerm as SourceTerm,
         TermMapping as TermMapping,
         distinct_terms as distinct_terms,

@@ -1,24 +1,199 @@
-"""Formats of a mapping: tables, SSSOM, OMOP's source_to_concept_map, and FHIR's ConceptMap."""
+"""Formats of a mapping: tables, SSSOM, OMOP's source_to_concept_map, and FHIR's ConceptMap.
+
+A table has one row a term, with fixed columns, and is safe to open in a spreadsheet. A reviewer
+fills in the column ``verdict``; rows with one are read back as decisions.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.errors import ConfigError
-from biograft.linking.outputs.delimited import cut, delimited_rows
+from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.linking import Linker
+from biograft.linking.outputs.delimited import cut, delimited_rows, plain
+from biograft.linking.outputs.findings import DECIMALS
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import encoded
-from biograft.mapping.decisions import Decision, MappingSet, write_decisions
-from biograft.mapping.earlier import CHANGES
-from biograft.mapping.mapped import MappingRun, as_decision
-from biograft.mapping.table import table_chunks
-from biograft.mapping.terms import TermMapping
+from biograft.linking.outputs.report import ConceptIds
+from biograft.mapping.decisions import NIL, Decision, MappingSet, read_decisions, write_decisions
+from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
+from biograft.sources.format import SourceConfig
+from biograft.sources.table import read_cells
+from biograft.text import fold_lines
 from biograft.vocabularies import code_of, system_of
+
+_FINGERPRINT = 16
+"""Characters of the hash of a store that tell it from others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingRun:
+    """One mapping of a table, as its outputs need it."""
+
+    kb: KnowledgeBase
+    ids: ConceptIds
+    k: int = 3
+    """Maximum concepts given for a term."""
+    source: str = "source"
+    """Name or IRI of the vocabulary of the source terms."""
+    has_context: bool = False
+    """Whether terms have columns of context."""
+    justification: str = "LexicalMatching"
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def store(self) -> str:
+        """Identity of the store: the beginning of the hash of its content."""
+        return store_fingerprint(self.kb)[:_FINGERPRINT]
+
+    @property
+    def kb_name(self) -> str:
+        """Name of the knowledge base: that of its folder."""
+        return self.kb.folder.resolve().name
+
+
+def justification_of(linker: Linker) -> str:
+    """Return how a linker finds concepts, in the words of SEMAPV."""
+    kinds = set(linker.search.weights) if linker.search else set()
+    if linker.ranker is None and kinds == {"lexical"}:
+        return "LexicalMatching"
+    is_dense = linker.ranker is None and kinds == {"dense"}
+    return "SemanticSimilarityThresholdMatching" if is_dense else "CompositeMatching"
+
+
+def as_decision(mapping: TermMapping, run: MappingRun, store: str) -> Decision:
+    """Return an earlier decision that stands, or the proposal of this run."""
+    term, decision = mapping.term, mapping.decision
+    if mapping.flag == SEEN and decision is not None:
+        return replace(decision, term=term.text, code=term.code, frequency=term.frequency)
+    comment = ""
+    if mapping.flag in CHANGES and decision is not None:
+        comment = f"{mapping.flag} since it was decided: {decision.concept} {decision.name}".strip()
+    return Decision(
+        term=term.text,
+        code=term.code,
+        context=term.context_text,
+        concept="" if mapping.concept is None else run.ids.chosen(mapping.concept),
+        name=fold_lines(mapping.name or ""),
+        relation="exact" if mapping.flag == EXACT or mapping.concept is None else "related",
+        time=run.time.date().isoformat(),
+        comment=comment or ("" if mapping.flag in ("", EXACT) else mapping.flag),
+        probability=mapping.probability,
+        store=store,
+        frequency=term.frequency,
+    )
+
+
+COLUMNS = (
+    *("source_term", "concept", "name", "score", "probability", "flag"),
+    *("source_code", "frequency", "relation", "verdict"),
+)
+"""The first columns; then come ``context``, where there is one, and ``candidate_N``, ``name_N`` and
+``score_N`` for N from 2 to k."""
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def table_chunks(
+    mappings: Iterable[TermMapping], run: MappingRun, to: str = "csv"
+) -> Iterator[str]:
+    """Give the header, then a row a term."""
+    numbers, delimiter = range(2, run.k + 1), DELIMITERS[to]
+    header = ["context"] if run.has_context else []
+    header += [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
+    yield delimited_rows([[*COLUMNS, *header]], delimiter)
+    for mapping in mappings:
+        yield delimited_rows([_row(mapping, run, len(numbers))], delimiter)
+
+
+def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
+    term, concept = mapping.term, mapping.concept
+    decision = mapping.decision if mapping.flag == "seen" else None
+    cells: list[Any] = [
+        term.text,
+        None if concept is None else run.ids.chosen(concept),
+        mapping.name,
+        _rounded(mapping.score),
+        _rounded(mapping.probability),
+        mapping.flag,
+        term.code,
+        term.frequency,
+        decision and decision.relation,
+        decision and decision.verdict,
+        *([term.context_text] if run.has_context else []),
+    ]
+    for other in mapping.others[:n_others]:
+        cells += [run.ids.chosen(other.concept), other.concept_name, _rounded(other.score)]
+    return cells + [None] * (len(COLUMNS) + run.has_context + 3 * n_others - len(cells))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DECIMALS)
+
+
+def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
+    """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
+    path = Path(path)
+    try:
+        source = SourceConfig(path=path, encoding=encoding)
+        _, header = next(read_cells(source, quoted_tsv=True))
+        is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
+        return _read_table(path, encoding) if is_table else read_decisions(path, encoding)
+    except EncodingError as error:
+        raise EncodingError(
+            error.problem,
+            path=path,
+            line=error.line,
+            remedy="save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
+        ) from error
+
+
+def _read_table(path: Path, encoding: str) -> list[Decision]:
+    """Read the decisions of a table: its rows with a verdict."""
+    rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
+    _, first = next(rows)
+    header = [cell.strip() for cell in first]
+    decisions = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
+        row = {name: plain(cell.strip()).strip() for name, cell in zip(header, cells, strict=True)}
+        if row.get("verdict"):
+            try:
+                decisions.append(_decision(row))
+            except (ConfigError, ValueError) as error:
+                raise FormatError(str(error), path=path, line=line) from error
+    if not decisions:
+        raise FormatError(
+            "no row has a verdict",
+            path=path,
+            remedy="fill in the column 'verdict' with approved, rejected or nil where you decided",
+        )
+    return decisions
+
+
+def _decision(row: Mapping[str, str]) -> Decision:
+    verdict = row["verdict"].lower()
+    return Decision(
+        term=row["source_term"],
+        code=row.get("source_code", ""),
+        context=row.get("context", ""),
+        concept="" if verdict == NIL else row["concept"],
+        name="" if verdict == NIL else row.get("name", ""),
+        relation=row.get("relation", "").lower() or "exact",
+        verdict=verdict,
+        probability=float(row["probability"]) if row.get("probability") else None,
+        frequency=int(row.get("frequency") or 1),
+    )
+
 
 FORMATS = {
     "csv": "one row a term, for spreadsheets",

@@ -16,15 +16,15 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.linking.outputs.delimited import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
-from biograft.mapping.curies import CODE, TERM
 from biograft.mapping.decisions import (
+    CODE,
+    TERM,
     Decision,
     MappingSet,
     read_decisions,
     write_decisions,
 )
-from biograft.mapping.review import DEFAULT_QUEUE, ReviewStore
-from biograft.mapping.review_changes import by_whom
+from biograft.mapping.formats import read_earlier
 from biograft.mapping.review_records import (
     ACTIONS,
     APPROVE,
@@ -38,7 +38,7 @@ from biograft.mapping.review_records import (
     SuggestedConcept,
     TermDecision,
 )
-from biograft.mapping.table import read_earlier
+from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore, by_whom
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept, check_review
 from biograft.mapping.review_check import HASH, find_reviews, row_hash
-from biograft.mapping.review_tables import SEALED, VERSION
+from biograft.mapping.review_store import SEALED, VERSION
 
 TABLES = ("review_queues", "review_terms", "review_events")
 TEXTS = ("heart attack", "chill", "zzq", "心肌梗死")
