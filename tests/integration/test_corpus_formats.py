@@ -104,14 +104,6 @@ def test_a_real_file_reads_back_after_writing(shared_data, tmp_path, row):
         assert not losses
 
 
-def test_the_wrong_offset_of_ncbi_is_logged_with_its_line(shared_data):
-    log = ReadLog(shared_data(NCBI.format("train") + ".gz"))
-    list(read_documents(log.path, log=log))
-    (example,) = log.doubtful.examples[CORRECTED]
-    assert example.line > 0
-    assert example.text.startswith("10923035\t711\t761\tgeneralized epilepsy")
-
-
 @pytest.mark.parametrize("name", [BIOC.format("Development"), NCBI.format("test")])
 def test_conversion_reads_back_as_adapted(shared_data, tmp_path, name):
     documents = list(islice(read_documents(shared_data(name)), 100))

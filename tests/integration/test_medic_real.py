@@ -2,25 +2,9 @@
 
 import pytest
 
-from biograft.records import IdRecord, NameRecord
 from biograft.sources import Probe, biosyn, medic, read_head
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
-
-
-def test_exact_counts(shared_data, reading):
-    path = shared_data(MEDIC)
-    assert medic.recognise(Probe(path, read_head(path)))
-    result = reading(path, format="medic")
-    names = result.of(NameRecord)
-    assert (len(result.concepts), len(names)) == (11_915, 76_237)
-    assert sum(record.kind == "preferred" for record in names) == 11_915
-    assert len({record.concept for record in result.of(IdRecord)}) == 3_026
-    assert (result.log.n_read, result.log.rejected.counts) == (11_915, {})
-    # 588 lines name no MeSH id, and two name two
-    omim = {concept for concept in result.concepts if concept.isdigit()}
-    assert len(omim) == 588
-    assert sum(not record.id.isdigit() for record in result.of(IdRecord)) == 2
 
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])

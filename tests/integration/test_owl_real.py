@@ -16,16 +16,6 @@ def owl(reading):
     return partial(reading, format="owl")
 
 
-def test_disease_ontology(shared_data, owl):
-    result = owl(shared_data("ontologies/owl/DO_infectious_disease_slim.owl.gz"))
-    assert result.log.n_read == len(result.concepts) == 536
-    assert result.counts == {
-        "concepts": 536, "names": 1535, "definitions": 514, "types": 536,
-        "ids": 2656, "relations": 498,
-    }  # fmt: skip
-    assert not result.log.rejected.counts
-
-
 def test_owl_and_obo_of_one_ontology_agree(shared_data, owl, reading):
     """They differ in the SKOS mappings alone, which the OBO export does not have as xrefs."""
     folder = "ontologies/{}/DO_infectious_disease_slim.{}"

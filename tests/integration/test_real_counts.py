@@ -26,32 +26,6 @@ def counts(report: BuildReport, *tables: str) -> tuple[int, ...]:
     return tuple(report.counts[table] for table in tables)
 
 
-def test_medic(built):
-    report, base = built("entity_linking/medic/medic_06Jul2012.txt.gz")
-    assert counts(report, "concepts", "names") == (11_915, 76_237)
-    assert report.sources[0].format == "medic"
-    assert base["MESH:C567755"].id == base["613097"].id == "C567755"
-
-
-def test_hpo_2013(built):
-    """10,267 terms stand in the file, 44 of them obsolete."""
-    report, base = built("ontologies/obo/hp.obo.gz")
-    assert report.sources[0].n_read == 10_267
-    assert report.sources[0].filtered == {"obsolete": 44}
-    assert counts(report, "concepts", "relations") == (10_223, 13_458)
-    assert "HP:0000118" in base.ancestors("HP:0001250")
-    report, _ = built("ontologies/obo/hp.obo.gz", keep_suppressed=True)
-    assert report.counts["concepts"] == 10_267
-
-
-@pytest.mark.slow
-def test_disease_ontology_2015(built):
-    report, _ = built("ontologies/obo/HumanDO_2015.obo.gz")
-    assert report.sources[0].n_read == 8_948
-    report, _ = built("ontologies/obo/HumanDO_2015.obo.gz", keep_suppressed=True)
-    assert report.counts["concepts"] == 8_948
-
-
 @pytest.mark.parametrize(("part", "n"), [("train", 5_216), ("valid", 652), ("test", 661)])
 def test_umls_135(built, part, n):
     report, base = built(f"kg/umls135/{part}.txt")
@@ -67,25 +41,6 @@ def test_umls_135_as_one_store(tmp_path, shared_data):
     report = build_store(BuildConfig(sources=sources), tmp_path / "KB")
     assert counts(report, "concepts", "names", "relations") == (135, 135, 6_529)
     assert [source.n_read for source in report.sources] == [5_216, 652, 661]
-
-
-@pytest.mark.slow
-def test_chinese_disease_pages(built):
-    """8,792 pages, but two are called 胎膜早破, so they give 8,791 diseases."""
-    report, base = built("zh/medical_kg/diseases.jsonl.gz")
-    assert report.sources[0].n_read == 8_792
-    assert report.sources[0].doubtful["id defined twice"]["n"] == 1
-    assert report.counts["definitions"] == 8_792
-    pages = {c.id for c in base if any(i.id.startswith("medical_") for i in c.ids)}
-    assert len(pages) == 8_791
-    assert base["medical_0/0"].name == "百日咳"
-
-
-@pytest.mark.slow
-def test_chinese_disease_table_in_gb18030(built):
-    report, base = built("zh/medical_kg/disease_gb18030.csv.gz")
-    assert report.sources[0].n_read == 14_336
-    assert [match.concept for match in base.find("阳萎")] == ["阳痿"]
 
 
 @pytest.mark.slow
@@ -114,15 +69,6 @@ def test_scispacys_rrf_files(built):
     assert counts(report, "concepts", "names", "definitions", "types") == (2, 3, 1, 3)
     assert base["C0000039"].definition.startswith("Synthetic phospholipid")
     assert [kind.code for kind in base["C0000039"].types] == ["T109", "T121"]
-
-
-def test_scispacys_json_file(built):
-    """55 aliases of the file repeat, or repeat the canonical name of their concept."""
-    report, base = built("entity_linking/scispacy_fixtures/umls_test_fixture.json")
-    assert report.sources[0].format == "scispacy"
-    assert counts(report, "concepts", "names", "types", "definitions") == (11, 99, 24, 7)
-    assert report.merged["names"] == 55
-    assert base["C0000005"].name == "(131)I-Macroaggregated Albumin"
 
 
 def test_mesh_tables_through_a_column_mapping(built, shared_data):

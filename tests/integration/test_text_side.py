@@ -4,45 +4,16 @@ from __future__ import annotations
 
 import gzip
 
-import pytest
-
 from biograft.corpus import (
     LongForms,
     NamesIndex,
     find_abbreviations,
     read_pubtator,
-    write_pubtator,
 )
 from biograft.linking import DEFAULT_STEPS, split_composite
-from biograft.sources import ReadLog
 
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt{}"
 CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"
-
-
-@pytest.mark.parametrize(
-    ("name", "counts", "types", "relations", "repaired"),
-    [
-        (NCBI.format("train", ".gz"), (593, 592, 5145), {"SpecificDisease": 2972}, 0, 1),
-        (NCBI.format("develop", ""), (100, 100, 787), {"SpecificDisease": 412}, 0, 0),
-        (NCBI.format("test", ""), (100, 100, 960), {"SpecificDisease": 555}, 0, 0),
-        (CDR.format("Training"), (500, 500, 9385), {"Chemical": 5203, "Disease": 4182}, 1038, 0),
-        (CDR.format("Development"), (500, 500, 9591), {"Chemical": 5347, "Disease": 4244}, 1012, 0),
-        (CDR.format("Test"), (500, 500, 9809), {"Chemical": 5385, "Disease": 4424}, 1066, 0),
-    ],
-)
-def test_corpora_are_read_whole(shared_data, tmp_path, name, counts, types, relations, repaired):
-    log = ReadLog(shared_data(name))
-    read = list(read_pubtator(shared_data(name), log))
-    found = [mention for document in read for mention in document.mentions]
-    assert (len(read), len({d.id for d in read}), len(found)) == counts
-    assert {kind: sum(m.type == kind for m in found) for kind in types} == types
-    assert sum(len(document.relations) for document in read) == relations
-    assert log.rejected.counts.total() == 0
-    assert log.doubtful.counts.total() == repaired
-    assert all(d.text[m.start : m.end] == m.text for d in read for m in d.mentions)
-    write_pubtator(read, tmp_path / "again.txt")
-    assert list(read_pubtator(tmp_path / "again.txt")) == read
 
 
 def test_abbreviations_of_real_abstracts(shared_data):

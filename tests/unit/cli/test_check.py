@@ -25,16 +25,6 @@ def written(tmp_path_factory):
     return folder
 
 
-def test_what_was_written_is_unchanged(run_main, written):
-    found = {row["path"]: row for row in run_main("check", written, "--json").json}
-    inner = ("KB", "I", "I/lexical", "I/names", "I/dense")
-    assert set(found) >= {str(written / name) for name in inner}
-    assert all(row["problems"] == [] for row in found.values())
-    files = sum(path.is_file() for path in (written / "KB").iterdir())
-    assert found[str(written / "KB")]["files"] == files - 1  # all but the manifest
-    assert "ok" in run_main("check", written / "I").out
-
-
 def test_a_changed_bit_in_any_file_is_found(run_main, written, tmp_path):
     place = tmp_path / "copy"
     shutil.copytree(written, place)
@@ -83,11 +73,3 @@ def test_damaged_reviews_are_found_in_folders(run_main, tmp_path):
     for path in (place, tmp_path):
         done = run_main("check", path)
         assert (done.code, "review_terms, row 1" in done.out) == (1, True)
-
-
-@pytest.mark.parametrize("name", ["nothing", "empty"])
-def test_a_place_without_anything_of_ours(run_main, tmp_path, name):
-    (tmp_path / "empty").mkdir()
-    done = run_main("check", tmp_path / name)
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert str(tmp_path / name) in done.err

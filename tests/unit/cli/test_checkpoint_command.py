@@ -38,21 +38,6 @@ def test_import_and_export(call, tmp_path):
     assert done.stdout == f"bert: 3 layers, with token head: {tmp_path / 'plain'}\n"
 
 
-def test_import_reports_what_it_leaves_out(call, tmp_path):
-    folder = published_folder(tmp_path / "published", head=False)
-    (folder / "entity.jsonl").unlink()
-    done = call("import", folder, "-o", tmp_path / "ours")
-    assert done.stdout.startswith("kebiolm: 3 layers, ")
-    assert "9 entities of 6" in done.stdout
-    assert "entity.jsonl" in done.stderr
-    assert done.stderr.splitlines()[-1] == "left out: classifier.bias, classifier.weight"
-
-
-def test_a_missing_folder_is_refused(call, tmp_path):
-    with pytest.raises(BiograftError, match="no such checkpoint"):
-        call("import", tmp_path / "nothing", "-o", tmp_path / "ours")
-
-
 def test_a_published_bart_becomes_a_generative_linker(call, tmp_path):
     tiny_seq2seq(["heart attack"]).save_pretrained(tmp_path / "published")
     done = call("import", tmp_path / "published", "-o", tmp_path / "ours")

@@ -26,16 +26,6 @@ def documents(write):
     return write("a.jsonl", '{"id": "1", "text": "a b", "language": "en"}\nx\n')
 
 
-def test_convert_reports_what_it_read_rejected_and_lost(documents, tmp_path):
-    done = run("convert", documents, "-o", tmp_path / "out", "--to", "pubtator")
-    assert done.exit_code == 0
-    assert "read        1 documents, 0 mentions, 0 relations of" in done.output
-    assert "  rejected  1  not JSON" in done.output
-    assert f"{documents}:2: x" in done.output
-    assert "  lost      1  language" in done.output
-    assert (tmp_path / "out").read_text() == "1|t|a b\n1|a|\n\n"
-
-
 # ---- annotate
 
 
@@ -89,19 +79,6 @@ def test_annotate_leaves_out_broken_records(annotate, write, tmp_path):
 # ---- tasks
 
 
-def test_tasks_prints_a_summary(write):
-    done = run("tasks", write("a.txt", "1\ta\tbcd\n1\tc\td\n0\te\tf\n"), "--format", "cmedqq")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0].endswith("a.txt: 3 examples (pair, format cmedqq)")
-    assert done.stdout.splitlines()[1:] == [
-        "labels    1 2, 0 1",
-        "texts     up to 3 characters, 1 on average",
-        "repeated  0",
-        "chance    accuracy 66.7 %, by always answering 1",
-    ]
-    assert done.stderr == ""
-
-
 def test_tasks_reports_broken_rows_with_their_lines(write):
     path = write("a.txt", "1\ta\tb\nbroken\nworse\n")
     done = run("tasks", path, "--format", "cmedqq", "--json")
@@ -127,21 +104,6 @@ def test_tasks_counts_the_overlap_and_writes_examples(write, tmp_path):
     again = run("tasks", tmp_path / "t.jsonl", "--against", tmp_path / "t.jsonl")
     assert "overlap   2 of 2 examples" in again.stdout
     assert "3 of 3 texts" in again.stdout
-
-
-def test_tasks_of_rankings(write):
-    done = run("tasks", write("a.txt", "1\tq\tx\n0\tq\ty\n"), "--format", "cmedqa")
-    (counts,) = [line for line in done.stdout.splitlines() if line.startswith("counts    ")]
-    assert "candidates 2" in counts
-    assert "decidable 1" in counts
-    assert "chance    acc@1 50.0 %, mrr 75.0 %" in done.stdout
-
-
-def test_tasks_refuses_invalid_columns(write):
-    done = run("tasks", write("a.csv", "a,b\n1,2\n"), "--columns", "first")
-    assert isinstance(done.exception, ConfigError)
-    assert "--columns" in str(done.exception)
-    assert "'first'" in str(done.exception)
 
 
 @pytest.mark.parametrize("options", [("--split", "dev"), ("--grouped",)])

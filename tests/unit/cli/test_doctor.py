@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib import metadata
 
 import pytest
 
-from biograft.cli import doctor
 from biograft.kb import build_starter
 
 
@@ -18,16 +16,6 @@ def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("doctor") / "kb"
     build_starter(folder)
     return folder
-
-
-def test_a_whole_store_has_no_problem(run_main, store):
-    done = run_main("doctor", "--kb", store, "--json")
-    assert (done.code, done.json[0]["problems"]) == (0, [])
-    found = done.json[0]
-    assert found["core"]["numpy"] == metadata.version("numpy")
-    assert found["knowledge base"]["concepts"] == 896
-    assert found["knowledge base"]["format"] == "biograft-kb 1"
-    assert "problem" not in run_main("doctor", "--kb", store).err
 
 
 def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, store, tmp_path):
@@ -46,24 +34,6 @@ def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, store, tmp_pa
         assert done.code == 1
         assert said in done.err
         assert done.err.startswith("problem: ")
-
-
-def test_an_index_alone_is_refused(run_main, tmp_path):
-    done = run_main("doctor", "--index", tmp_path)
-    assert done.code == 2
-    assert "give --kb" in done.err
-
-
-def test_an_extra_without_its_package_is_named_with_the_line_to_install_it(monkeypatch):
-    lines = ["numpy>=2", "polars>=2.1; extra == 'build'", 'biograft[build]; extra == "models"']
-    lines.append("torch>=2.6 ; extra == 'models'")
-    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
-    monkeypatch.setattr(doctor, "_version", {"polars": "2.1.0"}.get)
-    assert list(doctor._requirements("")) == ["numpy"]
-    assert list(doctor._requirements("models")) == ["polars", "torch"]
-    found = dict(doctor._extras())
-    assert found["build"] == "polars 2.1.0"
-    assert found["models"] == "not installed (torch); pip install 'biograft[models]'"
 
 
 def complete(line):

@@ -70,19 +70,6 @@ def link(folder):
     return run
 
 
-def test_link_prints_a_table(link, folder):
-    done = link("--train", folder / "gold.concept")
-    assert "3 queries, lenient scorer" in done.stdout
-    assert "recall@30" in done.stdout
-    assert "unseen mention" in done.stdout
-
-
-def test_link_types_and_limit(link):
-    values = values_of(link("--json", "--types", "Disease", "--limit", 1, "--scorer", "strict"))
-    assert (values["n"], values["acc@1"]) == (1, 100)
-    assert values["left_out"] == {"of another type": 1}
-
-
 def test_link_writes_a_report(link, folder):
     pytest.importorskip("matplotlib")
     done = link("--report", folder / "R", "--train", folder / "gold.concept")
@@ -156,7 +143,6 @@ def test_link_compares_only_runs_on_the_same_queries(link, folder):
 @pytest.mark.parametrize(
     ("options", "error", "option"),
     [
-        (("--scorer", "loose"), ConfigError, "scorer"),
         (("--train", "none"), BiograftError, "none"),
         (("--aim", "f1"), ConfigError, "--aim"),
         (("--fit-calibration", "c", "--nil-below", "0.5"), ConfigError, "--nil-below"),
@@ -269,16 +255,6 @@ def counts(score):
     return score["right"], score["wrong"], score["missed"]
 
 
-def test_text_prints_a_table(text):
-    lines = text().stdout.splitlines()
-    assert lines[0] == "2 documents, 6 gold mentions, 1 of them without a concept"
-    assert lines[1].split() == ["precision", "recall", "F1", "right", "wrong", "missed"]
-    assert [line.split()[0] for line in lines[2:]] == ["spans", "mentions", "documents"]
-    assert lines[2].split()[-3:] == ["5", "0", "1"]
-    assert lines[2].split()[1] == "100.00"
-    assert len({len(line) for line in lines[1:]}) == 1
-
-
 def test_text_options(text):
     assert counts(values_of(text("--json", "--types", "Finding"))["mentions"]) == (1, 4, 0)
     assert counts(values_of(text("--json", "--limit", 1))["mentions"]) == (4, 0, 0)
@@ -316,15 +292,9 @@ def test_text_with_a_trained_detector(text, word_detector):
     ("options", "error", "message"),
     [
         (["--format", "biosyn"], ConfigError, "'biosyn' .*pubtator, sample"),
-        (["--format", "pubtater"], ConfigError, "did you mean 'pubtator'"),
         (["--types", "Gene"], FormatError, "2 documents"),
-        (["--gold", "none.txt"], BiograftError, "does not exist"),
-        (["--kb", "none"], StoreError, "none"),
-        (["--model", "none"], StoreError, "none"),
         (["--threshold", "nan"], ConfigError, "threshold"),
         (["--detection", "model"], ConfigError, "'model' needs a detector"),
-        (["--detection", "name"], ConfigError, "detection: expected"),
-        (["--ner", "none"], StoreError, "none"),
         (["--mention-types", "Disease"], ConfigError, "only a trained detector"),
     ],
 )

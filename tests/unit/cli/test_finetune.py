@@ -260,28 +260,6 @@ def test_mentions_of_certain_types_only(inputs, run, write, tmp_path):
         count("e", "--types", "Gene")
 
 
-def test_unknown_ids_are_reported(inputs, run, write, tmp_path):
-    strange = write("s.jsonl", gold_line(0).replace("RENAL", "NOWHERE"))
-    gold = ("--train", strange, "--format", "sample")
-    done = run("finetune", "linker-ranker", "--kb", inputs / "kb", *gold, "-o", tmp_path / "run")
-    assert "does not know 1 gold ids (such as NOWHERE)" in done.stderr
-
-
-def test_mistakes(inputs, run, train, tmp_path):
-    out, kb = tmp_path / "run", ("--kb", inputs / "kb")
-    with pytest.raises(ConfigError, match="no recipe is called 'ranker'"):
-        train("ranker", out)
-    with pytest.raises(ConfigError, match="--train: name a gold standard"):
-        run("finetune", "linker-ranker", *kb, "-o", out)
-    with pytest.raises(ConfigError, match="--format: name the format"):
-        run("finetune", "linker-ranker", *kb, "-o", out, "--train", inputs / "train.jsonl")
-    with pytest.raises(ConfigError, match="model: a recipe of 'ranker' does not use it"):
-        train("linker-ranker", out, "--model", tmp_path)
-    with pytest.raises(BiograftError, match="no such knowledge base"):
-        train("linker-ranker", out, "--kb", tmp_path / "none")
-    assert not out.exists()
-
-
 def test_composite_mentions_teach_nothing():
     """Formerly each part became a name of all the concepts: 8 points lost on NCBI dev."""
 

@@ -55,20 +55,6 @@ def linker(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]
     return out, json.loads(train(out, "--json").stdout)
 
 
-def test_the_outputs_are_printed(linker):
-    out, said = linker
-    assert (said["recipe"], said["linker"], said["finished"]) == (RECIPE, "generative", True)
-    assert said["model"] == str(out / "model")
-    report = said["report"]
-    assert report["step"] == 3
-    counts = report["mentions"]
-    assert counts["used"] > 20
-    assert counts["given"] == counts["used"] + sum(
-        counts[reason] for reason in ("composite", "nil", "unknown", "overlapping")
-    )
-    assert report["n_names"] > 1000
-
-
 def test_it_links_without_an_index(linker, inputs, run):
     whole = ("--kb", inputs / "kb", "--model", linker[0] / "model")
     (mention,) = json.loads(run("link", TEXT, *whole, "--json", "-k", 3).stdout)["mentions"]

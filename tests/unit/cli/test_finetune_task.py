@@ -185,8 +185,6 @@ ANSWERS = "".join(
 
 FILES = {
     "matching": ("cmedqq", PAIRS),
-    "inference": ("cmedqq", PAIRS),
-    "classification": ("cmedtc", TEXTS),
     "ranking": ("cmedqa", ANSWERS),
 }
 

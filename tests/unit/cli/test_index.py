@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, store_fingerprint
 from biograft.linking import Linker, fit_calibration
 from biograft.mapping import Decision, learn
@@ -130,14 +130,9 @@ def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_ma
     ("options", "error", "message"),
     [
         (["--pooling", "mean"], ConfigError, "--pooling: applies to a transformers model"),
-        (["--pooling", "mean", "--encoder", "none"], ConfigError, "--pooling: applies to dense"),
-        (["--approximate", "--encoder", "none"], ConfigError, "--approximate: applies to dense"),
         (["--storage", "int8", "--lang", "zh"], ConfigError, "--storage: applies to dense search"),
-        (["--similarity", "dot", "--encoder", "none"], ConfigError, "--similarity: applies to"),
         (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
-        (["--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["--encoder", "./none"], NotFoundError, "no such folder"),
-        (["--update"], StoreError, "no such index"),
         (["--update", "--lang", "en"], ConfigError, "--lang: an update keeps"),
     ],
 )

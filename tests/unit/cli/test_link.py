@@ -13,7 +13,6 @@ from biograft.errors import (
     ConfigError,
     EncodingError,
     InputError,
-    NotFoundError,
     StoreError,
 )
 from biograft.kb import BuildConfig, build_store
@@ -47,17 +46,6 @@ def run(store):
 def documents(done):
     assert done.exit_code == 0, done.output
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_a_table(run):
-    done = run("The flu, then fever; 流感.")
-    assert done.exit_code == 0, done.output
-    assert [line.split(maxsplit=4) for line in done.stdout.splitlines()] == [
-        ["position", "mention", "concept", "name", "score  found by"],
-        ["4-7", "flu", "D1", "Influenza", "1.000  lexical #1: flu"],
-        ["14-19", "fever", "D2", "Fever", "1.000  lexical #1"],
-        ["21-23", "流感", "D1", "Influenza", "1.000  lexical #1: 流感"],
-    ]
 
 
 def test_files_keep_their_line_ends(run, write):
@@ -110,10 +98,6 @@ def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
     assert forms == [["Flu", "Flu"], ["Flu", "Q7"]]
 
 
-def test_losses_are_said(run):
-    assert "lost        1  assertion status" in run("no fever", "--to", "pubtator").stderr
-
-
 def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
     """Every word is a mention of the detector, also in a file with mentions of its own."""
     path = write("a.pubtator", PUBTATOR)
@@ -131,21 +115,13 @@ def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (["none.txt"], InputError, "none.txt: does not exist; check the path"),
         (["flu", "--format", "brut"], ConfigError, "did you mean 'brat'"),
         (["flu", "--threshold", "nan"], ConfigError, "threshold: expected a number"),
-        (["flu", "--lang", "xx"], ConfigError, "no names in 'xx'"),
-        (["flu", "--index", "none"], StoreError, "none: "),
-        (["flu", "--model", "none"], StoreError, "none: "),
         (["flu", "--calibration", "none"], StoreError, "none: "),
         (["flu", "--terms", "--mentions", "find"], ConfigError, "--terms: "),
-        (["flu", "--mentions", "all"], ConfigError, "mentions: expected"),
-        (["flu", "--to", "nope"], NotFoundError, "no output is called 'nope'"),
         (["flu", "--to", "parquet"], ConfigError, "--to parquet: is no text; name the file"),
-        (["flu", "--to", "brat"], ConfigError, "--to brat: is no text; name the folder"),
         (["flu", "--json", "--to", "csv"], ConfigError, "--json: is the same as --to jsonl"),
         (["flu", "--prefer", ":"], ConfigError, "prefer: expected names of vocabularies"),
-        (["flu", "--llm-model", "m"], ConfigError, "--llm-model: needs --llm-url"),
         (["flu", "--llm-url", "http://127.0.0.1:1"], ConfigError, "--llm-url: needs the name"),
         (
             ["flu", "--llm-url", "http://x.org", "--llm-model", "m"],
@@ -195,13 +171,6 @@ def test_given_and_found_mentions(run, write):
         "find": [["Flu", "Fever", "fevr"], ["fever"]],
         "both": [["Flu", "Fever", "fevr"], ["fever"]],
     }
-
-
-def test_json_lines_and_documents_on_standard_input(run):
-    line = {"id": "n1", "text": "High fevr", "mentions": [{"start": 5, "end": 9}]}
-    (document,) = documents(run("-", "--json", "--threshold", "0", stdin=json.dumps(line) + "\n"))
-    assert (document["id"], document["mentions"][0]["concept"]) == ("n1", "D2")
-    assert documents(run("-", "--json", stdin=PUBTATOR))[0]["id"] == "7"
 
 
 def test_tables(run, write):

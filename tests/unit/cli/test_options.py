@@ -9,24 +9,9 @@ from pathlib import Path
 import pytest
 
 from biograft import cli
-from biograft.cli.options import refuse_repeated, warn_left_out, warn_unknown
 from biograft.config import split_columns
 from biograft.errors import ConfigError
 from biograft.languages import language_codes
-from biograft.text import split_list
-
-
-@pytest.mark.parametrize(
-    ("text", "items"),
-    [
-        (None, ()),
-        (" , ", ()),
-        ("Disease", ("Disease",)),
-        (" Disease,,Body part ,", ("Disease", "Body part")),
-    ],
-)
-def test_split_list(text, items):
-    assert split_list(text) == items
 
 
 def test_language_codes_are_split():
@@ -40,12 +25,6 @@ def test_split_columns_refuses_what_is_not_role_and_column(text):
         split_columns(text)
 
 
-def test_refuse_repeated():
-    refuse_repeated("MODEL", ["a", "b"])
-    with pytest.raises(ConfigError, match="MODEL: b is given twice"):
-        refuse_repeated("MODEL", ["a", "b", "b"])
-
-
 def test_no_option_is_declared_twice():
     """Commands share an option of the same meaning as an alias of ``options``."""
     options = []
@@ -56,25 +35,6 @@ def test_no_option_is_declared_twice():
                 options.append((values.get("metavar"), values["help"]))
     assert len(options) > 40
     assert [each for each, n in Counter(options).items() if n > 1] == []
-
-
-def test_rows_left_out_are_warned_about_by_reason(capsys):
-    warn_left_out({"no id": 1200, "too short": 1}, "rows", "a.txt: ")
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.splitlines() == [
-        "warning: a.txt: 1,200 rows left out: no id",
-        "warning: a.txt: 1 rows left out: too short",
-    ]
-
-
-def test_unknown_ids_are_warned_about_with_examples(capsys):
-    warn_unknown({"D4", "D2", "D1", "D3"}, "; they count as missed", "--dev: ")
-    line = capsys.readouterr().err
-    assert line.startswith("warning: --dev: ")
-    assert "4 gold ids (such as D1, D2, D3); they count as missed\n" in line
-    warn_unknown(set(), "; they count as missed")
-    assert capsys.readouterr() == ("", "")
 
 
 def test_an_input_is_not_overwritten(run_main, write, tmp_path):

@@ -10,7 +10,7 @@ from tiny_models import tiny_encoder_folder
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase, build_starter
 
 
@@ -40,18 +40,6 @@ def run(inputs):
     return of
 
 
-def test_it_prints_what_was_done_and_json(run, tmp_path):
-    done = run(out=tmp_path / "run")
-    assert "step 3 of 3" in done.stdout
-    assert f"encoder: {tmp_path / 'run' / 'encoder'}" in done.stdout
-    assert done.stderr == ""
-    printed = json.loads(run("--json", out=tmp_path / "other").stdout)
-    assert printed["finished"] is True
-    assert printed["step"] == 3
-    assert printed["pairs"]["n_pairs"] > 0
-    assert (tmp_path / "other" / "encoder" / "modules.json").exists()
-
-
 def test_a_session_that_ran_out_of_time_goes_on(run, tmp_path):
     early = run(out=tmp_path / "run", max_minutes=1e-9)
     assert "step 1 of 3" in early.stdout
@@ -61,14 +49,6 @@ def test_a_session_that_ran_out_of_time_goes_on(run, tmp_path):
     assert "step 3 of 3" in run("--resume", out=tmp_path / "run").stdout
     with pytest.raises(ConfigError, match=r"training\.steps = 3, found 9"):
         run("--resume", out=tmp_path / "run", steps=9)
-
-
-def test_mistakes(run, tmp_path):
-    with pytest.raises(ConfigError, match="unknown key 'stepz'"):
-        run("--set", "training.stepz=3", out=tmp_path / "run")
-    with pytest.raises(StoreError, match="no such knowledge base"):
-        run("--kb", str(tmp_path / "none"), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_that_writes_names_is_made_from_scratch(inputs, tmp_path):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError
-from biograft.recipes import Recipe, shipped_recipes
+from biograft.recipes import Recipe
 
 
 def run(*arguments: str) -> str:
@@ -18,21 +18,6 @@ def run(*arguments: str) -> str:
     if result.exception:
         raise result.exception
     return result.stdout
-
-
-def test_the_list_has_every_recipe_once():
-    assert [line.split()[0] for line in run("list").splitlines()] == list(shipped_recipes())
-
-
-def test_the_list_as_json_of_one_kind():
-    rows = [json.loads(line) for line in run("list", "--kind", "task", "--json").splitlines()]
-    assert [row["name"] for row in rows] == list(shipped_recipes("task"))
-    assert {row["kind"] for row in rows} == {"task"}
-    by_name = {row["name"]: row for row in rows}
-    assert by_name["ner-cpu"]["base"] == "classification-cpu"
-    assert by_name["classification"]["base"] is None
-    with pytest.raises(ConfigError, match="did you mean 'task'"):
-        run("list", "--kind", "tasks")
 
 
 def test_a_shown_recipe_is_a_whole_recipe(tmp_path):
@@ -47,11 +32,6 @@ def test_a_shown_recipe_is_a_whole_recipe(tmp_path):
         **values,
         "training": {**values["training"], "epochs": 2},
     }
-
-
-def test_a_wrong_value_is_refused():
-    with pytest.raises(ConfigError, match="unknown key 'stepz'"):
-        run("show", "sapbert", "--set", "training.stepz=3")
 
 
 @pytest.mark.parametrize(

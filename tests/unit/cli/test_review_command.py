@@ -35,38 +35,6 @@ def review(tmp_path, run_main):
     return run
 
 
-def test_the_worst_comes_first(review):
-    listed = review("list", "--json")
-    assert [(each["text"], each["suggestion"]) for each in listed] == [
-        ("hart atack", "D1"), ("zzq", None), ("=1+1", "D3"), ("heart attack", "D1"),
-    ]  # fmt: skip
-    assert "2 of 4" in review("list", "-n", "2").err
-
-
-def test_from_a_mapped_table_to_sssom(review, tmp_path):
-    review("approve", "--min-score", "0.7", "--yes", "--reviewer", "ann")
-    (zzq,) = review("list", "--text", "zzq", "--json")
-    review("nil", str(zzq["id"]), "--comment", "nonsense")
-    (hart,) = review("list", "--text", "hart atack", "--json")
-    (after,) = review("approve", str(hart["id"]), "--concept", "D2", "--json")
-    assert (after["concept"], after["name"], after["version"]) == ("D2", "Heart Arrest", 3)
-    out = tmp_path / "x.sssom.tsv"
-    assert review("export", "-o", str(out), "--json") == [
-        {"n_rows": 4, "n_left_out": 0, "out": str(out)}
-    ]
-    assert "sssom:NoTermFound" in out.read_text("utf-8")
-    (status,) = review("status", "--json")
-    assert status["statuses"] == {"approved": 3, "nil": 1}
-    assert "100%" in review("status").out
-
-
-def test_a_conflict_is_exit_code_2_and_names_the_other(review):
-    (first, *_) = review("list", "--json")
-    review("nil", str(first["id"]), "--reviewer", "bob")
-    late = review("approve", str(first["id"]), "--version", "1", code=2)
-    assert "nil by bob" in late.err
-
-
 def test_undo_by_event_and_by_batch(review):
     (bulk,) = review("approve", "--min-score", "0.7", "--yes", "--json")
     assert bulk["n_changed"] == 3
@@ -98,12 +66,8 @@ def test_a_refused_row_of_a_worksheet_is_exit_code_1(review, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("approve",), "filters"),
         (("approve", "1", "--min-score", "0.5"), "not both"),
         (("approve", "--flag", "exact", "--concept", "D1", "--yes"), "one term"),
-        (("approve", "999"), "no term has the id 999"),
-        (("list", "--queue", "other"), "no queue is called 'other'"),
-        (("list", "--status", "done"), "--status: expected one of"),
         (("list", "--min-probability", "2"), "--min-probability"),
         (("undo",), "--batch"),
         (("export", "-o", "x.xlsx"), ".sssom.tsv"),
@@ -111,11 +75,6 @@ def test_a_refused_row_of_a_worksheet_is_exit_code_1(review, tmp_path):
 )
 def test_wrong_use_is_one_line(review, words, said):
     assert said in review(*words, code=2).err
-
-
-def test_a_table_that_is_no_mapping_is_refused(review, tmp_path):
-    (tmp_path / "terms.csv").write_text("term,code\nflu,1\n", "utf-8")
-    assert "biograft map" in review("import", str(tmp_path / "terms.csv"), code=2).err
 
 
 def test_texts_with_line_ends_do_not_block_the_export(review, tmp_path):

@@ -12,7 +12,6 @@ import typer
 
 from biograft.cli import app, translation
 from biograft.cli.translation import Catalogue
-from biograft.errors import ConfigError, FormatError, InputError
 
 FILE = Path(translation.__file__).parent / "messages" / "zh.toml"
 CATALOGUE = Catalogue.open("zh")
@@ -120,19 +119,6 @@ def test_errors(run_main, chinese, arguments, message):
     done = run_main(*arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
-
-
-def test_messages_of_files():
-    error = InputError(
-        "byte 0xcc is not utf-8", path="a.txt", line=3, text="x",
-        remedy="give --encoding gb18030, if that is its encoding",
-    )  # fmt: skip
-    assert CATALOGUE.error(error) == (
-        "a.txt:3：字节 0xcc 不符合 utf-8 编码（实为：'x'）；若其编码是 gb18030，请加 "
-        "--encoding gb18030"
-    )
-    assert CATALOGUE.error(FormatError("is strange", path="a")) == "a：is strange"
-    assert CATALOGUE.error(ConfigError("k: expected at least 1")) == "k: expected at least 1"
 
 
 def test_what_the_catalogue_lacks_stays_english():

@@ -12,7 +12,6 @@ pytest.importorskip("httpx")
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 from fastapi.testclient import TestClient
 
-from biograft.kb import KnowledgeBase, build_starter
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
 from biograft.serve import KeyFile, create_app
 
@@ -22,13 +21,6 @@ TERMS = (
     ReviewTerm("mi", frequency=3, candidates=(MI,)),
     ReviewTerm("Mrs Miller", frequency=2, flag="nil"),
 )
-
-
-@pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
-    folder = tmp_path_factory.mktemp("review") / "KB"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
 
 
 @pytest.fixture(scope="module")
@@ -61,21 +53,6 @@ def decide(client: Any, term: Any, action: str, who: str = "ann", **more: Any) -
     return client.post(f"/v1/review/terms/{term['id']}/decision", json=body)
 
 
-def test_from_the_queue_to_sssom(client, queue):
-    first, second, third = terms(client, queue)
-    assert (first["text"], first["suggestion"]) == ("hart atack", "D009203")
-    assert decide(client, first, "approve", comment="clear").json()["status"] == "approved"
-    assert decide(client, second, "approve", concept="D006323", name="One").json()["name"] == "One"
-    assert decide(client, third, "nil").json()["status"] == "nil"
-    (own,) = [q for q in client.get("/v1/review").json()["queues"] if q["queue"] == queue]
-    assert (own["n_terms"], own["n_decided"]) == (3, 3)
-    exported = client.get("/v1/review/export", params={"queue": queue})
-    assert "MESH:D009203" in exported.text
-    assert "attachment" in exported.headers["content-disposition"]
-    history = client.get(f"/v1/review/terms/{first['id']}").json()["history"]
-    assert [(e["action"], e["comment"]) for e in history] == [("approve", "clear"), ("add", "")]
-
-
 def test_a_stale_version_is_409_with_the_term_as_it_is(client, queue):
     (first, *_) = terms(client, queue)
     assert decide(client, first, "approve").status_code == 200
@@ -84,16 +61,6 @@ def test_a_stale_version_is_409_with_the_term_as_it_is(client, queue):
     assert "by ann" in late.json()["detail"]
     assert late.json()["term"]["status"] == "approved"
     assert decide(client, late.json()["term"], "nil", "bob").json()["status"] == "nil"
-
-
-def test_bulk_and_undo(client, queue):
-    body = {"action": "approve", "queue": queue, "reviewer": "ann", "min_score": 0.7}
-    assert client.post("/v1/review/bulk", json={**body, "expected": 9}).status_code == 409
-    done = client.post("/v1/review/bulk", json={**body, "expected": 2}).json()
-    assert (done["n_changed"], done["n_skipped"]) == (2, 0)
-    undone = client.post("/v1/review/undo", json={"batch": done["batch"], "reviewer": "ann"})
-    assert undone.json()["n_changed"] == 2
-    assert len(terms(client, queue, status="open")) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,18 +99,6 @@ def test_numbers_that_no_database_holds_are_refused_in_words(client, queue, numb
         assert "expected 9223372036854775807 or less" in answer.json()["detail"]
 
 
-def test_findings_of_the_other_page_are_kept(client):
-    said = {"text": "hart", "reviewer": "ann", "suggested": "D009203"}
-    answer = client.post(
-        "/v1/review/findings", json={**said, "decision": "wrong", "concept": "D009203"}
-    )
-    assert (answer.json()["status"], answer.json()["rejected"]) == ("rejected", ["D009203"])
-    answer = client.post(
-        "/v1/review/findings", json={**said, "decision": "other", "concept": "D006323"}
-    )
-    assert (answer.json()["concept"], answer.json()["queue"]) == ("D006323", "findings")
-
-
 def test_only_concepts_of_the_knowledge_base_are_approved(kb, tmp_path):
     place = tmp_path / "review.db"
     unknown = (SuggestedConcept("D9", "Of an older release", 0.9),)
@@ -168,12 +123,6 @@ def test_only_concepts_of_the_knowledge_base_are_approved(kb, tmp_path):
         queues = [each["queue"] for each in client.get("/v1/review").json()["queues"]]
         assert queues == ["q"]
         assert decide(client, old, "reject").json()["status"] == "rejected"
-
-
-def test_without_a_review_the_service_says_so(kb):
-    with TestClient(create_app(kb.folder), base_url="http://localhost") as client:
-        assert client.get("/v1/review").json() == {"open": False, "reviewer": None, "queues": []}
-        assert client.get("/v1/review/terms?queue=q").status_code == 404
 
 
 def test_each_role_may_do_what_it_says_and_the_key_names_the_reviewer(kb, tmp_path):

@@ -16,16 +16,9 @@ pytest.importorskip("httpx")
 import uvicorn
 from fastapi.testclient import TestClient
 
-from biograft.kb import KnowledgeBase, build_starter
+from biograft.kb import KnowledgeBase
 from biograft.serve import ServiceConfig, create_app, protocol
 from biograft.serve.problems import describe
-
-
-@pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
-    folder = tmp_path_factory.mktemp("robust") / "KB"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
 
 
 @pytest.fixture(scope="module")
