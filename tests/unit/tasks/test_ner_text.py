@@ -177,11 +177,6 @@ def test_tags_decode_to_their_spans(scheme, types):
     assert numbers[4] == 0
 
 
-def test_the_names_of_tags():
-    assert TagSet(("X",), "bio").tags == ("O", "B-X", "I-X")
-    assert TagSet(("",), "bioes").tags == ("O", "B", "I", "E", "S")
-
-
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 def test_allowed_transitions_are_those_of_some_spans(scheme):
     """All sequences of four tags: those allowed are those that encode what they decode to."""

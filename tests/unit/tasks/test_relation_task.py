@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ import torch
 from biograft.corpus import RelationExample
 from biograft.documents import Mention
 from biograft.errors import ConfigError
-from biograft.tasks import RelationConfig, RelationModel, RelationPrediction, fit
+from biograft.tasks import RelationConfig, RelationModel, fit
 
 
 @pytest.fixture
@@ -45,32 +44,6 @@ def test_new_rows_follow_from_the_seed_and_old_ones_stay(start, load):
     assert torch.equal(first[:n_old], old)
     assert torch.equal(first, again)
     assert not torch.equal(first[n_old:], other[n_old:])
-
-
-def test_positive_classes_count(start, relations):
-    model = start()
-    examples = relations[:4]  # effect, false, effect, false
-    predictions = [
-        RelationPrediction(label, 1.0) for label in ("effect", "effect", "false", "false")
-    ]
-    report = model.report(examples, predictions)
-    assert list(report.classes) == ["effect"]
-    assert (report.micro.right, report.micro.wrong, report.micro.missed) == (1, 1, 1)
-
-
-def test_answers_are_lines_that_name_their_example(start, relations, tmp_path):
-    model = start()
-    predictions = model.predict(relations[:2])
-    model.write(relations[:2], predictions, tmp_path / "answers.jsonl")
-    first = json.loads((tmp_path / "answers.jsonl").read_text().splitlines()[0])
-    assert (first["id"], first["gold"]) == (relations[0].id, "effect")
-    assert first["label"] == predictions[0].label
-    assert 0.5 <= first["probability"] <= 1
-
-
-def test_one_label_is_refused(load, relations):
-    with pytest.raises(ConfigError, match="at least 2 labels"):
-        RelationModel.from_examples(load(), RelationConfig(), relations[:1])
 
 
 def example(text, first, second, kinds=("drug", "gene")):

@@ -41,12 +41,6 @@ def test_batches_can_be_taken_up_anywhere(items):
     assert numbers(source.batches(1, 7)) == numbers(source.batches(1))[7:]
 
 
-def test_little_is_padding(items):
-    source = LengthBatches(items, 16, seed=3)
-    padded = sum(max(len(i.tokens) for i in batch) * len(batch) for batch in source.batches(0))
-    assert padded < 1.1 * sum(len(item.tokens) for item in items)
-
-
 @pytest.mark.parametrize("n", [500, 481])
 def test_processes_take_their_parts_of_the_same_batches(items, n):
     """One item of 481 is left over."""

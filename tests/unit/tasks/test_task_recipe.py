@@ -21,29 +21,6 @@ def test_recipes_are_read_without_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_values_are_changed():
-    recipe = TaskRecipe.load("ner-cpu", ["config.head=crf", "search.seeds=[4, 5]"])
-    assert recipe.config.head == "crf"
-    assert recipe.search.seeds == (4, 5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["config.heads=crf"], "unknown key 'heads'; did you mean 'head'"),
-        (["search.seeds=[1, 1]"], "expected one or several different numbers"),
-        (["search.choosing_seeds=2"], "choosing_seeds: expected 1 to 1"),
-        (["search.learning_rates=[0]"], r"learning_rates\[0\]: expected a number above 0"),
-        (["config.training.steps=5"], "steps: expected 0"),
-        (["config.training.patience=-1"], "patience: expected at least 0"),
-        (["model.name=x"], "unknown key 'model'"),
-    ],
-)
-def test_what_is_wrong_is_said(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        TaskRecipe.load("ner-cpu", changes)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -64,8 +41,3 @@ def test_what_is_wrong_is_said(changes, message):
 def test_what_is_wrong_of_a_kind_is_said(name, change, message):
     with pytest.raises(ConfigError, match=message):
         TaskRecipe.load(name, [change])
-
-
-def test_another_kind_is_refused():
-    with pytest.raises(ConfigError, match=r"no kind of task is called 'poem'; known: .*relation"):
-        TaskRecipe.from_values("mine", {"task": "poem"})

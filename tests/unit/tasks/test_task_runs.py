@@ -312,7 +312,7 @@ def questions(texts):
     "config",
     [
         {"head": "crf", "overlap": 4, "types": "keep"},
-        {"negatives": 0},
+        pytest.param({"negatives": 0}, marks=pytest.mark.long),
     ],
     ids=["ner", "ranking"],
 )
