@@ -242,23 +242,3 @@ def test_transformers_loads_in_one_file_and_never_code_of_a_folder():
         for call in calls:
             arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
             assert arguments.get("trust_remote_code") == "False", f"{path}:{call.lineno}"
-
-
-PAGES = [page for folder in ("docs", "lab", "benchmarks") for page in (ROOT / folder).rglob("*.md")]
-PAGES += ROOT.glob("*.md")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
-    assert broken == []
-
-
-def test_public_names_are_those_of_the_packages():
-    import biograft
-
-    for name in biograft.__all__:
-        assert getattr(biograft, name) is not None
-    with pytest.raises(AttributeError):
-        biograft.nothing_of_that_name  # noqa: B018

@@ -136,19 +136,6 @@ def test_every_entry_point_of_the_page_loads(folder):
             registries[group].load(name)
 
 
-def test_every_group_of_the_table_is_that_of_its_registry():
-    rows = re.findall(
-        r"`(biograft\.\w+)` \|.*?\| `([A-Z_]+)` in `(\S+)\.py` \| `(\S+)`", PAGE.read_text()
-    )
-    assert len(rows) >= len(REGISTRIES)
-    source = PAGE.parents[1] / "src" / "biograft"
-    for group, name, module, example in rows:
-        text = (source / f"{module}.py").read_text()
-        assert re.search(rf"^{name}: Registry", text, re.MULTILINE), (name, module)
-        assert f'group="{group}"' in text
-        assert (source / example).is_file()
-
-
 def test_the_source_format(run, folder):
     built, found = run("A source format")
     assert "not a gene with id and symbol" in built.output

@@ -10,7 +10,6 @@ from biograft.errors import (
     InputError,
     MissingExtraError,
     nearest,
-    shorten,
 )
 
 
@@ -49,23 +48,6 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_code():
 )
 def test_an_input_error_names_position_problem_text_and_remedy(details, message):
     assert str(InputError("is empty", path="a.obo", **details)) == message
-
-
-def test_a_long_line_is_cut_in_a_message():
-    assert "\n" not in str(InputError("x", path="a", text="b\nc" * 1000))
-    assert len(str(InputError("x", path="a", text="b" * 1000))) < 120
-
-
-@pytest.mark.parametrize(("n", "length"), [(0, 0), (80, 80), (81, 80), (1000, 80)])
-def test_shown_text_is_at_most_eighty_characters(n, length):
-    assert len(shorten("a" * n)) == length
-    assert shorten("a" * n).endswith("...") == (n > 80)
-
-
-def test_a_missing_extra_gives_the_line_that_installs_it():
-    assert str(MissingExtraError("owl", "reading OWL")) == (
-        "reading OWL needs an optional package; run: pip install 'biograft[owl]'"
-    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from biograft import Linker, link_frame
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import COLUMNS
 from biograft.sources import SourceConfig
 
 CONCEPTS = [
@@ -36,29 +35,6 @@ def expected(linker):
         if text
         for mention in linker(text).mentions
     ]
-
-
-def test_pandas(linker):
-    frame = pd.DataFrame(
-        {"note": [*TEXTS, float("nan"), pd.NA]}, index=list("abcdef"), dtype=object
-    )
-    found = link_frame(frame, "note", linker)
-    columns = ["row", "start", "concept", "status"]
-    assert list(found[columns].itertuples(index=False, name=None)) == expected(linker)
-    assert list(found.index) == ["a", "c", "c", "c"]
-    assert list(found.columns) == ["row", *(name for name in COLUMNS if name != "document")]
-    assert found[found.negated].concept.tolist() == ["C1234567"]
-    assert found.types.tolist()[0] == ["T184"]
-    assert len(frame.join(found)) == 4 + 4
-
-
-def test_polars(linker):
-    texts = ["" if text is None else text.replace("\ud83d", "_") for text in TEXTS]
-    frame = pl.DataFrame({"note": [*texts, None]})
-    found = link_frame(frame, "note", linker)
-    assert found.select("row", "start", "concept", "status").rows() == expected(linker)
-    assert frame.with_row_index("row").join(found, on="row").height == 4
-    assert found.schema["types"] == pl.List(pl.String)
 
 
 @pytest.mark.parametrize("library", [pd, pl])
@@ -99,11 +75,3 @@ def test_refused_in_one_line(linker, frame, column, settings, message):
     with pytest.raises(ConfigError, match=message) as caught:
         link_frame(frame, column, linker, **settings)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("library", [pd, pl])
-def test_frames_have_the_accessor(linker, library):
-    frame = library.DataFrame({"note": ["No fever."]})
-    found = frame.biograft.link("note", linker, prefer=["MSH"])
-    assert found.equals(link_frame(frame, "note", linker, prefer=["MSH"]))
-    assert found["status"].to_list() == ["absent"]

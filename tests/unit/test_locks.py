@@ -95,10 +95,6 @@ class TestOne:
             assert isinstance(pool.submit(other).exception(), OutputError)
         other()
 
-    def test_a_name_has_its_own(self, tmp_path):
-        with lock_path(tmp_path / "x"), lock_path(tmp_path / "xy"), lock_path(tmp_path / "y"):
-            assert len(names_in(tmp_path)) == 3
-
     def test_a_link_has_the_lock_of_its_target(self, tmp_path):
         (tmp_path / "x").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "x")

@@ -42,15 +42,6 @@ def test_what_is_written_is_read(tmp_path):
     assert BOX.read(tmp_path)["lid"] is None
 
 
-def test_a_file_stands_for_itself(tmp_path):
-    LETTER.write(tmp_path / "a.json", {"dear": "you"})
-    assert LETTER.read(tmp_path / "a.json")["dear"] == "you"
-    with pytest.raises(StoreError, match=r"b\.json: no such letter; write it again$"):
-        LETTER.read(tmp_path / "b.json")
-    with pytest.raises(StoreError, match=r"no letter can be read .*; write it again"):
-        LETTER.read(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -200,12 +191,6 @@ def test_what_is_damaged_or_more_is_replaced(tmp_path, name):
     assert contents(tmp_path / "box")["nails"] == b"nails"
     BOX.read(tmp_path / "box" / "inner")
     BOX.check_files(tmp_path / "box", BOX.read(tmp_path / "box"), hashes=True)
-
-
-def test_other_content_of_the_same_size_is_written(tmp_path):
-    write_box(tmp_path / "box")
-    write_box(tmp_path / "box", b"slian")
-    assert (tmp_path / "box" / "nails").read_bytes() == b"slian"
 
 
 def test_a_pipe_is_no_manifest(tmp_path):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,11 +51,6 @@ class ToyConfig(SynonymAlignmentConfig):
 
 HITS = Measure(of_each=lambda judged, k: np.ones(len(judged)), has_cutoff=True)
 """
-TASK = """
-from dataclasses import replace
-
-from biograft.tasks.kinds import MATCHING as TASK  # any TaskKind will do
-"""
 ENTRIES = """
 [biograft.sources]
 toy-lines = toy_source:LINES
@@ -71,8 +63,6 @@ toy_alignment = toy_parts:ToyConfig
 [biograft.metrics]
 toy_hits = toy_parts:HITS
 
-[biograft.tasks]
-toy_matching = toy_task:TASK
 """
 
 
@@ -81,7 +71,7 @@ def site(tmp_path: Path) -> Path:
     """A folder with an installed package."""
     folder = tmp_path / "site"
     folder.mkdir()
-    for name, text in (("source", SOURCE), ("parts", PARTS), ("task", TASK)):
+    for name, text in (("source", SOURCE), ("parts", PARTS)):
         (folder / f"toy_{name}.py").write_text(text, encoding="utf-8")
     _install(folder, "toy-biograft", ENTRIES)
     return folder
@@ -104,62 +94,6 @@ def run(site: Path, *arguments: str, code: str = "") -> subprocess.CompletedProc
         text=True,
         check=False,
     )
-
-
-COMMANDS = """
-import json, sys
-from typer.testing import CliRunner
-from biograft.cli import app
-
-for arguments in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(app, arguments)
-    print(json.dumps([done.exit_code, done.stdout, str(done.exception or "")]))
-"""
-
-
-def run_all(site: Path, *commands: Sequence[str]) -> list[list[Any]]:
-    """Run commands in one process: exit code, output and error of each."""
-    done = run(site, json.dumps(commands), code=COMMANDS)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])
-def test_a_source_format(site, tmp_path, named):
-    (tmp_path / "x.toy").write_text("#toy\nT1 = heart attack\nT2 = stroke\n")
-    given = ["--format", "toy-lines"] if named else []
-    done = run(site, "kb", "build", f"{tmp_path}/x.toy", "-o", f"{tmp_path}/kb", *given)
-    assert done.returncode == 0, done.stderr
-    found = run(site, "kb", "search", f"{tmp_path}/kb", "heart attack", "--json")
-    assert json.loads(found.stdout.splitlines()[0])["concept"] == "T1"
-
-
-def test_an_objective_and_a_task_in_recipes(site, tmp_path):
-    objective, task = tmp_path / "objective.toml", tmp_path / "task.toml"
-    text = 'base = "sapbert"\n[objective.toy_alignment]\ntoy = 3\n'
-    objective.write_text(text, encoding="utf-8")
-    task.write_text('base = "matching"\ntask = "toy_matching"\n', encoding="utf-8")
-    shown, refused, of_task, shipped = run_all(
-        site,
-        ["recipe", "show", str(objective)],
-        ["recipe", "show", str(objective), "--set", "objective.toy_alignment.toy=0"],
-        ["recipe", "show", str(task)],
-        ["recipe", "show", "matching", "--set", "config.training.steps=0"],
-    )
-    assert shown[0] == 0, shown
-    assert "[objective.toy_alignment]\ntoy = 3" in shown[1]
-    assert "toy: expected at least 1, found 0" in refused[2]
-    assert of_task[0] == 0, of_task
-    assert shipped[0] == 0, shipped
-
-
-def test_a_metric(site):
-    code = """
-from biograft.metrics import METRICS, Metric
-print(Metric.parse("toy_hits@3"), METRICS.help()["toy_hits"])
-"""
-    done = run(site, code=code)
-    assert done.stdout == "toy_hits@3 from the package toy-biograft\n", done.stderr
 
 
 def test_listing_names_imports_no_package(site):

@@ -70,15 +70,3 @@ def test_many_small_steps_draw_rarely():
     for _ in range(10_000):
         progress.advance(1)
     assert terminal.getvalue().count(CLEAR) <= 2 + (time.monotonic() - start) / 0.2
-
-
-def test_the_seconds_of_a_stage_add_up():
-    progress = Progress(enabled=False)
-    for stage in ("a", "b", "a"):
-        progress.start(stage)
-        time.sleep(0.01)
-    progress.finish()
-    progress.finish()
-    assert list(progress.seconds) == ["a", "b"]
-    assert progress.seconds["a"] >= 0.02
-    assert progress.seconds["b"] >= 0.01

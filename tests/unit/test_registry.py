@@ -5,7 +5,6 @@ import pytest
 
 from biograft.errors import NotFoundError
 from biograft.registry import Registry
-from biograft.sources import FORMATS, Format
 
 THINGS = {
     "b": ("colorsys:rgb_to_hsv", "Hues."),
@@ -27,12 +26,6 @@ def test_listing_imports_nothing_and_keeps_the_order(registry):
     assert "colorsys" not in sys.modules
 
 
-def test_entries_are_imported_on_first_use(registry):
-    from colorsys import rgb_to_hsv
-
-    assert registry.load("b") is rgb_to_hsv
-
-
 @pytest.mark.parametrize(("name", "message"), [("bb", "did you mean 'b'"), ("xyz", "known: a, b")])
 def test_an_unknown_name_is_refused_with_the_known_ones(registry, name, message):
     with pytest.raises(NotFoundError, match=f"no thing is called '{name}'; {message}"):
@@ -42,12 +35,6 @@ def test_an_unknown_name_is_refused_with_the_known_ones(registry, name, message)
 def test_a_fault_in_a_registered_module_is_not_taken_for_an_unknown_name(registry):
     with pytest.raises(ModuleNotFoundError):
         registry.load("a")
-
-
-@pytest.mark.parametrize("name", list(FORMATS))
-def test_every_registered_format_can_be_loaded(name):
-    assert isinstance(FORMATS.load(name), Format)
-    assert FORMATS.help()[name]
 
 
 def test_targets_may_be_relative_to_a_package():

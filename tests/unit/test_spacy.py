@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
-from pathlib import Path
 
 import pytest
 
 spacy = pytest.importorskip(
     "spacy", reason="spacy is not installed (pip install 'biograft[spacy]')"
 )
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 
 from biograft.errors import BiograftError, ConfigError
 from biograft.kb import build_starter
-from biograft.linking import Linker
 
 importlib.import_module("biograft.spacy")  # what the entry point does in an installed package
 NOTE = "Denies chest pain. Ovarian and breast cancer. On metformin 500 mg daily, no fevr."
@@ -37,43 +34,6 @@ def nlp(kb):
 
 def ents(doc):
     return [(ent.text, ent.kb_id_, ent.label_, ent._.status) for ent in doc.ents]
-
-
-def test_entities_and_spans_are_those_of_the_linker(nlp, kb):
-    doc = nlp(NOTE)
-    expected = Linker.open(kb)(NOTE).mentions
-    assert [(s.start_char, s.end_char, s.kb_id_) for s in doc.spans["biograft"]] == [
-        (m.start, m.end, m.concept or "") for m in expected
-    ]
-    assert ents(doc)[:3] == [
-        ("chest pain", "D002637", "symptom", "absent"),
-        ("Ovarian and breast cancer", "D010051", "disease", "present"),
-        ("metformin", "D008687", "drug", "present"),
-    ]
-    metformin = doc.ents[2]
-    assert metformin._.measurements == ["500 mg daily"]
-    assert metformin._.section == ""
-    assert metformin._.concepts[0]["id"] == "D008687"
-    assert set(metformin._.concepts[0]) == {"id", "name", "score", "probability"}
-    parts = [s for s in doc.spans["biograft"] if s.text.startswith("Ovarian")]
-    assert [s.kb_id_ for s in parts] == [s._.concepts[0]["id"] for s in parts]
-    assert len(parts) == 2
-    assert doc[0:1]._.status is None
-
-
-def test_a_document_keeps_everything_when_it_is_saved(nlp):
-    doc = nlp(NOTE)
-
-    def content(d):
-        spans = [(s.text, s.kb_id_, s._.concepts, s._.status) for s in d.spans["biograft"]]
-        return ents(d), spans
-
-    assert content(Doc(nlp.vocab).from_bytes(doc.to_bytes())) == content(doc)
-    stored = DocBin(store_user_data=True, docs=[doc]).to_bytes()
-    (again,) = DocBin().from_bytes(stored).get_docs(spacy.blank("en").vocab)
-    assert content(again) == content(doc)
-    both = Doc.from_docs([doc, nlp("No asthma.")])
-    assert both.ents[-1]._.status == "absent"
 
 
 def test_two_processes_find_the_same(nlp):
@@ -133,15 +93,6 @@ def test_a_mention_that_ends_within_a_token(kb, mode, found):
     assert [(ent.text, ent.label_) for ent in doc.ents] == [(text, "X") for text in found]
 
 
-def test_chinese(kb):
-    nlp = spacy.blank("zh")
-    nlp.add_pipe("biograft", config={"kb": kb})
-    assert ents(nlp("患者无发热，有2型糖尿病。")) == [
-        ("发热", "D005334", "symptom", "absent"),
-        ("2型糖尿病", "D003924", "disease", "present"),
-    ]
-
-
 def test_wrong_options_are_refused(kb):
     nlp = spacy.blank("en")
     with pytest.raises(ConfigError, match="kb: missing"):
@@ -150,9 +101,3 @@ def test_wrong_options_are_refused(kb):
         nlp.add_pipe("biograft", config={"kb": kb, "reads": "entities"})
     with pytest.raises(ConfigError, match="tresholt"):
         nlp.add_pipe("biograft", config={"kb": kb, "settings": {"tresholt": 1}})
-
-
-def test_the_package_names_the_component():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    module, _, factory = project["entry-points"]["spacy_factories"]["biograft"].partition(":")
-    assert callable(getattr(importlib.import_module(module), factory))

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from importlib import resources
 
 import pytest
 
 from biograft.kb import KnowledgeBase, build_starter
-
-TYPES = {
-    "disease", "symptom", "drug", "anatomy", "procedure", "test", "organism", "substance",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +33,6 @@ def test_nothing_is_rejected_and_the_hierarchy_has_no_cycle(report_and_base):
     assert report.warnings == ()
     assert [source.rejected for source in report.sources] == [{}]
     assert not any(report.merged.values())
-
-
-def test_it_is_large_enough(base):
-    assert len(base) >= 600
-    assert base.n_relations >= 2000
-    assert len(base.relation_names) >= 12
-    assert {kind.code for kind in base.types} == TYPES
 
 
 def test_every_concept_has_what_was_promised(base):
@@ -72,13 +60,6 @@ def test_every_mesh_id_carries_the_name_mesh_gives_it(base, shared_data):
     assert [name for name in unnumbered if name.lower() in headings] == []
 
 
-def test_the_sample_is_what_was_promised(base, sample):
-    assert Counter(text["language"] for text in sample) == {"en": 60, "zh": 30}
-    assert len({text["id"] for text in sample}) == len(sample)
-    nil = {t["id"] for t in sample for mention in t["mentions"] if not mention["concepts"]}
-    assert len(nil) >= 20
-
-
 def test_the_samples_offsets_slice_to_its_mentions_and_its_ids_exist(base, sample):
     for text in sample:
         end = 0
@@ -87,13 +68,3 @@ def test_the_samples_offsets_slice_to_its_mentions_and_its_ids_exist(base, sampl
             end = mention["end"]
             assert text["text"][mention["start"] : end] == mention["text"], text["id"]
             assert all(identifier in base for identifier in mention["concepts"]), text["id"]
-
-
-def test_the_sample_has_names_that_stand_for_several_concepts(base, sample):
-    ambiguous = [
-        mention["text"]
-        for text in sample
-        for mention in text["mentions"]
-        if len(base.find(mention["text"])) > 1
-    ]
-    assert len(ambiguous) >= 8

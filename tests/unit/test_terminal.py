@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.terminal import align, cut, visible, visible_output, width
+from biograft.terminal import visible, visible_output, width
 
 
 @pytest.mark.parametrize(
@@ -18,17 +18,6 @@ from biograft.terminal import align, cut, visible, visible_output, width
 )
 def test_width(text, columns):
     assert width(text) == columns
-
-
-def test_columns_stand_under_one_another():
-    assert align([("流感", "a"), ("flu", "b"), ("x", "")]) == ["流感  a", "flu   b", "x"]
-    assert align([]) == []
-
-
-def test_a_text_is_cut_to_columns_not_characters():
-    assert cut("abcdef", 6) == "abcdef"
-    assert cut("abcdefg", 6) == "abc..."
-    assert cut("流感流感", 7) == "流感..."
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import StoreError
 from biograft.trie import FlatTrie
 
 END = 2
@@ -88,25 +88,6 @@ def test_two_numbers_a_node_in_as_few_bytes_as_they_need(tmp_path):
     assert spelled(again) == spelled(trie)
 
 
-def test_an_empty_trie_has_a_root_only():
-    trie, numbers = build([])
-    assert (trie.n_nodes, trie.n_sequences, len(numbers)) == (1, 0, 0)
-    assert trie.sequence_of(np.array([0])).tolist() == [-1]
-    assert [side.tolist() for side in trie.children(np.array([0]))] == [[1], [1]]
-
-
-@pytest.mark.parametrize("ends", [[2], [4], [3, 2, 3]])
-def test_ends_that_do_not_fit_are_refused(ends):
-    with pytest.raises(ConfigError, match="ends: expected ascending numbers up to 3"):
-        FlatTrie.build(np.array([5, 6, 7]), np.array(ends))
-
-
-def test_flags_that_do_not_fit_are_refused():
-    trie, _ = build([[5], [6]])
-    with pytest.raises(ConfigError, match=r"keep: expected 2 flags, .* found \(3,\)"):
-        trie.subset(np.ones(3, bool))
-
-
 @pytest.mark.parametrize("name", FlatTrie.FILES)
 def test_damage_is_reported(tmp_path, name):
     trie, _ = build([[5, 6], [7]])
@@ -158,10 +139,3 @@ def test_what_is_no_tree_is_refused(tmp_path, damage):
     damage(tmp_path)
     with pytest.raises(StoreError, match="damaged trie"):
         FlatTrie.open(tmp_path)
-
-
-@given(SEQUENCES)
-@settings(max_examples=50, deadline=None)
-def test_the_depth_is_the_length_of_the_longest_sequence(sequences):
-    trie, _ = build(sequences)
-    assert trie.depth == max((len(sequence) + 1 for sequence in sequences), default=0)

@@ -21,11 +21,6 @@ def run(*arguments):
 # ---- convert, formats
 
 
-@pytest.fixture
-def documents(write):
-    return write("a.jsonl", '{"id": "1", "text": "a b", "language": "en"}\nx\n')
-
-
 # ---- annotate
 
 

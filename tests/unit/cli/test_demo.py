@@ -11,7 +11,7 @@ import pytest
 import biograft
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_demo(tmp_path):
     """A process of its own, since the demo sets the number of threads before torch is loaded."""
     command = [Path(sys.executable).with_name("biograft"), "demo", "-o", tmp_path / "demo"]

@@ -177,7 +177,6 @@ def test_what_is_said_of_a_file_needs_one(run, tmp_path, options, message):
 PAIRS = "".join(
     f"{int(first == second)}\tno {first}\t{second}\n" for first in NAMES for second in NAMES
 )
-TEXTS = "".join(f"{name}\twe saw {name} today\n" for name in NAMES)
 ANSWERS = "".join(
     f"{int(answer == 'fever')}\twe saw {name}\t{answer}\n" for name in NAMES for answer in NAMES
 )

@@ -43,15 +43,6 @@ def kb(tmp_path, write):
     return tmp_path / "kb"
 
 
-def test_the_seed_determines_the_vectors(call, kb, tmp_path):
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        options = ["--text", tmp_path / f"{name}.txt", "--seed", seed, *SMALL]
-        assert call("embed", kb, "-o", tmp_path / name, *options).exit_code == 0
-    texts = [(tmp_path / f"{name}.txt").read_text() for name in "abc"]
-    assert texts[0] == texts[1] != texts[2]
-    assert texts[0].startswith("20 8\n")
-
-
 def test_transr_starts_from_transe(call, kb, tmp_path):
     bounds = ["--set", "model.entity_bound=ball", "--set", "model.relation_bound=ball"]
     call("embed", kb, "-o", tmp_path / "transe", *SMALL, *bounds)

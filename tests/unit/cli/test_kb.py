@@ -202,18 +202,6 @@ def test_show_finds_what_takes_the_place_of_a_retired_concept(run_main, write, t
 # ---- kb diff
 
 
-@pytest.fixture
-def later(run_main, write, tmp_path) -> Path:
-    concepts = [
-        {**SOURCE[0], "name": "Flu", "ids": ["D3"], "relations": {}},
-        SOURCE[1],
-        {"id": "D4", "name": "Cough"},
-    ]
-    source = write("b.jsonl", "".join(json.dumps(concept) + "\n" for concept in concepts))
-    assert run_main("kb", "build", source, "-o", tmp_path / "KB2").code == 0
-    return tmp_path / "KB2"
-
-
 def test_names_and_rejected_lines_cannot_command_the_terminal(run_main, write, tmp_path):
     evil = "flu\x1b[2J\x9b31m\u202e\x07"
     lines = [

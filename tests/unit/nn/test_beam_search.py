@@ -17,7 +17,6 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from biograft.errors import ConfigError
 from biograft.nn import BeamConfig, GeneratedNames, GenerationInputs, generate_names, pad
 from biograft.trie import FlatTrie
 
@@ -203,17 +202,3 @@ def test_length_penalty():
         lengths = {name: len(names[name]) + 1 for name in own.tolist()}
         sums = {n: s * lengths[n] for n, s in zip(own_plain.tolist(), means, strict=True)}
         assert dict(zip(own.tolist(), scores, strict=True)) == pytest.approx(sums, abs=1e-4)
-
-
-def test_inputs_of_different_lengths_are_refused():
-    trie, _ = trie_of([[5]])
-    source = torch.ones((2, 3), dtype=torch.long)
-    with pytest.raises(ConfigError, match="mentions: expected as many sources"):
-        generate_names(bart(), GenerationInputs(source, source, [[5]]), trie, start=START)
-
-
-def test_settings_are_checked():
-    with pytest.raises(ConfigError, match="beams: expected at least 1, found 0"):
-        BeamConfig(beams=0)
-    with pytest.raises(ConfigError, match="length_penalty: expected a number"):
-        BeamConfig(length_penalty=float("nan"))

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tiny_models import tiny_encoder_folder
 
-from biograft.errors import ConfigError, MissingExtraError
+from biograft.errors import MissingExtraError
 from biograft.nn import TextEncoder
 
 MIN_COSINE = {"fp32": 0.999999, "bf16": 0.999}  # as its documentation states
@@ -45,13 +45,6 @@ def test_vectors_are_those_of_torch(folder, by_openvino, texts, precision):
 
 def test_the_fingerprint_does_not_depend_on_the_engine(folder, by_openvino):
     assert by_openvino.fingerprint() == TextEncoder.from_pretrained(folder).fingerprint()
-
-
-def test_what_it_cannot_do_is_refused(folder, by_openvino):
-    with pytest.raises(ConfigError, match="engine: expected one of torch, openvino, found 'onnx'"):
-        TextEncoder.from_pretrained(folder, engine="onnx")
-    with pytest.raises(ConfigError, match="precision: openvino computes in fp32 or bf16"):
-        by_openvino.encode(TEXTS, precision="fp16")
 
 
 def test_a_missing_package_names_the_extra(folder, monkeypatch):

@@ -46,13 +46,6 @@ def test_the_system_is_queried_if_torch_does_not_know(monkeypatch, tmp_path, fla
     assert choose_precision("auto", CPU) == chosen
 
 
-@pytest.mark.parametrize("name", ["fp32", "bf16"])
-def test_an_explicit_precision_is_used(name):
-    with autocast_in(name, CPU):
-        product = torch.ones(2, 2) @ torch.ones(2, 2)
-    assert product.dtype == (torch.bfloat16 if name == "bf16" else torch.float32)
-
-
 BERT = {
     "vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
     "intermediate_size": 8,

@@ -33,13 +33,6 @@ def folder(seq2seq, tmp_path_factory):
 
 
 class TestTokens:
-    def test_source_texts_follow_a_space_and_have_special_tokens(self, seq2seq):
-        (tokens,) = seq2seq.source_tokens(["heart attack"])
-        assert tokens == seq2seq.tokenizer(" heart attack")["input_ids"]
-        assert tokens[0] == 0
-        assert tokens[-1] == seq2seq.end == seq2seq.start == 2
-        assert seq2seq.padding == 1
-
     def test_prompts_and_names_have_no_special_tokens(self, seq2seq):
         assert (
             seq2seq.name_tokens("heart attack") == seq2seq.source_tokens(["heart attack"])[0][1:-1]
@@ -183,32 +176,3 @@ class TestADecoderOnAnEncoder:
         tokenizer.save_pretrained(tmp_path)
         with pytest.raises(StoreError, match=r"its tokenizer has no \[CLS\], \[SEP\] or padding"):
             self.start(tmp_path)
-
-
-class TestWhatIsRefused:
-    def test_an_encoder_is_refused(self, tmp_path):
-        folder = tiny_encoder_folder(tmp_path / "bert", ["heart"])
-        with pytest.raises(StoreError, match="a bert is no encoder-decoder"):
-            Seq2SeqModel.from_pretrained(folder)
-
-    def test_a_tokenizer_without_a_fast_form(self, seq2seq):
-        class Slow:
-            is_fast = False
-
-        with pytest.raises(StoreError, match=r"its tokenizer \(Slow\) has no fast form"):
-            Seq2SeqModel(seq2seq.model, Slow(), "x")
-
-
-class TestNewModels:
-    @pytest.mark.parametrize(
-        ("setting", "message"),
-        [
-            ({"n_tokens": 200}, "n_tokens: expected at least 300, found 200"),
-            ({"width": 30, "heads": 4}, "heads: expected a divisor of the width 30, found 4"),
-            ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, found 1.0"),
-            ({"layers": 0}, "layers: expected at least 1, found 0"),
-        ],
-    )
-    def test_invalid_sizes(self, setting, message):
-        with pytest.raises(ConfigError, match=message):
-            NewSeq2Seq(**setting)

@@ -81,10 +81,3 @@ def layer(rows, given):
     mean = sum(inner) / len(inner)
     deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
     return [(x - mean) / deviation for x in inner]
-
-
-def check_gradients(module):
-    """Check that the loss reaches every parameter."""
-    for name, parameter in module.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.any(), name

@@ -9,14 +9,11 @@ import pytest
 from hand_made_examples import (
     MASK,
     SETTING,
-    check_gradients,
     example,
     layer,
     random_states,
-    unlabelled,
 )
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     IGNORED,
     BidirectionalEntityMasking,
@@ -123,15 +120,6 @@ class TestMaskedParts:
         made = prepared(given=example(100, mentions), max_token_ratio=0.29)
         assert (made.tokens == MASK).sum() == 29
 
-    def test_tokens_beyond_max_tokens_are_masked_but_not_predicted(self):
-        for seed in range(10):
-            made = prepared(seed, max_tokens=2)
-            for row, (first, last) in masked_parts(made).items():
-                part = "head" if first == LONG[row][2] else "adjective"
-                assert (labels(made, part)[first : last + 1] != IGNORED).sum() == min(
-                    2, last - first + 1
-                )
-
 
 def mlp(head, given):
     """Two layers LN(GELU(W .)) in plain loops."""
@@ -175,22 +163,3 @@ def test_the_losses_are_those_of_plain_loops(reduction, shared):
         assert float(loss.detach()) == pytest.approx(0.25 * sum(losses[part]) / n, rel=1e-9)
         assert stats["loss"] == pytest.approx(sum(losses[part]) / n, rel=1e-9)
         assert stats["accuracy"] == pytest.approx(right[part] / len(losses[part]))
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_losses_reach_every_weight_and_read_only_visible_tokens(shared):
-    made, found = objective(shared_head=shared, max_tokens=3), random_states(4, N_WORDS + 2)
-    given = examples()
-    batch = TensorBatch.of(collate(given, 0))
-    sum(term.loss(found, batch)[0] for term in made.terms.values()).backward()
-    check_gradients(made.head)
-    assert len(made.head) == (1 if shared else 2)
-    assert found.embeddings.grad.any(-1).all()
-    for row, column in found.final.grad.any(-1).nonzero().tolist():
-        assert given[row].tokens[column] != MASK
-        assert given[row].fixed[column]
-
-
-def test_text_without_known_heads_is_refused():
-    with pytest.raises(ConfigError, match=r"bidirectional_entity_masking: .*stream\.segmentation"):
-        objective().prepare(unlabelled(), np.random.default_rng(0))

@@ -10,7 +10,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     EntityLinking,
     EntityLinkingConfig,
@@ -110,15 +109,3 @@ def test_many_samples_have_the_sum_of_the_whole_table_and_so_its_loss():
     torch.manual_seed(0)
     sampled, _ = made.loss(states(queries, table), batch)
     assert float(sampled.detach()) == pytest.approx(float(full.detach()), rel=0.01)
-
-
-def test_models_without_a_table_or_with_another_one_are_refused():
-    queries, table = random_tensors()
-    batch = tensors(ENTITIES)[1]
-    with pytest.raises(ConfigError, match=r"the entity table is empty; lower stream\.min_count"):
-        EntityLinking(EntityLinkingConfig()).loss(
-            states(queries, table[:0]), tensors([-1, -1, -1, -1, -1])[1]
-        )
-    made = EntityLinking(EntityLinkingConfig(n_sampled=2), setting(np.ones(6, np.int64)))
-    with pytest.raises(ConfigError, match="the table has 7 entities, and counts are known of 6"):
-        made.loss(states(queries, table), batch)

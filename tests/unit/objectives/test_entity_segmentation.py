@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hand_made_examples import (
     SETTING,
-    check_gradients,
     example,
     layer,
     random_states,
     times,
-    unlabelled,
 )
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     EntitySegmentation,
     EntitySegmentationConfig,
@@ -62,21 +58,3 @@ def test_the_loss_is_that_of_plain_loops(reduction, n):
     assert float(loss.detach()) == pytest.approx(0.5 * sum(losses) / n, rel=1e-9)
     assert stats["loss"] == pytest.approx(sum(losses) / n, rel=1e-9)
     assert stats["accuracy"] == pytest.approx(right / 7)
-
-
-def test_only_tokens_of_long_entities_are_read():
-    made, found = objective(), random_states(3, 10)
-    made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))[0].backward()
-    assert [tuple(position) for position in found.final.grad.any(-1).nonzero().tolist()] == list(
-        LABELS
-    )
-    check_gradients(made.head)
-
-
-def test_text_without_segments_is_refused():
-    rng = np.random.default_rng(0)
-    with pytest.raises(
-        ConfigError, match=r"entity_segmentation: the text has no .*stream\.segmentation"
-    ):
-        objective().prepare(unlabelled(), rng)
-    assert objective().prepare(EXAMPLES[0], rng) is EXAMPLES[0]

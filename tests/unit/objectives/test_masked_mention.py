@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from graph_examples import Reader, batches, sequence, setting, text_states
-from torch import nn
 
 from biograft.objectives import MaskedMention, MaskedMentionConfig
 
@@ -64,25 +63,6 @@ def test_the_loss_is_that_of_plain_loops(visibility, reduction):
     loss, stats = made.loss(states, batch)
     assert stats == {"loss": pytest.approx(total / n_counted, rel=1e-9)}
     assert float(loss.detach()) == pytest.approx(2 * total / n_counted, rel=1e-9)
-
-
-def test_the_target_has_no_gradient():
-    made, reader = objective(), Reader()
-    states = text_states(3, None, reader)
-    _, batch = batches(made, TEXT)
-    made.loss(states, batch)[0].backward()
-    with torch.no_grad():  # the gradient, where the target is a number
-        wanted = reader(made.head(torch.tensor([originals(row) for row in range(3)])),
-                        torch.tensor(SELECTED["masked"]))  # fmt: skip
-    weight = reader.weight.detach().clone().requires_grad_()
-    other = Reader()
-    other.weight = nn.Parameter(weight.detach().clone())
-    found = other(states.final.detach(), torch.tensor(SELECTED["masked"]))
-    (4 * (found - wanted).square().mean()).backward()
-    torch.testing.assert_close(reader.weight.grad, other.weight.grad, rtol=1e-10, atol=1e-12)
-    reached = states.final.grad.abs().sum(2).nonzero().tolist()
-    assert reached == [[0, 2], [0, 4], [0, 5], [0, 6], [2, 1]]
-    assert made.head.vectors.grad is None
 
 
 def test_the_input_embeddings_are_a_frozen_copy():

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given, strategies as st
 from tiny_seq2seq import tiny_seq2seq
 
-from biograft.errors import ConfigError
 from biograft.objectives import (
     NameExample,
     NameGeneration,
@@ -110,15 +109,6 @@ class TestLoss:
         loss.backward()
         assert (logits.grad[labels == -100] == 0).all()
         assert (logits.grad[labels != -100].abs().sum(-1) > 0).all()
-
-    def test_statistics(self):
-        labels = torch.tensor([[-100, 2, 1], [0, 1, -100], [-100, -100, -100]])
-        logits = torch.nn.functional.one_hot(labels.clamp_min(0), 4).double() * 9
-        _, stats = loss_of(build(), labels, logits)
-        assert (stats["accuracy"], stats["exact"]) == (1.0, 1.0)
-        logits[1, 0] = torch.tensor([0.0, 0, 0, 9])
-        _, stats = loss_of(build(), labels, logits)
-        assert (stats["accuracy"], stats["exact"]) == (0.75, 0.5)
 
     def test_nothing_labelled_is_no_loss(self):
         logits = torch.randn(2, 3, 5, requires_grad=True)
@@ -245,7 +235,3 @@ class TestUnlikelihood:
         shares = [{k: n / counts[k] for k, n in both.counts(part).items()} for part in parts]
         losses = [both.loss(both.model, *each)[0] for each in zip(parts, shares, strict=True)]
         torch.testing.assert_close(sum(losses), loss)
-
-    def test_it_needs_a_trie(self, seq2seq):
-        with pytest.raises(ConfigError, match="unlikelihood: expected 0"):
-            NameGenerationTraining(seq2seq, build(unlikelihood=0.1))

@@ -81,11 +81,3 @@ def test_the_copy_is_frozen_and_without_dropout():
             weight.add_(1)
     after = objective.head.parameters()
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-
-
-def test_one_name_has_nothing_to_be_compared_with():
-    objective = made(encoder(0))
-    text, batch = batches(objective, [sequence([(0, 1, 5)])])
-    assert objective.count(text) == 0
-    states = replace(text_states(1), encode=lambda *_: None)
-    assert objective.loss(states, batch)[1] == {"loss": 0.0}

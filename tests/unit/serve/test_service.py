@@ -257,7 +257,7 @@ def test_many_parents_and_children_are_cut_at_a_hundred(tmp_path):
 class TestOtherSites:
     """Without keys, a page of another site in the user's browser is not answered."""
 
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def ask(self, kb):
         app = create_app(kb.folder, config=LIMITS, allowed_hosts=["notes.example.org"])
         with TestClient(app, base_url="http://localhost:8080") as client:

@@ -10,16 +10,6 @@ from biograft.nn import TableEntity, entity_table, read_entities, write_entities
 from biograft.sources import SourceConfig
 
 
-def test_they_come_back_as_written(tmp_path):
-    entities = (TableEntity("C1", "Diabète"), TableEntity("C2"))
-    write_entities(tmp_path, entities)
-    assert read_entities(tmp_path, 2) == entities
-
-
-def test_none_written_are_none(tmp_path):
-    assert read_entities(tmp_path, 2) == ()
-
-
 def test_a_file_of_another_table_is_refused(tmp_path):
     write_entities(tmp_path, [TableEntity("C1")])
     with pytest.raises(StoreError, match=r"names 1 entities, and the table .* has 2 rows"):

@@ -111,20 +111,6 @@ def test_a_layer_behind_all_layers_is_as_if_it_were_not_there(build, write, bert
     np.testing.assert_array_equal(one, two)
 
 
-def test_several_layers_share_one_table(build, bert):
-    model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
-    ids = numbers(bert, "heart attack is bad")
-    output = model(ids, **entity_inputs(ids), gold=True)
-    assert output.detection_scores.shape == (1, 6, 3)
-    assert output.neighbours.tolist() == [[1, 2]]
-    assert output.candidates.shape == (1, 2)
-    assert [name for name, _ in model.named_parameters() if "table" in name] == [
-        "model.entity_table.weight"
-    ]
-    assert not torch.equal(output.text_states, output.last_hidden_state)
-    assert list(model.model.knowledge) == ["entity_memory", "neighbour_attention"]
-
-
 @torch.no_grad()
 def test_a_memory_detects_mentions_unless_they_are_gold(build, bert):
     model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)

