@@ -62,12 +62,6 @@ def test_resume_of_a_finished_run_changes_no_file(bench, tmp_path):
     assert again.training.metrics() == finished.training.metrics()
 
 
-def test_pairs_of_a_file_need_no_knowledge_base(bench, tmp_path, write):
-    path = write("pairs.txt", "A||heart attack||myocardial infarction\nB||flu||influenza\n")
-    recipe = bench.recipe(stream={"extra_pairs": str(path)}, steps=1)
-    assert pretrain(recipe, None, tmp_path / "run").counts["pairs"]["n_extra"] == 2
-
-
 def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
     """Guards: each process mined among its own names only, so two were not one with twice as many.
 

@@ -122,6 +122,7 @@ def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name
     assert np.isfinite(encoder.encode(texts)).all()
 
 
+@pytest.mark.long
 def test_combined_resumes_exactly(given, recipe, graph, tmp_path):
     kb, _ = given
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -11,7 +11,7 @@ import torch
 from manifests import changed, contents
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from two_processes import as_values, loads_after_joining, losses, pretrain_on_two, run_on_two
+from two_processes import as_values, losses, pretrain_on_two, run_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import (
@@ -251,7 +251,7 @@ def test_accumulated_batches_are_as_one(recipe, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("more", [{}, {"shard": True, "device_batch_size": 2, "clip": 0.5}])
 def test_two_processes_are_as_one(recipe, tmp_path, more):
     """Sharded, each process holds half of every weight, and sums the gradients of two passes."""
@@ -290,7 +290,7 @@ Path(f"{sizes}.{os.environ['RANK']}.json").write_text(json.dumps(held))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sharded_run_holds_a_half_each_and_resumes_exactly(recipe, tmp_path):
     """The checkpoint is whole: one process resumes it, too."""
 
@@ -312,11 +312,6 @@ def test_a_sharded_run_holds_a_half_each_and_resumes_exactly(recipe, tmp_path):
     shutil.rmtree(checkpoint)
     pretrain(recipe(steps=4, save_every=2), None, tmp_path / "whole", resume=True)
     assert losses(tmp_path / "whole") == pytest.approx(losses(tmp_path / "parts"), abs=1e-5)
-
-
-def test_processes_join_before_the_model_is_loaded(recipe, tmp_path, monkeypatch):
-    with loads_after_joining(monkeypatch):
-        pretrain(recipe(), None, tmp_path / "run")
 
 
 def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):

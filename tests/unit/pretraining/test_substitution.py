@@ -10,7 +10,6 @@ from annotated_texts import annotate
 from generative_store import store_in
 
 from biograft.corpus import AnnotatedDocument, LinkedSpan
-from biograft.errors import ConfigError
 from biograft.objectives import IGNORED
 from biograft.pretraining import SubstitutionConfig, SynonymSubstitution, count_forms
 
@@ -187,10 +186,3 @@ def test_originals_are_unchanged_and_documents_without_replacement_are_not_copie
     assert read[0].consistent == (IGNORED,) * 4
     (copied,) = replaced.read([first, second], copy=1)
     assert copied == replaced.replace_entities(first, 0, 1)
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(ConfigError, match="synonym_probability: expected a number"):
-        SubstitutionConfig(synonym_probability=2)
-    with pytest.raises(ConfigError, match="copies: expected at least 1, found 0"):
-        SubstitutionConfig(copies=0)

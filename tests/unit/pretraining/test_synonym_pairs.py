@@ -98,13 +98,6 @@ def test_a_bad_file_of_pairs_is_refused(write, content, error, message):
         SynonymPairs(None, SynonymPairsConfig(extra_pairs=path))
 
 
-def test_nothing_to_pair(store):
-    with pytest.raises(ConfigError, match="no concept has two names"):
-        SynonymPairs(store({"A": ["one"], "B": ["two"]}))
-    with pytest.raises(ConfigError, match="neither a knowledge base nor extra_pairs"):
-        SynonymPairs(None)
-
-
 @pytest.fixture(scope="module")
 def grouped(tmp_path_factory):
     """Concepts of 1 to 6 names in up to three languages, and the pairs that they have."""

@@ -11,8 +11,6 @@ from annotated_texts import TEXTS
 from biograft.objectives import OBJECTIVES, SPECIAL, Setting
 from biograft.pretraining import AnnotatedTextConfig, TextBatches, open_packed
 
-FIELDS = ("tokens", "mask", "segments", "mentions", "entities")
-
 
 @pytest.fixture
 def packed(shards, tokenizer):
@@ -37,14 +35,6 @@ def objectives(tokenizer):
     setting = Setting.of(tokenizer, width=4)
     names = ("masked_tokens", "entity_detection", "entity_linking")
     return tuple(OBJECTIVES.load(name)().build(setting) for name in names)
-
-
-def plain(batch):
-    """The content of a batch as plain lists."""
-    found = {name: getattr(batch, name).tolist() for name in FIELDS}
-    for name in ("token_labels", "mention_labels", "labels"):
-        found.update({key: values.tolist() for key, values in getattr(batch, name).items()})
-    return found
 
 
 def second_segment(example):

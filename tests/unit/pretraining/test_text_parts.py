@@ -104,14 +104,6 @@ def test_a_damaged_part_is_packed_again(pack, tmp_path, monkeypatch):
     assert arrays(pack("again")) == expected
 
 
-def test_parts_of_other_settings_are_not_used(pack, tmp_path, monkeypatch):
-    monkeypatch.setattr("biograft.pretraining.text_builder.shutil.rmtree", lambda *a, **k: None)
-    pack("mine", max_mentions=1)
-    monkeypatch.undo()
-    shutil.rmtree(tmp_path / "mine")
-    assert arrays(pack("mine")) == arrays(pack("whole"))
-
-
 def test_a_foreign_folder_of_the_name_of_the_parts_is_left_alone(pack, tmp_path):
     (tmp_path / "mine.parts").mkdir()
     (tmp_path / "mine.parts" / "thesis.txt").touch()

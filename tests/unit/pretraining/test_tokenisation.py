@@ -19,11 +19,9 @@ from biograft.corpus import (
     UnigramVocabulary,
     build_segmentation,
 )
-from biograft.errors import ConfigError
 from biograft.objectives import HEAD_OFFSET, IGNORED, SEGMENT_ENDS
 from biograft.pretraining import (
     AnnotatedTextConfig,
-    SubstitutionConfig,
     TextBatches,
     open_packed,
 )
@@ -144,11 +142,6 @@ def test_a_head_is_labelled_where_nothing_follows_it(
     heads = [example.mention_labels[HEAD_OFFSET].tolist() for example in found]
     assert heads == [[IGNORED], [IGNORED], [1]]
     assert text.counts["n_without_head"] == 2
-
-
-def test_a_document_and_its_copies_are_not_packed(packed):
-    with pytest.raises(ConfigError, match=r"substitution: .* held out together.*set pack = false"):
-        packed(substitution=SubstitutionConfig())
 
 
 TEXT = "acute cough, 糖尿病。"

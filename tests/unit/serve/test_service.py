@@ -254,14 +254,15 @@ def test_many_parents_and_children_are_cut_at_a_hundred(tmp_path):
     assert sorted(each["n"] for each in concept["relations"]) == [150, 150]
 
 
+@pytest.fixture(scope="module")
+def ask(kb):
+    app = create_app(kb.folder, config=LIMITS, allowed_hosts=["notes.example.org"])
+    with TestClient(app, base_url="http://localhost:8080") as client:
+        yield client.request
+
+
 class TestOtherSites:
     """Without keys, a page of another site in the user's browser is not answered."""
-
-    @pytest.fixture(scope="class")
-    def ask(self, kb):
-        app = create_app(kb.folder, config=LIMITS, allowed_hosts=["notes.example.org"])
-        with TestClient(app, base_url="http://localhost:8080") as client:
-            yield client.request
 
     @pytest.mark.parametrize(
         ("host", "status"),
