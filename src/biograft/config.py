@@ -194,6 +194,8 @@ class Option(Doc):
     """The value in the help; default: the words of a choice, else by the type."""
     parse: Callable[[str], Any] | None = None
     """Function from the text that is given to the value; default: by the type, lists at commas."""
+    repeated: bool = False
+    """Whether a list is given by repeating the option."""
 
 
 def split_columns(value: str | None) -> dict[str, str]:

@@ -146,6 +146,8 @@ def _option(field: DescribedField) -> inspect.Parameter:
     if kind is bool:
         flag = f"{flag}/--no-{flag[2:]}" if default else flag
         settings = {}
+    elif option.repeated:
+        kind, default = list[str], list(default) or None
     elif not (kind in (int, float, str) or kind is Path) or option.parse is not None:
         kind = str
         default = default if isinstance(default, str) else ",".join(default or ())
@@ -184,8 +186,8 @@ def _table(config: type[Any], offered: Offered, values: Mapping[str, Any]) -> di
             value = values[field.name]
             if field.doc.parse is not None:
                 value = field.doc.parse(value)
-            elif isinstance(value, str) and typing.get_origin(field.type) is tuple:
-                value = split_list(value)
+            elif typing.get_origin(field.type) is tuple:
+                value = split_list(value) if isinstance(value, str) else tuple(value or ())
             table[field.name] = value
     for name, inner in _nested(config):
         if name in offered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,53 +11,92 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.options import (
-    Changes,
     Json,
     OptionalKb,
     Quiet,
-    Resume,
     Run,
-    Texts,
-    Types,
+    print_json,
     warn_left_out,
     warn_unknown,
     warn_without_text,
 )
+from biograft.config import Config, Option
 from biograft.errors import ConfigError
 from biograft.progress import Progress
-from biograft.text import split_list, whole_number
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.evaluation import LinkQuery, TextIndex
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import LinkerRecipe, Outcome
+    from biograft.linking.recipes import Outcome
     from biograft.tasks import TaskRecipe, TaskResult
     from biograft.tasks.task import TaskExamples
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneOptions:
-    """The options of the command by name; empty where not given."""
+@dataclass(frozen=True, kw_only=True)
+class FinetuneOptions(Config):
+    """What the command changes of a recipe; empty where nothing is given."""
 
-    recipe: Path
-    out: Path
-    kb: Path | None
-    train: Sequence[str]
-    dev: Sequence[str]
-    test: Sequence[str]
-    known: Sequence[str]
-    format: str
-    types: tuple[str, ...]
-    text: Sequence[str]
-    index: Path | None
-    encoder: str
-    model: Path | None
-    seeds: tuple[str, ...]
-    changes: Sequence[str]
-    resume: bool
-    overwrite: bool
-    as_json: bool
-    quiet: bool
+    train: Annotated[
+        tuple[str, ...],
+        Option("Gold standard to train on; repeatable.", metavar="PATH", repeated=True),
+    ] = ()
+    dev: Annotated[
+        tuple[str, ...],
+        Option(
+            "Gold standard to evaluate on; tasks choose rates and epochs by it.",
+            metavar="PATH",
+            repeated=True,
+        ),
+    ] = ()
+    test: Annotated[
+        tuple[str, ...],
+        Option("Tasks: test set, evaluated once, at the end.", metavar="PATH", repeated=True),
+    ] = ()
+    known: Annotated[
+        tuple[str, ...],
+        Option(
+            "Ranker: gold that the encoder was trained on; it counts as seen.",
+            metavar="PATH",
+            repeated=True,
+        ),
+    ] = ()
+    format: Annotated[str, Option("Format of the gold standards.", metavar="F")] = ""
+    types: Annotated[
+        tuple[str, ...], Option("Gold mentions of these types only.", metavar="Disease,...")
+    ] = ()
+    text: Annotated[
+        tuple[str, ...],
+        Option(
+            "Documents of gold that has only ids and offsets, such as BioSyn's; repeatable.",
+            metavar="FILE",
+            repeated=True,
+        ),
+    ] = ()
+    index: Annotated[
+        Path | None,
+        Option(
+            "Index of KB; a ranker reuses its vectors, a generative linker is mixed with it.",
+            metavar="INDEX",
+        ),
+    ] = None
+    encoder: Annotated[str, Option("Encoder, instead of the recipe's.", metavar="NAME_OR_DIR")] = ""
+    model: Annotated[
+        Path | None,
+        Option(
+            "Re-ranking: the trained linker that ranks first, trained on other mentions.",
+            metavar="MODEL",
+        ),
+    ] = None
+    seeds: Annotated[
+        tuple[str, ...], Option("Tasks: train with each of these seeds.", metavar="1,2,3")
+    ] = ()
+    changes: Annotated[
+        tuple[str, ...],
+        Option("Override a value of the recipe.", "--set", "TABLE.KEY=VALUE", repeated=True),
+    ] = ()
+    resume: Annotated[bool, Option("Resume an interrupted run.")] = False
+    overwrite: Annotated[bool, Option("Remove an earlier run at RUN first.")] = False
 
     def refuse(self, kind: str, *names: str) -> None:
         """Refuse options that a linker or a task does not use."""
@@ -66,8 +105,10 @@ class FinetuneOptions:
                 raise ConfigError(f"--{name}: a recipe of {kind!r} does not use it")
 
 
-def train_linker(options: FinetuneOptions) -> None:
-    """Train a linker and print its report."""
+def train_linker(
+    path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Train a linker; return its report as plain values, and what prints it."""
     from biograft.evaluation import TextIndex
     from biograft.kb import KnowledgeBase
     from biograft.linking.recipes import (
@@ -78,14 +119,16 @@ def train_linker(options: FinetuneOptions) -> None:
         remove_run,
     )
 
-    recipe = LinkerRecipe.load(options.recipe, options.changes, encoder=options.encoder)
+    recipe = LinkerRecipe.load(path, options.changes, encoder=options.encoder)
     kind = LINKERS.load(recipe.linker)
     options.refuse(recipe.linker, "test", "seeds")
-    if options.kb is None:
+    if kb is None:
         raise ConfigError(f"--kb: a recipe of {recipe.linker!r} needs a knowledge base")
-    data, kb = recipe.data, KnowledgeBase.open(options.kb)
+    data = recipe.data
     texts = TextIndex.read(options.text or data.text)
-    gold = _Gold(options.format or data.format, options.types or data.types, kb, texts)
+    gold = _Gold(
+        options.format or data.format, options.types or data.types, KnowledgeBase.open(kb), texts
+    )
     train, dev = options.train or data.train, options.dev or data.dev
     held_out = gold.read("--dev", dev) if dev else None
     training = LinkerTrainingData(
@@ -93,22 +136,24 @@ def train_linker(options: FinetuneOptions) -> None:
         train=gold.read("--train", train) if train or kind.needs_train else (),
         known=gold.read("--known", options.known) if options.known else (),
         dev=held_out,
-        out=options.out,
+        out=out,
         index=options.index,
         model=options.model,
         resume=options.resume,
-        progress=Progress(enabled=not options.quiet),
+        progress=progress,
     )
     if options.overwrite:
-        remove_run(options.out)
+        remove_run(out)
     outcome = run_recipe(recipe, training)
     measured = _measure(outcome, held_out) if held_out else {}
-    if options.as_json:
-        described = {"recipe": recipe.name, "linker": recipe.linker, "run": str(options.out)}
-        values = {**described, **outcome.to_json(), **measured}
-        typer.echo(json.dumps(values, ensure_ascii=False))
-        return
-    _print_linker(recipe, outcome, measured, options.out)
+    values = {
+        "recipe": recipe.name,
+        "linker": recipe.linker,
+        "run": str(out),
+        **outcome.to_json(),
+        **measured,
+    }
+    return values, lambda: _print_linker(outcome, measured, out)
 
 
 class _Gold:
@@ -153,9 +198,7 @@ def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
     return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in metrics.items()}}}
 
 
-def _print_linker(
-    recipe: LinkerRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path
-) -> None:
+def _print_linker(outcome: Outcome, measured: Mapping[str, Any], out: Path) -> None:
     for name, value in _flat({**outcome.report, **measured}):
         text = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
         typer.echo(f"  {name:28} {text}")
@@ -178,29 +221,30 @@ _SHOWN = 3
 """Number of printed metrics of a task."""
 
 
-def train_task(options: FinetuneOptions) -> None:
-    """Train a task model and print its metrics."""
+def train_task(
+    path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Train a task model; return its metrics as plain values, and what prints them."""
     from biograft.linking.recipes import remove_run
     from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
-    recipe = TaskRecipe.load(options.recipe, _overrides(options))
-    options.refuse(recipe.task, "kb", "known", "types", "text", "index", "model")
+    recipe = TaskRecipe.load(path, _overrides(options))
+    if kb is not None:
+        raise ConfigError(f"--kb: a recipe of {recipe.task!r} does not use it")
+    options.refuse(recipe.task, "known", "types", "text", "index", "model")
     training = TaskTrainingData(
         train=_read(recipe, "train", options),
         dev=_read(recipe, "dev", options),
         test=_read(recipe, "test", options) if options.test or recipe.data.test else None,
-        out=options.out,
+        out=out,
         resume=options.resume,
-        progress=Progress(enabled=not options.quiet),
+        progress=progress,
     )
     if options.overwrite:
-        remove_run(options.out)
+        remove_run(out)
     result = finetune_task(recipe, training)
-    if options.as_json:
-        values = {"run": str(result.run), "model": str(result.model), **result.results}
-        typer.echo(json.dumps(values, ensure_ascii=False))
-    else:
-        _print_task(result)
+    values = {"run": str(result.run), "model": str(result.model), **result.results}
+    return values, lambda: _print_task(result)
 
 
 def _overrides(options: FinetuneOptions) -> list[str]:
@@ -265,58 +309,8 @@ def finetune(
         ),
     ],
     out: Run,
+    options: FinetuneOptions,
     kb: OptionalKb = None,
-    train: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="Gold standard to train on; repeatable."),
-    ] = None,
-    dev: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Gold standard to evaluate on; tasks choose rates and epochs by it.",
-        ),
-    ] = None,
-    test: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="Tasks: test set, evaluated once, at the end."),
-    ] = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH", help="Ranker: gold that the encoder was trained on; it counts as seen."
-        ),
-    ] = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format of the gold standards.")
-    ] = "",
-    types: Types = "",
-    text: Texts = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="INDEX",
-            help="Index of KB; a ranker reuses its vectors, a generative linker is mixed with it.",
-        ),
-    ] = None,
-    encoder: Annotated[
-        str, typer.Option(metavar="NAME_OR_DIR", help="Encoder, instead of the recipe's.")
-    ] = "",
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Re-ranking: the trained linker that ranks first, trained on other mentions.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str, typer.Option(metavar="1,2,3", help="Tasks: train with each of these seeds.")
-    ] = "",
-    changes: Changes = None,
-    resume: Resume = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove an earlier run at RUN first.")
-    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -329,31 +323,14 @@ def finetune(
     """
     from biograft.recipes.recipe import check_kind, find_recipe, read_recipe
 
-    if resume and overwrite:
+    if options.resume and options.overwrite:
         raise ConfigError("--resume continues a run, --overwrite removes it; give one of them")
     path = find_recipe(recipe)
     kind = str(read_recipe(path).get("kind", "linker"))
     check_kind(path.stem, kind, "linker", "task")
-    options = FinetuneOptions(
-        recipe=path,
-        out=out,
-        kb=kb,
-        train=train or (),
-        dev=dev or (),
-        test=test or (),
-        known=known or (),
-        format=form,
-        types=split_list(types),
-        text=text or (),
-        index=index,
-        encoder=encoder,
-        model=model,
-        seeds=split_list(seeds),
-        changes=changes or (),
-        resume=resume,
-        overwrite=overwrite,
-        as_json=as_json,
-        quiet=quiet,
-    )
     run = train_task if kind == "task" else train_linker
-    run(options)
+    values, show = run(path, out, kb, options, Progress(enabled=not quiet))
+    if as_json:
+        print_json(values)
+    else:
+        show()
