@@ -102,16 +102,20 @@ COLUMNS = (
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
+def candidate_columns(n_others: int) -> list[str]:
+    """Return the columns of the candidates after the first."""
+    return [f"{what}_{n + 2}" for n in range(n_others) for what in ("candidate", "name", "score")]
+
+
 def table_chunks(
     mappings: Iterable[TermMapping], run: MappingRun, to: str = "csv"
 ) -> Iterator[str]:
     """Give the header, then a row a term."""
-    numbers, delimiter = range(2, run.k + 1), DELIMITERS[to]
-    header = ["context"] if run.has_context else []
-    header += [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
-    yield delimited_rows([[*COLUMNS, *header]], delimiter)
+    delimiter, n_others = DELIMITERS[to], run.k - 1
+    header = [*COLUMNS, *(["context"] if run.has_context else []), *candidate_columns(n_others)]
+    yield delimited_rows([header], delimiter)
     for mapping in mappings:
-        yield delimited_rows([_row(mapping, run, len(numbers))], delimiter)
+        yield delimited_rows([_row(mapping, run, n_others)], delimiter)
 
 
 def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:

@@ -7,7 +7,7 @@ so that a row that was edited is known from one that another reviewer decided me
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,20 @@ from biograft.mapping.decisions import (
     read_decisions,
     write_decisions,
 )
-from biograft.mapping.formats import read_earlier
+from biograft.mapping.formats import DELIMITERS, candidate_columns, read_earlier
 from biograft.mapping.review_records import (
     ACTIONS,
     APPROVE,
     NO_CONCEPT,
     OPEN,
     PROPOSED,
-    REJECT,
-    ReviewFilter,
+    STATUS_OF,
     ReviewItem,
     ReviewTerm,
     SuggestedConcept,
     TermDecision,
 )
-from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore, by_whom
-from biograft.sources.files import read_lines
+from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
 from biograft.sources.format import SourceConfig
 from biograft.sources.table import read_cells
 from biograft.text import fold_lines, term_key, whole_number
@@ -50,15 +48,20 @@ _SHOWN_FAULTS = 3
 """Lines that an error names."""
 _MAX_MISSING = 2
 """A table that lacks no more of these columns was a worksheet."""
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _COLUMNS = (
     *("review_id", "version", "source_term", "source_code", "context", "frequency", "flag"),
     *("status", "suggestion", "suggestion_name", "score", "probability"),
     *("decision", "concept", "name", "relation", "reason", "decided_by", "comment", "was"),
 )
 """The columns of a worksheet; ``decision``, ``concept``, ``relation`` and ``reason`` are edited."""
-_VERDICTS = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
-_ACTIONS = {verdict: action for action, verdict in _VERDICTS.items()}
+_ACTION_OF = {verdict: action for action, verdict in STATUS_OF.items()}
+_NOTHING = SuggestedConcept("")
+
+
+_Row = tuple[int, dict[str, str]]
+"""A line and its cells by column."""
+_Key = tuple[str, str, str]
+"""What tells terms apart: text, code and context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +88,25 @@ def import_review(
     approvals: int | None = None,
     encoding: str = "utf-8",
 ) -> ReviewImport:
-    """Read a mapped table, a worksheet or an SSSOM file, as its columns say, into a queue."""
+    """Read a mapped table, a worksheet or an SSSOM file, as its columns say, into a queue.
+
+    Args:
+        store: The review.
+        path: File to read.
+        reviewer: Name of the person who imports it.
+        queue: Name of the queue, which is made if there is none.
+        approvals: Reviewers that must agree on a decision, 1 or 2; None: as it is, or 1.
+        encoding: Encoding of the file.
+    """
     path = Path(path)
-    rows = list(_rows(path, encoding))
-    header = set(rows[0][1]) if rows else _header(path, encoding)
+    cells = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
+    columns = [cell.strip() for cell in next(cells)[1]]
+    header = set(columns)
+    rows: list[_Row] = []
+    for line, row in cells:
+        padded = [*row, *[""] * (len(columns) - len(row))]
+        if any(cell.strip() for cell in padded):  # cells as they were before they were made safe
+            rows.append((line, dict(zip(columns, map(plain, padded), strict=False))))
     if {"predicate_id", "object_id"} <= header:
         decisions = read_decisions(path, encoding)
         _check_subjects(path, rows, decisions)
@@ -121,29 +139,10 @@ def import_review(
     )  # fmt: skip
 
 
-def _header(path: Path, encoding: str) -> set[str]:
-    lines = (line for _, line in read_lines(path, encoding) if not line.startswith("#"))
-    return set(next(lines, "").split("\t"))
-
-
-def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the cells of each row by column, as they were before they were made safe."""
-    header: list[str] = []
-    for line, cells in read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True):
-        if not header:
-            header = [cell.strip() for cell in cells]
-            continue
-        padded = [*cells, *[""] * (len(header) - len(cells))]
-        if any(cell.strip() for cell in padded):
-            yield line, dict(zip(header, map(plain, padded), strict=False))
-
-
 # ---- mapping sets
 
 
-def _check_subjects(
-    path: Path, rows: list[tuple[int, dict[str, str]]], decisions: list[Decision]
-) -> None:
+def _check_subjects(path: Path, rows: list[_Row], decisions: list[Decision]) -> None:
     """Refuse a mapping set that a review would write back otherwise, or not whole.
 
     A term of a review means one concept, and its code has no vocabulary of its own.
@@ -222,84 +221,26 @@ def _number(cells: Mapping[str, str], column: str) -> float | None:
 # ---- worksheets
 
 
-def write_worksheet(
-    store: ReviewStore,
-    path: str | Path,
-    *,
-    queue: str = DEFAULT_QUEUE,
-    where: ReviewFilter | None = None,
-    overwrite: bool = False,
-) -> int:
-    """Write the terms of a queue as a table to be edited in a spreadsheet and imported again."""
-    path = Path(path)
-    delimiter = _DELIMITERS[path.suffix.removeprefix(".").lower()]
-    items, comments = store.items(queue, where), store.comments(queue)
-    others = [_others(item) for item in items]
-    n_others = max(map(len, others), default=0)
-    numbers = range(2, n_others + 2)
-    header = [f"{what}_{n}" for n in numbers for what in ("candidate", "name", "score")]
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(encoded(delimited_rows([[*_COLUMNS, *header]], delimiter)))
-        for item, more in zip(items, others, strict=True):
-            row = _worksheet_row(item, comments.get(item.id, ""))
-            cells: list[Any] = [row[column] for column in _COLUMNS]
-            for each in more:
-                cells += [each.concept, each.name, each.score]
-            cells += [None] * 3 * (n_others - len(more))
-            file.write(encoded(delimited_rows([cells], delimiter)))
-    return len(items)
-
-
-def _others(item: ReviewItem) -> list[SuggestedConcept]:
-    """Return the candidates beside the suggestion; all of a term for which nothing is suggested."""
-    return [each for each in item.term.candidates if each != item.suggestion]
-
-
-def _worksheet_row(item: ReviewItem, comment: str) -> dict[str, Any]:
-    term, state, suggestion = item.term, item.state, item.suggestion
-    return {
-        "review_id": item.id,
-        "version": item.version,
-        "source_term": term.text,
-        "source_code": term.code,
-        "context": term.context,
-        "frequency": term.frequency,
-        "flag": term.flag,
-        "status": state.status,
-        "suggestion": suggestion and suggestion.concept,
-        "suggestion_name": suggestion and suggestion.name,
-        "score": suggestion and suggestion.score,
-        "probability": suggestion and suggestion.probability,
-        "decision": state.action,
-        "concept": state.concept,
-        "name": state.name,
-        "relation": state.relation if state.action == APPROVE else "",
-        "reason": "",
-        "decided_by": "|".join(filter(None, (state.reviewer, state.second_reviewer))),
-        "comment": comment,
-        "was": _was(item),
-    }
+def _said(action: str, relation: str, concept: str | None) -> str:
+    """Return a decision as a worksheet has it in ``was``."""
+    return " ".join(filter(None, (action, relation if action == APPROVE else "", concept)))
 
 
 def _was(item: ReviewItem) -> str:
-    state = item.state
-    relation = state.relation if state.action == APPROVE else ""
-    return " ".join(filter(None, (state.action, relation, state.concept)))
+    return _said(item.state.action, item.state.relation, item.state.concept)
 
 
 def _import_worksheet(
     store: ReviewStore,
-    rows: Iterable[tuple[int, dict[str, str]]],
+    rows: list[_Row],
     reviewer: str,
     queue: str,
 ) -> ReviewImport:
     items = {item.id: item for item in store.items(queue)}
-    decisions: list[TermDecision] = []
-    lines: dict[int, int] = {}
+    decisions: dict[int, tuple[int, TermDecision]] = {}
     problems: list[tuple[int, str]] = []
-    n_rows = n_unchanged = 0
+    n_unchanged = 0
     for line, cells in rows:
-        n_rows += 1
         try:
             decision = _edited(cells, items, reviewer)
         except (ValueError, ConfigError) as error:
@@ -307,15 +248,15 @@ def _import_worksheet(
             continue
         if decision is None:
             n_unchanged += 1
-        elif decision.term_id in lines:
+        elif decision.term_id in decisions:
             problems.append((line, f"term {decision.term_id} has an earlier row, too"))
         else:
-            lines[decision.term_id] = line
-            decisions.append(decision)
-    done, refused = store.decide_each(decisions)
-    problems += [(lines[each.term_id], str(error)) for each, error in refused]
+            decisions[decision.term_id] = (line, decision)
+    done, errors = store.decide_each([decision for _, decision in decisions.values()])
+    lines = (line for line, _ in decisions.values())
+    problems += [(line, str(error)) for line, error in zip(lines, errors, strict=True) if error]
     return ReviewImport(
-        n_rows, n_decided=done.n_changed, n_unchanged=n_unchanged,
+        len(rows), n_decided=done.n_changed, n_unchanged=n_unchanged,
         problems=tuple(sorted(problems)), batch=done.batch,
     )  # fmt: skip
 
@@ -333,7 +274,7 @@ def _edited(
     if action and action not in ACTIONS:
         raise ValueError(f"decision: expected one of {', '.join(ACTIONS)}, found {action!r}")
     relation = cells.get("relation", "").strip().lower() if action == APPROVE else ""
-    said = " ".join(filter(None, (action, relation, concept)))
+    said = _said(action, relation, concept)
     if said == cells["was"].strip():
         return None
     if not action:
@@ -379,20 +320,26 @@ def _import_decisions(
         if not each.is_decided or _says(item, each):
             n_unchanged += 1
         elif item.state.status not in (OPEN, PROPOSED) and each.time < item.updated_at:
-            problems.append((row, f"term {item.id}: was decided anew since then{by_whom(item)}"))
+            problems.append((row, f"term {item.id}: was decided anew since then{item.last_change}"))
         else:
             people = [each.author or importer, *([each.reviewer] if of_two else [])]
-            wanted += [(row, _as_decided(item, each, who)) for who in dict.fromkeys(people) if who]
-    done, refused = store.decide_each([decision for _, decision in wanted])
-    why = {id(decision): str(error) for decision, error in refused}
-    problems += [(row, why[id(each)]) for row, each in wanted if id(each) in why]
+            wanted += [
+                (
+                    row,
+                    TermDecision(
+                        item.id, _ACTION_OF[each.verdict], who, None, each.concept or None,
+                        each.name or None, each.relation, each.comment, each.time,
+                    ),
+                )
+                for who in dict.fromkeys(people)
+                if who
+            ]  # fmt: skip
+    done, errors = store.decide_each([decision for _, decision in wanted])
+    problems += [(row, str(e)) for (row, _), e in zip(wanted, errors, strict=True) if e]
     return ReviewImport(
         len(decisions), added.n_changed, done.n_changed, n_unchanged, tuple(sorted(problems)),
         done.batch,
     )  # fmt: skip
-
-
-_Key = tuple[str, str, str]
 
 
 def _key(of: ReviewTerm | Decision) -> _Key:
@@ -406,15 +353,15 @@ def _proposed(group: list[Decision]) -> ReviewTerm:
         (each for each in group if each.concept),
         key=lambda each: (each.verdict == "rejected", -(each.probability or 0)),
     )
-    candidates = {
-        each.concept: SuggestedConcept(each.concept, each.name, probability=each.probability)
-        for each in reversed(named)
-    }
+    candidates: dict[str, SuggestedConcept] = {}
+    for each in named:
+        suggested = SuggestedConcept(each.concept, each.name, probability=each.probability)
+        candidates.setdefault(each.concept, suggested)
     first = group[0]
     flag = NO_CONCEPT if all(each.verdict == "nil" for each in group) else ""
     return ReviewTerm(
         first.term or first.code, first.code, first.context, first.frequency, flag,
-        tuple(reversed(candidates.values())),
+        tuple(candidates.values()),
     )  # fmt: skip
 
 
@@ -425,13 +372,6 @@ def _says(item: ReviewItem, decision: Decision) -> bool:
     expected = (decision.verdict, decision.concept or None, decision.relation)
     state = item.state
     return (state.status, state.concept, state.relation) == expected
-
-
-def _as_decided(item: ReviewItem, decision: Decision, person: str) -> TermDecision:
-    return TermDecision(
-        item.id, _ACTIONS[decision.verdict], person, None, decision.concept or None,
-        decision.name or None, decision.relation, decision.comment, decision.time,
-    )  # fmt: skip
 
 
 def export_decisions(
@@ -454,7 +394,7 @@ def export_decisions(
     found: list[Decision] = []
     for item in sorted(store.items(queue), key=lambda each: each.id):
         try:
-            found += _decisions_of(item, comments, rejections, proposals=proposals)
+            found += _decisions_of(item, comments.get(item.id, ""), rejections, proposals=proposals)
         except ConfigError as error:
             if left_out is None:
                 raise
@@ -464,30 +404,27 @@ def export_decisions(
 
 def _decisions_of(
     item: ReviewItem,
-    comments: Mapping[int, str],
+    comment: str,
     rejections: Mapping[tuple[int, str], tuple[str, str]],
     *,
     proposals: bool,
 ) -> list[Decision]:
-    found: list[Decision] = []
     term, state = item.term, item.state
+    known: dict[str | None, SuggestedConcept] = {c.concept: c for c in reversed(term.candidates)}
     plain = Decision(
         term=fold_lines(term.text), code=fold_lines(term.code),
         context=fold_lines(term.context), frequency=term.frequency,
     )  # fmt: skip
+    found: list[Decision] = []
     for concept in state.rejected:
         who, at = rejections.get((item.id, concept), ("", ""))
+        name = fold_lines(known.get(concept, _NOTHING).name)
         found.append(
             replace(
-                plain,
-                verdict="rejected",
-                concept=concept,
-                name=fold_lines(_name(term, concept)),
-                author=who,
-                time=at,
-                comment=comments.get(item.id, ""),
+                plain, verdict="rejected", concept=concept, name=name, author=who, time=at,
+                comment=comment,
             )
-        )
+        )  # fmt: skip
     if state.status in ("approved", "nil"):
         found.append(
             replace(
@@ -499,30 +436,17 @@ def _decisions_of(
                 author=state.reviewer or "",
                 reviewer=state.second_reviewer or "",
                 time=item.updated_at,
-                comment=comments.get(item.id, ""),
-                probability=_probability(term, state.concept),
+                comment=comment,
+                probability=known.get(state.concept, _NOTHING).probability,
             )
         )
     elif proposals and state.status in (OPEN, PROPOSED):
-        first = item.suggestion
+        first = item.suggestion or _NOTHING
+        name = fold_lines(first.name)
         found.append(
-            replace(
-                plain,
-                concept=first.concept if first else "",
-                name=fold_lines(first.name) if first else "",
-                probability=first.probability if first else None,
-            )
+            replace(plain, concept=first.concept, name=name, probability=first.probability)
         )
     return found
-
-
-def _name(term: ReviewTerm, concept: str) -> str:
-    return next((each.name for each in term.candidates if each.concept == concept), "")
-
-
-def _probability(term: ReviewTerm, concept: str | None) -> float | None:
-    found = (each.probability for each in term.candidates if each.concept == concept)
-    return next(found, None)
 
 
 def export_review(
@@ -548,8 +472,29 @@ def export_review(
     if path.name.lower().endswith(SSSOM_ENDING):
         decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
         return write_decisions(path, decisions, MappingSet(source=queue), overwrite=overwrite)
-    if path.suffix.removeprefix(".").lower() not in _DELIMITERS:
+    delimiter = DELIMITERS.get(path.suffix.removeprefix(".").lower())
+    if delimiter is None:
         raise ConfigError(
             f"--out: expected a file that ends in {SSSOM_ENDING}, .csv or .tsv, found {path.name!r}"
         )
-    return write_worksheet(store, path, queue=queue, overwrite=overwrite)
+    items, comments = store.items(queue), store.comments(queue)
+    # all candidates of a term for which nothing is suggested
+    others = [[c for c in item.term.candidates if c != item.suggestion] for item in items]
+    n_others = max(map(len, others), default=0)
+    with new_file(path, overwrite=overwrite) as file:
+        header = [*_COLUMNS, *candidate_columns(n_others)]
+        file.write(encoded(delimited_rows([header], delimiter)))
+        for item, more in zip(items, others, strict=True):
+            term, state, first = item.term, item.state, item.suggestion or _NOTHING
+            cells: list[Any] = [
+                item.id, item.version, term.text, term.code, term.context, term.frequency,
+                term.flag, state.status, first.concept, first.name, first.score,
+                first.probability, state.action, state.concept, state.name,
+                state.relation if state.action == APPROVE else "", "",
+                "|".join(filter(None, (state.reviewer, state.second_reviewer))),
+                comments.get(item.id), _was(item),
+            ]  # fmt: skip
+            for each in [*more, *[_NOTHING] * (n_others - len(more))]:
+                cells += [each.concept, each.name, each.score]
+            file.write(encoded(delimited_rows([cells], delimiter)))
+    return len(items)

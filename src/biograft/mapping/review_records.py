@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
@@ -19,6 +19,16 @@ ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
 STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
 _AMBIGUOUS, _EXACT = "ambiguous", "exact"
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """Return a record, and those in it, as plain values."""
+    return asdict(
+        record,
+        dict_factory=lambda pairs: {
+            name: list(value) if isinstance(value, tuple) else value for name, value in pairs
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,11 @@ class ReviewTerm:
     @property
     def doubt(self) -> float:
         """Doubt of the suggestion, from 0 to 1."""
-        first = self.candidates[0] if self.candidates else None
-        certainty = 0.0 if first is None else _certainty(first)
+        certainty = 0.0
+        if self.candidates:
+            first = self.candidates[0]
+            value = first.score if first.probability is None else first.probability
+            certainty = min(max(value or 0.0, 0.0), 1.0)
         if self.flag == NO_CONCEPT:
             return certainty  # the better the best candidate, the more doubtful that there is none
         if self.flag == _AMBIGUOUS:
@@ -67,11 +80,6 @@ class ReviewTerm:
     def priority(self) -> float:
         """The number of rows that a wrong suggestion is likely to spoil."""
         return self.frequency * self.doubt
-
-
-def _certainty(candidate: SuggestedConcept) -> float:
-    value = candidate.score if candidate.probability is None else candidate.probability
-    return min(max(value or 0.0, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +96,11 @@ class TermState:
     second_reviewer: str | None = None
     rejected: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the state as plain values."""
-        return {**asdict(self), "rejected": list(self.rejected)}
-
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TermState:
-        """Read a state from plain values."""
-        return cls(**{**values, "rejected": tuple(values["rejected"])})
+        """Read a state from plain values, or from a row that has them."""
+        state = {field.name: values[field.name] for field in fields(cls)}
+        return cls(**state | {"rejected": tuple(state["rejected"])})
 
     def proposes(self, action: str, concept: str | None) -> bool:
         """Return True if this is proposed, and a second reviewer has to decide."""
@@ -147,17 +152,20 @@ class ReviewItem:
             "id": self.id,
             "queue": self.queue,
             "version": self.version,
-            "text": self.term.text,
-            "code": self.term.code,
-            "context": self.term.context,
-            "frequency": self.term.frequency,
-            "flag": self.term.flag,
+            **to_json(self.term),
             "doubt": round(self.term.doubt, 6),
             "suggestion": None if suggestion is None else suggestion.concept,
-            "candidates": [asdict(each) for each in self.term.candidates],
-            **self.state.to_json(),
+            **to_json(self.state),
             "updated_at": self.updated_at,
         }
+
+    @property
+    def last_change(self) -> str:
+        """Return in brackets what was decided, by whom and when."""
+        state = self.state
+        who = state.second_reviewer or state.reviewer
+        what = " ".join(filter(None, (state.status, state.concept)))
+        return f" ({what}{f' by {who}' if who else ''} at {self.updated_at})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,20 +212,7 @@ class ReviewEvent:
 
     def to_json(self) -> dict[str, Any]:
         """Return the event as plain values."""
-        return {
-            "id": self.id,
-            "term_id": self.term_id,
-            "text": self.text,
-            "batch": self.batch,
-            "at": self.at,
-            "reviewer": self.reviewer,
-            "action": self.action,
-            "comment": self.comment,
-            "before": None if self.before is None else self.before.to_json(),
-            "after": None if self.after is None else self.after.to_json(),
-            "undoes": self.undoes,
-            "undone": self.undone,
-        }
+        return to_json(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -478,7 +478,7 @@ def test_neither_logs_nor_errors_have_terms(tmp_path, caplog):
             store.decide(term.id, "nil", reviewer="bob", version=1)
         text = sqlalchemy.text("INSERT INTO review_terms (text) VALUES (:t)")
         with (
-            store.database.writing() as connection,
+            store.writing() as connection,
             pytest.raises(sqlalchemy.exc.SQLAlchemyError) as wrong,
         ):
             connection.execute(text, {"t": "Mrs Miller"})
@@ -531,10 +531,10 @@ def test_a_full_disk_is_one_line_and_changes_nothing(tmp_path):
     """It was a traceback of SQLAlchemy."""
     with ReviewStore.open(tmp_path / "review.db", create=True) as store:
         store.add_terms([ReviewTerm("fever")], reviewer="ann")
-        with store.database.engine.connect() as connection:
+        with store.engine.connect() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         sqlalchemy.event.listen(
-            store.database.engine,
+            store.engine,
             "begin",
             lambda connection: connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}"),
         )

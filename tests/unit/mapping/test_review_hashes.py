@@ -113,7 +113,7 @@ def test_rows_in_postgresql():
 
     with postgresql() as url, ReviewStore.open(url, create=True) as store:
         decide_something(store)
-        with store.database.reading() as connection:
+        with store.reading() as connection:
             for table in SEALED:
                 rows = connection.execute(sa.select(table)).all()
                 assert rows
