@@ -265,5 +265,5 @@ def test_a_command_has_the_options_of_its_configurations():
     run("t", "-n", "2", "--names", "a, b", "--place", "p", "--no-fast")
     given = Described(n=2, names=("a", "b"), place=Path("p"), fast=False)
     assert seen == [("t", Described(n=5)), ("t", given)]
-    with pytest.raises(AssertionError, match="Invalid value for .-n."):
+    with pytest.raises(AssertionError, match=r"Invalid value for '-n'"):
         run("t", "-n", "0")

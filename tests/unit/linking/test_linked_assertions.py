@@ -15,25 +15,6 @@ def linked(kb):
     return Linker.open(kb)(TEXT).mentions
 
 
-def test_each_mention_has_its_status(linked):
-    assert [mention.status for mention in linked] == ["absent", "possible", "family"]
-    assert [mention.section for mention in linked] == ["", "", "family history"]
-    breast, heart, ovarian = linked
-    assert breast.negated
-    assert (heart.uncertain, heart.historical, heart.negated) == (True, True, False)
-    assert (ovarian.family, ovarian.hypothetical, ovarian.other_person) == (True, False, False)
-
-
-def test_the_json_has_the_status_and_the_flags(linked):
-    values = linked[0].to_json()
-    assert values["status"] == "absent"
-    assert values["negated"] is True
-    assert values["uncertain"] is False
-    assert values["section"] == ""
-    assert [trigger["text"] for trigger in values["triggers"]] == ["No"]
-    assert values["concept"] == "D2"
-
-
 def test_without_assertions_the_json_is_as_before_and_the_links_are_the_same(kb, linked):
     plain = Linker.open(kb, assertions=False)(TEXT).mentions
     assert [mention.status for mention in plain] == [None] * 3

@@ -12,8 +12,6 @@ from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     Calibration,
     CandidateBuilder,
-    GivenMentions,
-    LexicalIndex,
     Linker,
     LinkerConfig,
     build_index,
@@ -48,18 +46,6 @@ def test_names_are_found_and_linked(linker):
 @pytest.mark.parametrize("text", ["", " ", "\n", "nothing of interest", "😀", "\x00", "\ud83d"])
 def test_a_text_without_names_has_no_mention(linker, text):
     assert linker(text).mentions == ()
-
-
-def test_offsets_are_those_of_the_text_as_it_is(linker):
-    text = "😀 e\u0301 the 👨‍👩‍👧 had a heart\u00a0attack (HA).\r\nﬁne; HA again, Ｔ2DM."
-    linked = linker(text)
-    assert [(m.text, m.form) for m in linked.mentions] == [
-        ("heart\u00a0attack", "heart\u00a0attack"),
-        ("HA", "heart\u00a0attack"),
-        ("HA", "heart\u00a0attack"),
-        ("Ｔ2DM", "Ｔ2DM"),
-    ]
-    assert [concept for _, _, concept in answers(linked)] == ["D4", "D4", "D4", "D1"]
 
 
 def test_abbreviations_stand_for_their_long_forms_in_their_own_document_only(kb, linker):
@@ -125,13 +111,6 @@ def test_parts_need_not_be_names_if_the_search_finds_them_better(kb, linker):
     assert whole == [("breast cancers and ovarian cancers",)]
 
 
-def test_given_mentions_are_linked_and_no_others(kb, linker):
-    document = Document("1", "cold and heart attack", (Mention(0, 4, "cold"),))
-    assert [m.text for m in linker(document).mentions] == ["cold"]
-    given = Linker(kb, LexicalIndex.build(kb), detector=GivenMentions())
-    assert given("cold and heart attack").mentions == ()
-
-
 def test_each_concept_once_by_its_best_name_with_evidence(linker):
     ((first, second, *_),) = linker.link_mentions(["cold"], k=3)
     assert [(c.concept, c.name, c.score) for c in (first, second)] == [
@@ -144,13 +123,6 @@ def test_each_concept_once_by_its_best_name_with_evidence(linker):
     (found,) = linker.link_mentions(["diabetes"], k=10)
     concepts = [candidate.concept for candidate in found]
     assert len(set(concepts)) == len(concepts)
-
-
-def test_many_mentions_give_what_one_gives(linker):
-    texts = ["cold", "breast cancer", "zzz", "", "cold", "heart attak"] * 200
-    together = linker.link_mentions(texts, k=2)
-    assert together == [linker.link_mentions([text], k=2)[0] for text in texts[:6]] * 200
-    assert together[3] == []
 
 
 def test_what_is_remembered_does_not_change_what_is_answered(kb, linker, monkeypatch):
@@ -295,12 +267,6 @@ def test_a_linker_of_one_language(kb):
     assert linker.link_mentions(["heart attack"]) == [[]]
 
 
-def test_the_linked_document_as_plain_values(linker):
-    value = json.loads(json.dumps(linker("cold").to_json()))
-    assert value["text"] == "cold"
-    assert value["mentions"][0]["candidates"][0]["evidence"][0]["generator"] == "lexical"
-
-
 def test_a_store_of_one_concept_and_one_without_names(store_of):
     one = Linker.open(store_of([{"id": "A", "name": "flu"}], "one"))
     assert answers(one("The flu.")) == [("flu", "flu", "A")]
@@ -347,13 +313,6 @@ def test_one_text_in_place_of_a_list_is_refused(linker):
         linker.link_mentions("hart atack")
     with pytest.raises(ConfigError, match=r"call linker\(text\)"):
         list(linker.pipe("hart atack"))
-
-
-@pytest.mark.parametrize("texts", [["cold"], None, float("nan")])
-def test_a_linker_is_called_with_one_text(linker, texts):
-    """`linker([...])` failed with a traceback within the detector."""
-    with pytest.raises(ConfigError, match=r"expected one text or Document.*linker\.pipe"):
-        linker(texts)
 
 
 def test_repr_shows_store_scores_and_threshold(kb):

@@ -63,19 +63,3 @@ def test_gaps_of_a_mention_are_kept(kb):
     gaps = Mention(0, 16, "breast cancer", fragments=((0, 6), (10, 16)))
     linked = Linker.open(kb)(Document("1", "breast or cancer", (gaps,)))
     assert to_document(linked).mentions[0].fragments == gaps.fragments
-
-
-def test_a_document_that_cannot_be_written_leaves_nothing(kb, tmp_path):
-    linker = Linker.open(kb)
-
-    def documents():
-        yield linker("cold")
-        raise RuntimeError("stop")
-
-    for to, _ in FORMATS:
-        with pytest.raises(RuntimeError):
-            write_linked(documents(), tmp_path / to, to, kb)
-    assert (
-        list(tmp_path.glob(".*")) + [tmp_path / to for to, _ in FORMATS if (tmp_path / to).exists()]
-        == []
-    )

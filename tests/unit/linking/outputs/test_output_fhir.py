@@ -78,23 +78,6 @@ def position(resource):
     }
 
 
-def test_statuses_of_conditions(bundle):
-    conditions = [each for each in resources(bundle()) if each["resourceType"] == "Condition"]
-    assert [
-        (
-            each["code"]["text"],
-            first_code(each["verificationStatus"]),
-            each.get("clinicalStatus") and first_code(each["clinicalStatus"]),
-        )
-        for each in conditions
-    ] == [
-        ("Diabetes", "confirmed", "active"),
-        ("fever", "refuted", None),
-        ("asthma", "unconfirmed", "active"),
-        ("heart attack", "confirmed", "inactive"),
-    ]
-
-
 def test_relatives_observations_and_what_is_no_fact(bundle, losses):
     others = [each for each in resources(bundle()) if each["resourceType"] != "Condition"]
     family, observation = others
@@ -123,14 +106,6 @@ def test_a_value_stands_with_its_observation(bundle):
     assert (first["valueString"], "dataAbsentReason" in first) == ("8.2 mmol/L", False)
     assert ("valueString" in second, "dataAbsentReason" in second) == (False, True)
     assert position(first)["measurement"] == "8.2 mmol/L"
-
-
-def test_positions_and_texts(bundle):
-    for resource in resources(bundle()):
-        place = position(resource)
-        assert TEXT[place["start"] : place["end"]] == place["text"]
-        assert place["document"] == "note 1"
-        assert place["score"] == 1.0
 
 
 def test_only_the_text_of_mentions_is_written_unless_asked(bundle):

@@ -10,23 +10,6 @@ from biograft.documents import Document, Mention
 from biograft.linking import Linker, candidates_table, link_chunks, table
 
 
-def test_a_document_and_its_answers(kb):
-    lines = table(Linker.open(kb)("2型糖尿病 cold; heart attack (HA)"))
-    assert [line.split()[0] for line in lines] == ["position", "0-5", "6-10", "12-24", "26-28"]
-    assert "HA (heart attack)" in lines[4]
-    assert lines[3].endswith("lexical #1: heart attack")
-    assert table(Linker.open(kb)("")) == ["no mention"]
-
-
-def test_candidates_and_nil(kb):
-    linker = Linker.open(kb, threshold=0.9)
-    inputs = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
-    lines = list(candidates_table(linker.pipe(inputs), 2))
-    assert [line.split()[0] for line in lines] == ["position", "0", "D7", "1"]
-    assert "NIL" in lines[3]
-    assert "nearest: Myocardial Infarction" in lines[3]
-
-
 def test_a_text_cannot_command_the_terminal(kb):
     document = Document("1", "a\x1b[31m\nb", (Mention(0, 8, "a\x1b[31m\nb"),))
     lines = table(Linker.open(kb)(document))
@@ -65,13 +48,6 @@ def test_candidates_of_a_misspelt_mention_stay(kb):
     document = Document("1", "brest cancer", (Mention(0, 12, "brest cancer"),))
     line = "".join(link_chunks([Linker.open(kb)(document)], "jsonl", kb))
     assert len(json.loads(line)["mentions"][0]["candidates"]) > 1
-
-
-def test_half_a_surrogate_pair_is_valid_json(kb, tmp_path):
-    from biograft.linking import write_linked
-
-    write_linked([Linker.open(kb)("cold \ud83d")], tmp_path / "a.jsonl", "jsonl", kb)
-    assert json.loads((tmp_path / "a.jsonl").read_bytes())["text"] == "cold \ud83d"
 
 
 @pytest.mark.parametrize("n", [0, 1, 501])

@@ -33,7 +33,6 @@ STORE = [
     {"id": "D003139", "name": "Cold", "ids": [{"id": "OMOP:260427", "kind": "xref"}]},
     {"id": "44054006", "name": "Fever"},
 ]
-TEXT = "Diabetes. No fever. Possible cold. History of cold. Mother had cold. Return if fever."
 
 
 @pytest.fixture
@@ -50,23 +49,6 @@ def rows_of(base, *documents, **settings):
         for name, value in row.items():
             assert re.fullmatch(FIELDS[name], value), (name, value)
     return rows
-
-
-def test_what_the_text_says(base):
-    rows = rows_of(base, Document("7", TEXT))
-    assert [(row["lexical_variant"], row["term_exists"], row["term_temporal"]) for row in rows] == [
-        ("Diabetes", "Y", "present"),
-        ("fever", "N", "present"),
-        ("cold", "N", "present"),
-        ("cold", "Y", "past"),
-        ("cold", "N", "present"),
-        ("fever", "N", "present"),
-    ]
-    assert "negated=yes,subject=patient" in rows[1]["term_modifiers"]
-    assert "subject=family" in rows[4]["term_modifiers"]
-    assert "hypothetical=yes" in rows[5]["term_modifiers"]
-    assert [int(row["note_nlp_id"]) for row in rows] == [1, 2, 3, 4, 5, 6]
-    assert TEXT[int(rows[1]["offset"]) :].startswith("fever")
 
 
 def test_a_value_is_a_modifier(base):
@@ -101,10 +83,3 @@ def test_the_text_around_a_finding_only_on_request(base):
     (row,) = rows_of(base, Document("7", text), include_text=True)
     assert "has a cold" in row["snippet"]
     assert row["snippet"].startswith("Mr Smith")
-
-
-def test_without_assertions_nothing_is_claimed(base):
-    linked = Linker.open(base, assertions=False)("No cold.")
-    (row,) = csv.DictReader(io.StringIO("".join(link_chunks([linked], "omop", base))))
-    assert (row["term_exists"], row["term_temporal"]) == ("", "")
-    assert "negated" not in row["term_modifiers"]

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
-from biograft.linking import LinkedDocument, LinkedMention, Linker, link_chunks, write_linked
+from biograft.linking import Linker, link_chunks, write_linked
 
 VOID = {"meta", "br"}
 
@@ -119,12 +119,6 @@ def test_parts_of_a_mention_and_overlapping_mentions_share_a_mark(kb, linker):
     assert shown.titles == ["D2 Breast Neoplasms; D3 Ovarian Neoplasms; D3 Ovarian Neoplasms"]
 
 
-def test_nil_is_marked_as_such(kb):
-    linked = LinkedDocument(Document("1", "zzz"), (LinkedMention(0, 3, "zzz", "zzz"),))
-    source = page(kb, linked)
-    assert '<a class="m nil" id="d1m1" href="#d1f1" title="NIL">zzz</a>' in source
-
-
 def test_characters_that_no_page_can_hold(kb, linker, tmp_path):
     write_linked([linker("\x00\x1b cold \ud83d")], tmp_path / "p.html", "html", kb)
     content = (tmp_path / "p.html").read_bytes().decode("utf-8")
@@ -133,11 +127,6 @@ def test_characters_that_no_page_can_hold(kb, linker, tmp_path):
     with pytest.raises(OutputError, match="exists already"):
         write_linked([], tmp_path / "p.html", "html", kb)
     write_linked([], tmp_path / "p.html", "html", kb, overwrite=True)
-
-
-def test_equal_documents_make_equal_pages(kb, linker):
-    text = "cold metformin heart attack"
-    assert page(kb, linker(text)) == page(kb, linker(text))
 
 
 def test_the_page_shows_what_the_text_says_of_a_mention(kb, linker):

@@ -77,12 +77,6 @@ def test_parquet_without_findings_and_in_groups(kb, linked, tmp_path, monkeypatc
     assert pl.read_parquet(tmp_path / "some.parquet").height == 3 * len(linked.mentions)
 
 
-def test_without_assertions_nothing_is_claimed(kb):
-    linked = Linker.open(kb, assertions=False)("No cold.")
-    (row,) = csv.DictReader(io.StringIO("".join(link_chunks([linked], "csv", kb))))
-    assert (row["status"], row["negated"], row["section"]) == ("", "", "")
-
-
 @pytest.mark.parametrize("start", list("=+-@\t\r"))
 def test_a_cell_is_never_a_formula(kb, start):
     text = f'{start}HYPERLINK("http://x","y")'
