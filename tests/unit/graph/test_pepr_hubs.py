@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from biograft.graph import PageRank, PeprConfig, build_adjacency, pepr_hubs
+from biograft.graph import PageRank, PeprConfig, build_adjacency, pepr
 
 N_STEPS = 5
 
@@ -47,7 +47,7 @@ def all_positions(graph):
 @pytest.mark.parametrize("cost", [0, 1, 4, 1e9])
 @pytest.mark.parametrize("seed", range(4))
 def test_steps_equal_powers_of_the_matrix(monkeypatch, cost, seed):
-    monkeypatch.setattr(pepr_hubs, "_COST", cost)
+    monkeypatch.setattr(pepr, "_COST", cost)
     graph = random_graph(120, n_hubs=seed, seed=seed)
     double = PageRank(graph, PeprConfig(rounds=6))
     single = PageRank(graph, PeprConfig())
@@ -61,9 +61,9 @@ def test_steps_equal_powers_of_the_matrix(monkeypatch, cost, seed):
 def test_ranking_is_that_without_hubs(monkeypatch):
     graph = random_graph(400, n_hubs=3, seed=7)
     positions = all_positions(graph)
-    monkeypatch.setattr(pepr_hubs, "_COST", 1e9)
+    monkeypatch.setattr(pepr, "_COST", 1e9)
     plain = PageRank(graph, PeprConfig(refine=True)).rank(positions)
-    monkeypatch.setattr(pepr_hubs, "_COST", 1)
+    monkeypatch.setattr(pepr, "_COST", 1)
     pagerank = PageRank(graph, PeprConfig(refine=True))
     assert pagerank._links.n_hubs >= 3
     ranked = pagerank.rank(positions)
@@ -75,7 +75,7 @@ def test_ranking_is_that_without_hubs(monkeypatch):
 @pytest.mark.parametrize("rounds", [0, 6])
 def test_entities_with_the_same_neighbours_stay_equal(monkeypatch, rounds, cost):
     """Their rank is decided by the row, not by rounding: hubs themselves, and others."""
-    monkeypatch.setattr(pepr_hubs, "_COST", cost)
+    monkeypatch.setattr(pepr, "_COST", cost)
     rng = np.random.default_rng(3)
     others = rng.choice(np.arange(5, 200), 90, replace=False)
     pairs = [np.stack([np.full(90, hub), others], axis=1) for hub in range(3)]
@@ -91,9 +91,9 @@ def test_entities_with_the_same_neighbours_stay_equal(monkeypatch, rounds, cost)
 
 
 def test_hubs_are_found_by_what_they_save():
-    assert pepr_hubs.count_hubs(star(2000)) == 1
-    assert pepr_hubs.count_hubs(star(5)) == 0
-    assert pepr_hubs.count_hubs(build_adjacency([], [], 3)) == 0
+    assert pepr.find_hubs(star(2000)).n_hubs == 1
+    assert pepr.find_hubs(star(5)).n_hubs == 0
+    assert pepr.find_hubs(build_adjacency([], [], 3)).n_hubs == 0
 
 
 def test_time_of_a_star_grows_with_its_size():
