@@ -12,7 +12,7 @@ BIOC = "entity_linking/bc5cdr/bioc/CDR_{}Set.BioC.xml.gz"
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt"
 CORRECTED, OTHER_CASE = "offsets were corrected", "the text is written otherwise"
 
-N_WRITTEN, N_CONVERTED = 1000, 200
+N_WRITTEN, N_CONVERTED = 300, 100
 """Documents of a file that are written again, and that are written in another format."""
 
 # path, format, documents, mentions, relations, what the log finds doubtful

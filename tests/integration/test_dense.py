@@ -15,7 +15,7 @@ from biograft.sources import SourceConfig
 
 pytestmark = pytest.mark.slow
 DICTIONARY = "entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz"
-N_NAMES, N_INDEXED = 3000, 1200
+N_NAMES, N_INDEXED = 3000, 400
 
 
 @pytest.fixture(scope="module")

@@ -26,18 +26,6 @@ WHOLE = {
     "pato.obo": (2_661, 2_096, 867, 455, 92, 13, 1_775),
 }
 # file: terms that are not obsolete, names of these, types
-CURRENT = {
-    "hp.obo.gz": (10_223, 16_670, 10_223),
-    "HumanDO_2015.obo.gz": (6_574, 19_343, 6_574),
-    "DO_rare_slim.obo.gz": (3_458, 12_113, 3_458),
-    "NCIthesaurus_DO_subset.obo.gz": (4_750, 13_106, 4_750),
-    "DO_infectious_disease_slim.obo": (536, 1_535, 536),
-    "DO_cancer_slim.obo": (729, 1_993, 729),
-    "uberon_import.obo.gz": (7_577, 25_698, 0),
-    "go_import.obo.gz": (3_717, 14_794, 0),
-    "chebi_import.obo.gz": (1_583, 7_800, 1_583),
-    "pato.obo": (1_769, 2_614, 1_769),
-}
 AXIOMS = {
     "DO_rare_slim.obo.gz": {"logical axiom": 4},
     "NCIthesaurus_DO_subset.obo.gz": {"logical axiom": 1},
@@ -70,14 +58,6 @@ def test_everything_in_the_file_is_read(shared_data, reading, name):
     assert result.log.n_read == WHOLE[name][0]
     assert result.log.rejected.counts == {}
     assert result.log.filtered == AXIOMS.get(name, {})
-
-
-@pytest.mark.parametrize("name", CURRENT)
-def test_obsolete_terms_are_left_out(shared_data, reading, name):
-    result = reading(shared_data(FOLDER + name), format="obo")
-    found = (len(result.of(ConceptRecord)), result.counts["names"], result.counts["types"])
-    assert found == CURRENT[name]
-    assert result.log.filtered["obsolete"] == WHOLE[name][0] - CURRENT[name][0]
 
 
 def test_abbreviations_are_known_though_their_type_is_not_declared(shared_data, reading):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 from tokenizers.processors import TemplateProcessing
 
 from biograft.corpus import RankingExample
@@ -15,8 +14,6 @@ from biograft.tasks import (
     ClassificationConfig,
     ClassificationModel,
     ClassPrediction,
-    MatchingConfig,
-    MatchingModel,
     RankingConfig,
     RankingModel,
     TaskDataConfig,
@@ -52,39 +49,6 @@ def characters(texts, folder: Path) -> TextEncoder:
 
 def training(**values) -> TaskTraining:
     return TaskTraining(**{"epochs": 1, "learning_rate": 3e-3, "precision": "fp32", **values})
-
-
-def test_question_pairs(read, tmp_path):
-    found = read("matching", f"{ZH}/cMedQQ/dev.txt", "cmedqq")
-    assert (len(found.examples), dict(found.rejected)) == (1793, {})
-    examples = found.examples[:200]
-    encoder = characters([e.first + e.second for e in examples], tmp_path / "encoder")
-    model = MatchingModel.from_examples(encoder, MatchingConfig(training=training()), examples)
-    items, lost = model.training_items(examples)
-    assert (len(items), set(lost)) == (200, {"texts cut to 64 tokens"})
-    assert all(len(item.tokens) == len(item.segments) <= 64 for item in items)
-    fitted = fit(model, examples[:64], examples[64:128], tmp_path / "run", seed=1)
-    gold = [example.label for example in examples[64:128]]
-    chance = fitted.report.chance
-    ratio = gold.count("1") / 64
-    assert chance["f1"] == pytest.approx(2 * ratio / (1 + ratio))
-    assert chance["accuracy"] == pytest.approx(max(ratio, 1 - ratio))
-
-
-@pytest.mark.slow
-def test_classes_of_sentences_are_learned(read, tmp_path):
-    examples = read("classification", f"{ZH}/cMedTC/train.txt.gz", "cmedtc").examples
-    dev = read("classification", f"{ZH}/cMedTC/dev.txt", "cmedtc").examples
-    assert (len(examples), len(dev)) == (14610, 1550)
-    some, dev = examples[::15], dev[::5]
-    encoder = characters([example.text for example in some], tmp_path / "encoder")
-    config = ClassificationConfig(training=training(epochs=6))
-    torch.manual_seed(1)
-    model = ClassificationModel.from_examples(encoder, config, examples)
-    assert len(model.labels) == 44
-    assert not model.config.several
-    fitted = fit(model, some, dev, tmp_path / "run", seed=1)
-    assert fitted.report.accuracy > 2 * fitted.report.chance["accuracy"]
 
 
 def test_hallmarks_are_several_and_yes_or_no_has_a_context(read, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from biograft.kb import BuildConfig, BuildReport, KnowledgeBase, build_store
@@ -24,14 +22,6 @@ def built(tmp_path, shared_data):
 
 def counts(report: BuildReport, *tables: str) -> tuple[int, ...]:
     return tuple(report.counts[table] for table in tables)
-
-
-@pytest.mark.parametrize(("part", "n"), [("train", 5_216), ("valid", 652), ("test", 661)])
-def test_umls_135(built, part, n):
-    report, base = built(f"kg/umls135/{part}.txt")
-    assert report.counts["relations"] == n
-    if part == "train":
-        assert (len(base), len(base.relation_names)) == (135, 46)
 
 
 def test_umls_135_as_one_store(tmp_path, shared_data):
@@ -156,13 +146,3 @@ def test_disease_ontology_and_medic_merge_by_xrefs_without_heaps(tmp_path, share
     assert base["D001249"].id == "DOID:2841"  # asthma
     assert base["D005776"].id == "D005776"  # one of two references of DOID:1926 to MeSH
     assert len(base) == 6_574 + 11_915 - report.merged["concepts"]
-
-
-def test_a_store_exported_and_read_again_is_the_same(built, tmp_path):
-    from biograft.kb import export_store
-
-    _, base = built("ontologies/owl/DO_infectious_disease_slim.owl.gz")
-    path = Path(tmp_path / "out.jsonl.gz")
-    export_store(base, path, "jsonl")
-    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "again")
-    assert list(KnowledgeBase.open(tmp_path / "again")) == list(base)

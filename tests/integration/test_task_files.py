@@ -109,17 +109,6 @@ def test_answers_by_question(read, name, n_rows, n_questions, n_with_one, n_deci
     assert any('医"乳癖"范' in answer for answer in answers)
 
 
-def test_chemprot_in_groups(read):
-    result = read("re_en/chemprot/train.jsonl.gz", grouped=True)
-    assert summarise(result.examples).labels == {
-        "CPR:4": 2_260,
-        "CPR:3": 777,
-        "CPR:9": 727,
-        "CPR:6": 235,
-        "CPR:5": 170,
-    }
-
-
 def test_tables_of_other_forms(read):
     columns = {"text": "title", "label": "department", "context": "ask"}
     result = read("zh/toyhom_qa/internal_medicine_sample.csv.gz", columns=columns)

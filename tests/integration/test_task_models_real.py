@@ -51,13 +51,6 @@ def ddi(shared_data, part) -> tuple[Path, TaskDataConfig]:
     return path, TaskDataConfig(format="ddi", dev_list=str(listed))
 
 
-@pytest.mark.parametrize(("part", "n"), [("train", 25296), ("dev", 2496), ("test", 5716)])
-def test_ddi_is_parted_as_blurb_parts_it(part, n, shared_data):
-    path, data = ddi(shared_data, part)
-    found = TASKS.load("relation").read([str(path)], part, data)
-    assert len(found.examples) == n
-
-
 def test_ddi_has_its_labels_and_indicators(encoder, shared_data):
     path, data = ddi(shared_data, "dev")
     examples = TASKS.load("relation").read([str(path)], "dev", data).examples
@@ -68,13 +61,3 @@ def test_ddi_has_its_labels_and_indicators(encoder, shared_data):
     drug = encoder.tokenizer.convert_tokens_to_ids("@DRUG$")
     assert all(pair.tokens[pair.positions[1]] == drug for pair in pairs)
     assert set(lost) <= {"texts cut around their mentions"}
-
-
-def test_gad_and_chemprot_are_read(shared_data):
-    read = TASKS.load("relation").read
-    gad = read([str(shared_data("re_en/gad/test.tsv"))], "test", TaskDataConfig())
-    assert len(gad.examples) == 534
-    chemprot = shared_data("re_en/chemprot/dev.jsonl")
-    grouped = read([str(chemprot)], "dev", TaskDataConfig(grouped=True))
-    assert len(grouped.examples) == 2427
-    assert {e.label for e in grouped.examples} == {f"CPR:{n}" for n in (3, 4, 5, 6, 9)}

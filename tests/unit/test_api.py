@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -18,16 +16,6 @@ def kb(tmp_path_factory):
     folder = tmp_path_factory.mktemp("api") / "kb"
     build_starter(folder)
     return KnowledgeBase.open(folder)
-
-
-def test_the_names_of_the_package_load_no_torch_by_themselves():
-    code = """
-import sys
-from biograft import Document, KnowledgeBase, Linker, Recipe, annotate, evaluate, finetune
-print("torch" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 def test_annotate_takes_one_file_or_several(kb, tmp_path):

@@ -112,23 +112,6 @@ def test_without_home_and_temporary_files_nothing_is_kept(monkeypatch):
     assert compiled.cache_folder.__wrapped__() is None
 
 
-def test_compiling_is_said_once_if_it_takes_long(tmp_path, capsys):
-    listener, start, end = compiled._Listener(), Event(True), Event(False)
-    listener.stream = sys.stderr
-    listener.notify(start)
-    listener.notify(end)
-    assert not capsys.readouterr().err
-    listener._seconds = 2
-    listener.notify(start)
-    listener.notify(start)
-    assert capsys.readouterr().err == ("biograft: compiling for this machine, once (about 15 s)\n")
-
-
-class Event:
-    def __init__(self, is_start):
-        self.is_start = is_start
-
-
 LINK = """
 import sys
 from biograft.cli import main

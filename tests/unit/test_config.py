@@ -29,10 +29,8 @@ from biograft.config import (
     to_toml,
 )
 from biograft.errors import ConfigError
-from biograft.kb import BuildConfig, NameRules
 from biograft.linking import LinkerConfig
 from biograft.linking.config import LinkerSettings
-from biograft.sources import SourceConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,31 +105,6 @@ def test_what_does_not_fit_is_refused_by_name(values, problem):
     assert str(error.value) == f"build.toml: {problem}"
 
 
-def test_a_build_is_described_by_a_toml_file(tmp_path):
-    path = tmp_path / "build.toml"
-    path.write_text("""
-        merge = "ids"
-        types = ["T047"]
-        [names]
-        lowercase = true
-        [[sources]]
-        path = "a.obo"
-        languages = ["en"]
-        [[sources]]
-        path = "b.csv"
-        columns = {id = "code"}
-    """)
-    assert from_mapping(BuildConfig, load_toml(path)) == BuildConfig(
-        sources=(
-            SourceConfig(path=Path("a.obo"), languages=("en",)),
-            SourceConfig(path=Path("b.csv"), columns={"id": "code"}),
-        ),
-        merge="ids",
-        types=("T047",),
-        names=NameRules(lowercase=True),
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -145,14 +118,6 @@ def test_faulty_toml_is_refused_with_its_line(tmp_path, content, problem):
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=f"^{path}: {problem}"):
         load_toml(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"), [("none.toml", "No such file"), (".", "Is a directory")]
-)
-def test_a_file_that_cannot_be_read_is_named(tmp_path, name, problem):
-    with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read .{problem}"):
-        load_toml(tmp_path / name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,18 +72,6 @@ def test_what_does_not_fit_is_refused(tmp_path, content, message):
     assert re.fullmatch(expected, str(caught.value))
 
 
-def test_where_there_is_none(tmp_path):
-    with pytest.raises(
-        StoreError, match=r"holds no manifest.json, so it is no wooden box; saw one"
-    ):
-        BOX.read(tmp_path)
-    with pytest.raises(StoreError, match="none: no such wooden box; saw one"):
-        BOX.read(tmp_path / "none")
-    (tmp_path / "a file").write_text("x")
-    with pytest.raises(StoreError, match="a file: no such wooden box; saw one"):
-        BOX.read(tmp_path / "a file")
-
-
 @pytest.mark.parametrize(
     ("content", "there"),
     [

@@ -40,10 +40,3 @@ def test_a_fault_in_a_registered_module_is_not_taken_for_an_unknown_name(registr
 def test_targets_may_be_relative_to_a_package():
     things = {"decoder": ("decoder:JSONDecoder", "Reads.")}
     assert Registry("thing", things, home="json").load("decoder") is json.JSONDecoder
-
-
-def test_all_are_imported_in_order():
-    things = {"b": ("colorsys:rgb_to_hsv", "Hues."), "a": ("json:loads", "Reads.")}
-    assert [name for name, _ in Registry("thing", things).load_all()] == ["b", "a"]
-    with pytest.raises(ModuleNotFoundError):
-        list(Registry("thing", THINGS).load_all())

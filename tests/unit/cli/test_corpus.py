@@ -88,19 +88,6 @@ def test_tasks_reports_broken_rows_with_their_lines(write):
     ]
 
 
-def test_tasks_counts_the_overlap_and_writes_examples(write, tmp_path):
-    train = write("train.csv", "q1,q2,same\na,b,1\nc,d,0\n")
-    test = write("test.csv", "q1,q2,same\nb,a,0\na,e,1\n")
-    options = ("--columns", "first=q1,second=q2,label=same", "--against", train)
-    done = run("tasks", test, *options, "-o", tmp_path / "t.jsonl", "--json")
-    assert done.exit_code == 0, done.output
-    shared = json.loads(done.stdout)["overlap"]
-    assert (shared["n_seen"], shared["n_contradicted"], shared["n_texts_seen"]) == (1, 1, 2)
-    again = run("tasks", tmp_path / "t.jsonl", "--against", tmp_path / "t.jsonl")
-    assert "overlap   2 of 2 examples" in again.stdout
-    assert "3 of 3 texts" in again.stdout
-
-
 @pytest.mark.parametrize("options", [("--split", "dev"), ("--grouped",)])
 def test_tasks_refuses_options_of_other_formats(write, options):
     done = run("tasks", write("a.txt", "1\ta\tb\n"), "--format", "cmedqq", *options)

@@ -191,15 +191,6 @@ def test_the_lexical_weight_is_fitted_on_dev(inputs, train, tmp_path):
     assert not (tmp_path / "dot").exists()
 
 
-def test_a_session_that_ran_out_of_time_goes_on(inputs, train, tmp_path):
-    given = ("--encoder", inputs / "encoder")
-    changes = (*QUICK, "config.training.max_minutes=1e-9")
-    early = train("linker-encoder", tmp_path / "run", *given, changes=changes)
-    assert "continue with: biograft finetune ... --resume" in early.stdout
-    done = train("linker-encoder", tmp_path / "run", *given, "--resume", "--json", changes=QUICK)
-    assert json.loads(done.stdout)["finished"]
-
-
 def test_a_re_ranker_reads_the_context(inputs, run, train, tmp_path):
     out = tmp_path / "run"
     run("index", inputs / "kb", "-o", tmp_path / "index")
@@ -216,16 +207,6 @@ def test_a_re_ranker_reads_the_context(inputs, run, train, tmp_path):
     assert linked["concept"] == (first["concept"] if first["score"] >= 0 else None)
     gold = ("--gold", inputs / "dev.jsonl", "--format", "sample", "--json")
     assert json.loads(run("evaluate", "link", *whole, *gold).stdout)["n"] == 2 * len(MEANT)
-
-
-def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, inputs, run, train, tmp_path):
-    ranked = ("--index", ranker[0] / "index", "--model", ranker[0] / "model")
-    given = ("--kb", ranker[0] / "kb", "--encoder", inputs / "encoder")
-    train("linker-rerank", tmp_path / "run", *ranked, *given,
-          changes=(*QUICK, "config.max_length=48"))  # fmt: skip
-    whole = ("--kb", ranker[0] / "kb", "--index", ranker[0] / "index")
-    linked = run("link", "ms", *whole, "--model", tmp_path / "run" / "model", "--json")
-    assert json.loads(linked.stdout)["mentions"][0]["candidates"]
 
 
 def test_data_of_a_recipe(inputs, run, write, tmp_path):

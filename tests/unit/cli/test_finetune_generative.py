@@ -116,18 +116,6 @@ def test_a_pre_trained_model_is_taken_over(linker, inputs, run, train, tmp_path)
     assert json.loads(linked.stdout)["mentions"][0]["candidates"]
 
 
-def test_mistakes(inputs, run, train, tmp_path):
-    with pytest.raises(ConfigError, match="index: generation alone"):
-        train(tmp_path / "run", "--index", tmp_path / "index")
-    with pytest.raises(ConfigError, match="fit_weight: there is no held-out mention"):
-        train(tmp_path / "run", changes=("config.fit_weight=true",))
-    with pytest.raises(ConfigError, match="known: a recipe of 'generative' does not use it"):
-        train(tmp_path / "run", "--known", "starter")
-    with pytest.raises(ConfigError, match=r"config\.new: unknown key 'depth'"):
-        train(tmp_path / "run", changes=("config.new.depth=1",))
-    assert not (tmp_path / "run").exists()
-
-
 def test_mentions_with_offsets_are_read_in_their_texts(inputs, run, tmp_path):
     gold, text = tmp_path / "1.concept", tmp_path / "text.txt"
     gold.write_text("1||4|6||T||heart attack||D009203\n2||0|3||T||flu||D007251\n", "utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,23 +110,6 @@ def test_runs_are_compared(entities, run):
     shown = run("evaluate", "task", out, "--published", "0.9").stdout
     assert "vs 0.9000: +0.1000" in shown
     assert "one-sample t-test: p = 0.0000" in shown
-
-
-def test_seeds_are_added_to_a_run(entities, train, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(entities[0], copy)
-    overlap = ("config.overlap=4",)
-    more = ("--seeds", "1,2,3", "--resume")
-    shown = train("ner-cpu", "ner.tsv", copy, *more, extra=overlap).stdout
-    assert "(3 seeds)" in shown
-    assert (copy / "runs" / "lr-0.01" / "seed-3" / "result.json").exists()
-
-
-def test_relations_are_learned(train, run, inputs, tmp_path):
-    shown = train("relation-cpu", "gad.tsv", tmp_path / "run").stdout
-    assert "test  f1 1.0000" in shown
-    found = run("evaluate", "task", tmp_path / "run", "--data", inputs / "gad.tsv", "--json").stdout
-    assert list(json.loads(found)["data"]["classes"]) == ["1"]
 
 
 def test_a_run_is_replaced_only_if_it_is_one(train, tmp_path):

@@ -131,11 +131,6 @@ def test_a_build_file_goes_with_no_other_options(build_file, tmp_path):
 # ---- kb formats, info, show, search
 
 
-def test_show_counts_what_it_leaves_out(run_main, store):
-    assert "  en   Influenza; and 2 more" in run_main("kb", "show", store, "D1", "-k", "1").out
-    assert "  en   Influenza; flu; grippe" in run_main("kb", "show", store, "D1", "-k", "0").out
-
-
 def test_show_ends_where_there_are_kinds_of_relations_without_end(run_main, write, tmp_path):
     """All 60,000 kinds of a concept were printed."""
     relations = {f"kind-{k}": ["B"] for k in range(150)}

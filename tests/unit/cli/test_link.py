@@ -57,37 +57,6 @@ def test_files_keep_their_line_ends(run, write):
     assert documents(run(zipped, "--json"))[0]["text"] == "flu"
 
 
-def test_lines_as_terms(run):
-    done = run("-", "--terms", "-k", 1, stdin="influensa\n\nFEVERS\n")
-    lines = done.stdout.splitlines()
-    assert [line.split()[:3] for line in lines[1:]] == [
-        ["stdin:1", "influensa", "D1"],
-        ["stdin:3", "FEVERS", "D2"],
-    ]
-    found = documents(run("-", "--terms", "--json", stdin="flu and fever\n"))
-    assert [(m["form"], m["concept"]) for m in found[0]["mentions"]] == [
-        ("flu", "D1"),
-        ("fever", "D2"),
-    ]
-    (whole,) = documents(run("flu and fever", "--terms", "--json", "--no-composites"))[0][
-        "mentions"
-    ]
-    assert whole["form"] == "flu and fever"
-
-
-def test_mentions_of_a_pubtator_file(run, write):
-    path = write("a.pubtator", PUBTATOR)
-    (document,) = documents(run(path, "--json", "--threshold", "0"))
-    assert document["id"] == "7"
-    assert [(m["text"], m["concept"]) for m in document["mentions"]] == [
-        ("Flu", "D1"),
-        ("fevr", "D2"),
-    ]
-    other = write("b.data", PUBTATOR)
-    assert documents(run(other, "--json", "--format", "pubtator"))[0]["id"] == "7"
-    assert documents(run(path, "--json", "--format", "text"))[0]["text"] == PUBTATOR
-
-
 def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
     text = "7|t|Flu (Q7)\n7|a|\n7\t0\t3\tFlu\tDisease\tD1\n7\t5\t7\tQ7\tDisease\tD1\n\n"
     path = write("b.pubtator", text)
@@ -151,26 +120,6 @@ def test_the_advised_encoding_works(run, write):
     assert "--encoding gb18030" in str(run(path).exception)
     (document,) = documents(run(path, "--json", "--encoding", "gb18030"))
     assert document["mentions"][0]["concept"] == "D1"
-
-
-def test_given_and_found_mentions(run, write):
-    path = write("a.txt", PUBTATOR.replace("High", "Fever, high") + "8|t|fever\n8|a|\n\n")
-    # the second given mention, a misspelt one, moves with the text
-    text = path.read_text().replace("16\t20", "23\t27")
-    path.write_text(text)
-    found = {
-        how: [
-            [mention["text"] for mention in document["mentions"]]
-            for document in documents(run(path, "--json", *(["--mentions", how] if how else [])))
-        ]
-        for how in ("", "given", "find", "both")
-    }
-    assert found == {
-        "": [["Flu", "fevr"], ["fever"]],
-        "given": [["Flu", "fevr"], []],
-        "find": [["Flu", "Fever", "fevr"], ["fever"]],
-        "both": [["Flu", "Fever", "fevr"], ["fever"]],
-    }
 
 
 def test_tables(run, write):

@@ -9,20 +9,6 @@ from pathlib import Path
 import pytest
 
 from biograft import cli
-from biograft.config import split_columns
-from biograft.errors import ConfigError
-from biograft.languages import language_codes
-
-
-def test_language_codes_are_split():
-    assert language_codes(" CHI, en-US ,") == ("zh", "en")
-    assert language_codes("") == ()
-
-
-@pytest.mark.parametrize("text", ["id", "id=", "=x", " =x", "id=code,name"])
-def test_split_columns_refuses_what_is_not_role_and_column(text):
-    with pytest.raises(ConfigError, match="--columns: expected role=column"):
-        split_columns(text)
 
 
 def test_no_option_is_declared_twice():

@@ -121,12 +121,6 @@ def test_errors(run_main, chinese, arguments, message):
     assert message in done.err
 
 
-def test_what_the_catalogue_lacks_stays_english():
-    assert Catalogue({"help": {"a b": "甲"}, "usage": {}, "errors": {}}).help("a\nb\n\nc") == (
-        "甲\n\nc"
-    )
-
-
 def test_json_is_never_translated(run_main, write, tmp_path, monkeypatch):
     source = write("a.csv", "id,name\nD1,flu\n")
     columns = "id=id,name=name"

@@ -142,9 +142,8 @@ def score_every_name(model, case: dict, names: list[list[int]]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("make", [bart, t5, decoder_on_bert])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_ranking_of_a_wide_beam_is_that_of_scoring_every_name(make, seed):
-    model, names, cases = make(), random_names(30, seed), random_cases(5, seed)
+def test_the_ranking_of_a_wide_beam_is_that_of_scoring_every_name(make):
+    model, names, cases = make(), random_names(30, 0), random_cases(5, 0)
     truth = [score_every_name(model, case, names) for case in cases]
     found = run(model, cases, names, beams=len(names))
     for expected, own, scores in zip(truth, *found, strict=True):

@@ -6,7 +6,6 @@ from biograft.nn import (
     attention_for_training,
     autocast_in,
     choose_precision,
-    precision,
     processor_has_bf16,
 )
 
@@ -32,17 +31,6 @@ def _forget():
 )
 def test_auto_is_bf16_where_the_processor_has_it(monkeypatch, capabilities, chosen):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
-    assert choose_precision("auto", CPU) == chosen
-
-
-@pytest.mark.parametrize(
-    ("flags", "chosen"), [("avx2 avx512_bf16 f16c", "bf16"), ("avx2", "fp32"), (None, "fp32")]
-)
-def test_the_system_is_queried_if_torch_does_not_know(monkeypatch, tmp_path, flags, chosen):
-    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    monkeypatch.setattr(precision, "_PROCESSOR", tmp_path / "cpuinfo")
-    if flags is not None:
-        (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
     assert choose_precision("auto", CPU) == chosen
 
 

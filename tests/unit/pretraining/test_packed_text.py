@@ -213,15 +213,3 @@ def test_damaged_arrays_are_refused(shards, tokenizer, name, how):
     with pytest.raises(StoreError, match=r"damaged .* remove the folder") as caught:
         PackedText.open(made.folder)
     assert "\n" not in str(caught.value)
-
-
-def test_tokenizers_that_cannot_do_it_are_refused(shards, tokenizer):
-    class Slow:
-        is_fast = False
-
-    with pytest.raises(ConfigError, match="expected a fast tokenizer"):
-        packed(shards(), Slow())
-    bare = tiny_tokenizer(["a"])
-    bare.cls_token = None
-    with pytest.raises(ConfigError, match="its tokenizer has no cls_token; choose"):
-        packed(shards(name="more"), bare)

@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
 from biograft.errors import ConfigError, NotFoundError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import BuildConfig, build_store
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceEngine, create_mcp_server, run_mcp
 from biograft.serve.concepts import ConceptAnswers
@@ -96,24 +96,6 @@ def test_every_tool_says_what_to_do_and_limits_what_it_takes(client, portal):
             bounded = ("maxLength", "maximum", "maxItems", "enum")
             assert any(word in text for word in bounded), (tool.name, name)
     assert "Never write a code from memory" in client.instructions
-
-
-def test_the_hierarchy(ask, starter):
-    kb = KnowledgeBase.open(starter)
-    below = ask("descendants", id="D003920")
-    assert [each["id"] for each in below["descendants"]] == kb.descendants("D003920")
-    above = ask("ancestors", id="D003924", limit=1)
-    assert [each["id"] for each in above["ancestors"]] == ["D003920"]
-    assert (above["total"], above["truncated"]) == (len(kb.ancestors("D003924")), True)
-    yes, no = (
-        ask("is_a", id="D003924", ancestor="D003920"),
-        ask("is_a", id="D003920", ancestor="D003924"),
-    )
-    assert (yes["is_a"], no["is_a"]) == (True, False)
-    assert [each["id"] for each in yes["evidence"]] == ["D003924", "D003920"]
-    way = ask("path", id="D003924", other="D003922")
-    assert way["common_ancestor"]["id"] == "D003920"
-    assert [each["id"] for each in way["up"] + way["down"][1:]] == ["D003924", "D003920", "D003922"]
 
 
 def test_a_text_is_linked_as_by_the_linker(ask, starter):

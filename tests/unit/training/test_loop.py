@@ -255,11 +255,6 @@ def test_workers_prepare_the_same_batches(make_task, tmp_path, workers):
     assert all(entry["data_seconds"] >= 0 for entry in metrics(tmp_path / "half"))
 
 
-def test_batches_that_depend_on_the_model_have_no_workers(make_task, tmp_path):
-    with pytest.raises(ConfigError, match=r"training.workers: expected 0.*found 2"):
-        train(make_task(), config(workers=2), tmp_path / "run")
-
-
 class Striped:
     """A source whose batches can be made in any order."""
 
@@ -421,21 +416,6 @@ def test_an_existing_folder_is_refused(make_task, tmp_path):
         train(make_task(), config(), tmp_path / "a file")
     with pytest.raises(StoreError, match=r"no such run; start it without --resume"):
         train(make_task(), config(), tmp_path / "nothing", resume=True)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "damaged"),
-        ('{"format": "other"}', "no run but 'other'"),
-        ('{"format": "biograft-run", "version": 99}', "run of version 99"),
-    ],
-)
-def test_a_foreign_run_is_refused(make_task, tmp_path, content, message):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "run.json").write_text(content)
-    with pytest.raises(StoreError, match=message):
-        train(make_task(), config(), tmp_path / "run", resume=True)
 
 
 TWO_PROCESSES = """
