@@ -98,16 +98,6 @@ def subject_of(curie: str) -> tuple[str, str]:
     return "", unquote(local) if prefix == CODE else curie
 
 
-def prefix_iri(prefix: str) -> str:
-    """Return the IRI of the prefix of a concept id, a placeholder for one that is not known."""
-    return namespace_of(prefix) or f"{PLACEHOLDER}vocabulary/{prefix}/"
-
-
-def is_orcid(person: str) -> bool:
-    """Whether a person is named by an ORCID, such as ``orcid:0000-0002-1825-0097``."""
-    return _ORCID.fullmatch(person) is not None
-
-
 def split_iri(iri: str) -> tuple[str, str]:
     """Return the namespace of an IRI, and the name in it; a plain name gets a placeholder.
 
@@ -176,7 +166,7 @@ class Decision(Config):
             raise ConfigError(f"concept: expected an id where the verdict is {self.verdict}")
         if self.verdict == PROPOSED and self.reviewer:
             raise ConfigError("reviewer: expected none of what is only proposed")
-        if self.time and not is_time(self.time):
+        if self.time and not _is_time(self.time):
             raise ConfigError(
                 f"time: expected a date, or a time as 2026-11-24T09:30:00Z, found {self.time!r}"
             )
@@ -192,15 +182,13 @@ class Decision(Config):
         return self.verdict != PROPOSED
 
 
-def is_time(text: str) -> bool:
-    """Whether a text is a date, or a time in UTC, as ISO 8601 has them."""
-    if not _TIME.fullmatch(text):
-        return False
+def _is_time(text: str) -> bool:
+    """Return True for a date, or a time in UTC, as ISO 8601 has them."""
     try:
         datetime.fromisoformat(text)
     except ValueError:
         return False
-    return True
+    return _TIME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,13 +220,7 @@ _PREDICATES: Mapping[str, str] = {
 }
 """Predicates and the relation that each stands for; any other is taken as ``related``."""
 _MANDATORY = ("predicate_id", "object_id", "mapping_justification")
-_COLUMNS = (
-    *("subject_id", "subject_label", "predicate_id", "predicate_modifier", "object_id"),
-    *("object_label", "mapping_justification", "author_id", "author_label", "reviewer_id"),
-    *("reviewer_label", "object_source_version", "mapping_date", "confidence", "comment"),
-    *("context", "decided_at", "frequency"),
-)
-_ALWAYS = frozenset({"subject_id", "subject_label", *_MANDATORY})
+_ALWAYS = ("subject_id", "subject_label", *_MANDATORY)
 """Columns that are written even where they are empty."""
 _EXTENSIONS: Mapping[str, str] = {
     "context": "xsd:string",
@@ -267,7 +249,8 @@ def write_decisions(
     store = stores.pop() if len(stores) == 1 else ""
     if store:  # said once, in the metadata
         rows = [row | {"object_source_version": ""} for row in rows]
-    columns = [c for c in _COLUMNS if c in _ALWAYS or any(row[c] for row in rows)]
+    names = rows[0] if rows else _ALWAYS
+    columns = [name for name in names if name in _ALWAYS or any(row[name] for row in rows)]
     with new_file(Path(path), overwrite=overwrite) as file:
         for line in _metadata_lines(metadata, store, rows, columns):
             file.write(encoded(f"#{line}\n"))
@@ -278,8 +261,11 @@ def write_decisions(
 
 
 def _row(decision: Decision, metadata: MappingSet) -> dict[str, str]:
-    author, reviewer = map(_person_columns, (decision.author, decision.reviewer))
     justification = _MANUAL if decision.is_decided else metadata.justification
+    people: dict[str, str] = {}
+    for role, names in (("author", decision.author), ("reviewer", decision.reviewer)):
+        ids = names if all(map(_ORCID.fullmatch, names.split("|"))) else ""
+        people |= {f"{role}_id": ids, f"{role}_label": "" if ids else names}
     return {
         "subject_id": subject_curie(decision.term, decision.code),
         "subject_label": decision.term,
@@ -288,10 +274,7 @@ def _row(decision: Decision, metadata: MappingSet) -> dict[str, str]:
         "object_id": concept_curie(decision.concept),
         "object_label": decision.name,
         "mapping_justification": f"semapv:{justification}",
-        "author_id": author[0],
-        "author_label": author[1],
-        "reviewer_id": reviewer[0],
-        "reviewer_label": reviewer[1],
+        **people,
         "object_source_version": decision.store,
         "mapping_date": decision.time[:10],
         "confidence": "" if decision.probability is None else repr(decision.probability),
@@ -302,11 +285,6 @@ def _row(decision: Decision, metadata: MappingSet) -> dict[str, str]:
     }
 
 
-def _person_columns(people: str) -> tuple[str, str]:
-    """Return people as ids if all have one, else as labels."""
-    return (people, "") if people and all(map(is_orcid, people.split("|"))) else ("", people)
-
-
 def _metadata_lines(
     metadata: MappingSet, store: str, rows: list[dict[str, str]], columns: list[str]
 ) -> list[str]:
@@ -315,9 +293,8 @@ def _metadata_lines(
 
     extensions = [column for column in columns if column in _EXTENSIONS]
     (source_iri, source), (kb_iri, kb) = split_iri(metadata.source), split_iri(metadata.kb)
-    kb_prefix = (
-        SOURCE if kb_iri == source_iri else KB
-    )  # of two prefixes none has the IRI of another
+    # two prefixes may not have the same IRI
+    kb_prefix = SOURCE if kb_iri == source_iri else KB
     local = {
         SOURCE: source_iri,
         kb_prefix: kb_iri,
@@ -327,8 +304,15 @@ def _metadata_lines(
         ORCID: "https://orcid.org/",
         EXTENSION: f"{PLACEHOLDER}extension/",
     }
-    used = {SOURCE, kb_prefix, *_prefixes(rows), *([EXTENSION] if extensions else [])}
-    prefixes = {prefix: local.get(prefix) or prefix_iri(prefix) for prefix in sorted(used)}
+    used = {SOURCE, kb_prefix, *([EXTENSION] if extensions else [])}
+    used |= {row[slot].partition(":")[0] for row in rows for slot in ("subject_id", "object_id")}
+    if any(row["author_id"] or row["reviewer_id"] for row in rows):
+        used.add(ORCID)
+    used.discard("sssom")  # SSSOM has it built in
+    prefixes = {
+        prefix: local.get(prefix) or namespace_of(prefix) or f"{PLACEHOLDER}vocabulary/{prefix}/"
+        for prefix in sorted(used)
+    }
     content = "\n".join("\t".join(row.values()) for row in rows)
     values: dict[str, Any] = {
         "curie_map": prefixes,
@@ -348,14 +332,6 @@ def _metadata_lines(
     filled = {key: value for key, value in values.items() if value}
     text: str = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True, width=1 << 20)
     return text.splitlines()
-
-
-def _prefixes(rows: Iterable[Mapping[str, str]]) -> set[str]:
-    """Return the prefixes that the rows use and SSSOM does not have built in."""
-    used = {row[slot].partition(":")[0] for row in rows for slot in ("subject_id", "object_id")}
-    if any(row["author_id"] or row["reviewer_id"] for row in rows):
-        used.add(ORCID)
-    return used - {"sssom"}
 
 
 def read_metadata(path: str | Path) -> MappingSet:
@@ -409,28 +385,37 @@ def read_decisions(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
     Mappings that people made or reviewed are decisions; any other is ``proposed``.
     """
     path = Path(path)
-    values, rows = _metadata(path, encoding), list(_cells(path, encoding))
+    values = _metadata(path, encoding)
+    line, header, cells = read_table(path, encoding)
+    missing = [column for column in _MANDATORY if column not in header]
+    if not {"subject_id", "subject_label"} & set(header):
+        missing.append("subject_id")
+    if missing:
+        raise FormatError(
+            f"has no column {missing[0]!r}, which SSSOM has",
+            path=path,
+            line=line,
+            remedy=nearest(missing[0], header),
+        )
+    rows = list(named_cells(path, header, cells))
     for slot in ("mapping_date", "object_source_version"):  # of all rows, or of each
         if slot in values and not any(cells.get(slot) for _, cells in rows):
             rows = [(line, cells | {slot: _slot(values, slot)}) for line, cells in rows]
     return [_decision(path, line, cells) for line, cells in rows]
 
 
-def _cells(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the cells of each row by column."""
-    header: list[str] = []
-    for line, cells in read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True):
-        if not header:
-            header = [cell.strip() for cell in cells]
-            missing = [column for column in _MANDATORY if column not in header]
-            if missing or not {"subject_id", "subject_label"} & set(header):
-                raise FormatError(
-                    f"has no column {(missing or ['subject_id'])[0]!r}, which SSSOM has",
-                    path=path,
-                    line=line,
-                    remedy=nearest((missing or ["subject_id"])[0], header),
-                )
-            continue
+def read_table(path: Path, encoding: str) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the header of a table and its line, and the rows with the line of each."""
+    rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
+    line, header = next(rows)
+    return line, [cell.strip() for cell in header], rows
+
+
+def named_cells(
+    path: Path, header: list[str], rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the cells of each row by column; refuse a row with another number of them."""
+    for line, cells in rows:
         if len(cells) != len(header):
             raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
         yield line, dict(zip(header, cells, strict=True))
@@ -443,7 +428,11 @@ def _decision(path: Path, line: int, cells: Mapping[str, str]) -> Decision:
     term, code = subject_of(cell("subject_id"))
     concept = concept_of(cell("object_id"))
     reviewer = cell("reviewer_label") or cell("reviewer_id")
-    by_people = cell("mapping_justification").rpartition(":")[2] in _BY_PEOPLE or reviewer
+    verdict = APPROVED if concept else NIL
+    if cell("predicate_modifier") == "Not":
+        verdict = REJECTED
+    elif cell("mapping_justification").rpartition(":")[2] not in _BY_PEOPLE and not reviewer:
+        verdict = PROPOSED
     try:
         return Decision(
             term=cell("subject_label") or term,
@@ -452,7 +441,7 @@ def _decision(path: Path, line: int, cells: Mapping[str, str]) -> Decision:
             concept=concept,
             name=cell("object_label"),
             relation=_PREDICATES.get(cell("predicate_id"), "related"),
-            verdict=_verdict(concept, cell("predicate_modifier"), bool(by_people)),
+            verdict=verdict,
             author=cell("author_label") or cell("author_id"),
             reviewer=reviewer,
             time=cell("decided_at") or cell("mapping_date"),
@@ -463,11 +452,3 @@ def _decision(path: Path, line: int, cells: Mapping[str, str]) -> Decision:
         )
     except (ConfigError, ValueError) as error:
         raise FormatError(str(error), path=path, line=line) from error
-
-
-def _verdict(concept: str, modifier: str, by_people: bool) -> str:
-    if modifier == "Not":
-        return REJECTED
-    if not by_people:
-        return PROPOSED
-    return APPROVED if concept else NIL

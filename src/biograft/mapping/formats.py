@@ -24,10 +24,16 @@ from biograft.linking.outputs.findings import DECIMALS
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import encoded
 from biograft.linking.outputs.report import ConceptIds
-from biograft.mapping.decisions import NIL, Decision, MappingSet, read_decisions, write_decisions
+from biograft.mapping.decisions import (
+    NIL,
+    Decision,
+    MappingSet,
+    named_cells,
+    read_decisions,
+    read_table,
+    write_decisions,
+)
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
-from biograft.sources.format import SourceConfig
-from biograft.sources.table import read_cells
 from biograft.text import fold_lines
 from biograft.vocabularies import code_of, system_of
 
@@ -146,11 +152,18 @@ def _rounded(value: float | None) -> float | None:
 def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
     """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
     path = Path(path)
+    decisions = []
     try:
-        source = SourceConfig(path=path, encoding=encoding)
-        _, header = next(read_cells(source, quoted_tsv=True))
-        is_table = {"source_term", "concept"} <= {cell.strip() for cell in header}
-        return _read_table(path, encoding) if is_table else read_decisions(path, encoding)
+        _, header, rows = read_table(path, encoding)
+        if not {"source_term", "concept"} <= set(header):
+            return read_decisions(path, encoding)
+        for line, cells in named_cells(path, header, rows):
+            row = {name: plain(cell.strip()).strip() for name, cell in cells.items()}
+            if row.get("verdict"):
+                try:
+                    decisions.append(_decision(row))
+                except (ConfigError, ValueError) as error:
+                    raise FormatError(str(error), path=path, line=line) from error
     except EncodingError as error:
         raise EncodingError(
             error.problem,
@@ -158,23 +171,6 @@ def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
             line=error.line,
             remedy="save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
         ) from error
-
-
-def _read_table(path: Path, encoding: str) -> list[Decision]:
-    """Read the decisions of a table: its rows with a verdict."""
-    rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
-    _, first = next(rows)
-    header = [cell.strip() for cell in first]
-    decisions = []
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
-        row = {name: plain(cell.strip()).strip() for name, cell in zip(header, cells, strict=True)}
-        if row.get("verdict"):
-            try:
-                decisions.append(_decision(row))
-            except (ConfigError, ValueError) as error:
-                raise FormatError(str(error), path=path, line=line) from error
     if not decisions:
         raise FormatError(
             "no row has a verdict",
@@ -256,14 +252,26 @@ def write_mapping(
             them is an error.
     """
     counts: Counter[str] = Counter()
-    counted = _counted(mappings, counts)
+
+    def counted() -> Iterator[TermMapping]:
+        for mapping in mappings:
+            counts[mapping.flag] += 1
+            yield mapping
+
     if to == "sssom":
         metadata = MappingSet(source=run.source, kb=run.kb_name, justification=run.justification)
-        decisions = _decisions(counted, run, left_out)
+        decisions = _decisions(counted(), run, left_out)
         write_decisions(path, decisions, metadata, overwrite=overwrite)
         return counts
+    if to == "omop":
+        chunks = omop_chunks(counted(), run)
+    elif to == "fhir":
+        content = concept_map(counted(), run)
+        chunks = iter([f"{json.dumps(content, ensure_ascii=False, indent=1)}\n"])
+    else:
+        chunks = table_chunks(counted(), run, to)
     with new_file(path, overwrite=overwrite) as file:
-        for chunk in _chunks(counted, run, to):
+        for chunk in chunks:
             file.write(encoded(chunk))
     return counts
 
@@ -279,20 +287,6 @@ def _decisions(
             if left_out is None:
                 raise
             left_out.append((repr(mapping.term.text), str(error)))
-
-
-def _chunks(mappings: Iterable[TermMapping], run: MappingRun, to: str) -> Iterator[str]:
-    if to == "omop":
-        return omop_chunks(mappings, run)
-    if to == "fhir":
-        return iter([f"{json.dumps(concept_map(mappings, run), ensure_ascii=False, indent=1)}\n"])
-    return table_chunks(mappings, run, to)
-
-
-def _counted(mappings: Iterable[TermMapping], counts: Counter[str]) -> Iterator[TermMapping]:
-    for mapping in mappings:
-        counts[mapping.flag] += 1
-        yield mapping
 
 
 OMOP_COLUMNS = (

@@ -8,10 +8,10 @@ What was decided about a term itself always holds.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,6 @@ _MIN_NIL = 20
 """Terms without a concept from which the threshold of NIL is chosen."""
 _GRID = (0.0, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 _FOLDS = 5
-Answers = list[str | None]
 _SYNONYMS = ("exact", "close")
 """Relations of a term that is a name of its concept."""
 
@@ -69,30 +68,25 @@ class LearningReport:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The decisions on concepts of a store."""
-
-    decisions: TermDecisions
-    texts: dict[str, str]
-    """A spelling of each term, by its key."""
-    names: list[tuple[str, str]]
-    n_unknown: int
-
-
 def learn(kb: KnowledgeBase, index: str | Path, decisions: Iterable[Decision]) -> LearningReport:
     """Teach an index decisions; those that it was taught before are replaced.
+
+    Args:
+        kb: Knowledge base of the index.
+        index: Folder of the index.
+        decisions: Decisions; proposals among them are ignored.
 
     >>> learn(kb, "INDEX", read_decisions("labs.sssom.tsv"))  # doctest: +SKIP
     LearningReport(n_approved=480, n_rejected=31, n_nil=12, ...)
     """
-    known, folder = _known(kb, decisions), Path(index)
-    if not known.texts:
+    folder = Path(index)
+    terms, texts, names, n_unknown = _collect(kb, decisions)
+    if not texts:
         raise ConfigError("decisions: there is none on a concept of this knowledge base")
     open_index(kb, folder, with_reviewed=False)  # refuse what is no index of this store
     with sole_writer(folder), new_folder(folder / REVIEWED_NAMES, overwrite=True) as work:
-        reviewed = ReviewedNames.build(kb, work, known.decisions, known.names)
-        report = _fit(kb, folder, reviewed, known)
+        reviewed = ReviewedNames.build(kb, work, terms, names)
+        report = _fit(kb, folder, reviewed, texts, n_unknown)
         reviewed.save(work)
     return report
 
@@ -103,10 +97,17 @@ def forget(index: str | Path) -> None:
         shutil.rmtree(Path(index) / REVIEWED_NAMES, ignore_errors=True)
 
 
-def _known(kb: KnowledgeBase, decisions: Iterable[Decision]) -> _Known:
-    """Collect decisions by term; of contradictory ones on the same pair the latest counts."""
-    approved: dict[str, dict[str, int]] = {}
-    rejected: dict[str, set[str]] = {}
+def _collect(
+    kb: KnowledgeBase, decisions: Iterable[Decision]
+) -> tuple[TermDecisions, dict[str, str], list[tuple[str, str]], int]:
+    """Collect decisions by term; of contradictory ones on the same pair the latest counts.
+
+    Returns:
+        Decisions by the key of a term, a spelling of each, pairs of a name and its concept, and the
+        number of decisions on concepts that the store does not have.
+    """
+    approved: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rejected: defaultdict[str, set[str]] = defaultdict(set)
     nil: set[str] = set()
     texts: dict[str, str] = {}
     names: list[tuple[str, str]] = []
@@ -120,57 +121,56 @@ def _known(kb: KnowledgeBase, decisions: Iterable[Decision]) -> _Known:
         texts.setdefault(key, each.term)
         concept = "" if row is None else kb.id_at(row)
         if each.verdict == "approved":
-            counts = approved.setdefault(key, {})
-            counts[concept] = counts.get(concept, 0) + each.frequency
-            rejected.get(key, set()).discard(concept)
+            approved[key][concept] += each.frequency
+            rejected[key].discard(concept)
             if each.relation in _SYNONYMS:
                 names.append((each.term, concept))
         elif each.verdict == "rejected":
-            rejected.setdefault(key, set()).add(concept)
-            approved.get(key, {}).pop(concept, None)
+            rejected[key].add(concept)
+            if key in approved:
+                approved[key].pop(concept, None)
         else:
             nil.add(key)
     standing = {
-        key: tuple(sorted(counts, key=lambda c, n=counts: -n[c]))  # type: ignore[misc]
+        key: tuple(concept for concept, _ in counts.most_common())
         for key, counts in approved.items()
         if counts
     }
+    wrong = {key: frozenset(concepts) for key, concepts in rejected.items() if concepts}
     pairs = [(text, c) for text, c in names if c in standing.get(term_key(text), ())]
-    return _Known(
-        TermDecisions(
-            standing, {k: frozenset(ids) for k, ids in rejected.items() if ids}, frozenset(nil)
-        ),
-        texts, pairs, n_unknown,
-    )  # fmt: skip
+    return TermDecisions(standing, wrong, frozenset(nil)), texts, pairs, n_unknown
 
 
-def _fit(kb: KnowledgeBase, index: Path, reviewed: ReviewedNames, known: _Known) -> LearningReport:
+def _fit(
+    kb: KnowledgeBase,
+    index: Path,
+    reviewed: ReviewedNames,
+    spellings: Mapping[str, str],
+    n_unknown: int,
+) -> LearningReport:
     """Fit weights and a calibration, in this order; keep those that answer other terms better."""
-    decisions = known.decisions
+    decisions = reviewed.decisions
     keys = [*decisions.approved, *(k for k in decisions.nil if k not in decisions.approved)]
-    texts = [known.texts[key] for key in keys]
+    texts = [spellings[key] for key in keys]
     gold = [decisions.approved.get(key, ()) for key in keys]
-    search = _IndexSearch.open(kb, index)
-    terms = _Terms(keys, texts, gold, search.candidates(texts), reviewed.similar(texts))
-    answers = [_answer(search, terms.first(n, 0.0), texts[n]) for n in range(len(keys))]
-    before = after = _f1(answers, gold)
+    terms = _Terms(kb, index, texts, gold, reviewed.similar(texts))
+    before = after = _f1([terms.answer(n) for n in terms.numbers], gold)
 
-    lexical, f1 = _lexical_weight(kb, index, terms)
+    lexical, f1 = _lexical_weight(terms)
     if lexical is not None and f1 > after:
-        after, search = f1, _IndexSearch.open(kb, index, lexical)
-        terms = replace(terms, ranked=search.candidates(texts))
+        after, terms = f1, terms.searched(terms.numbers, lexical)
         reviewed.weights = {"lexical": lexical, "dense": 1 - lexical}
     else:
         lexical = None
-    weight, f1 = _name_weight(search, terms)
+    weight, f1 = _name_weight(terms)
     reviewed.weight, after = (weight, f1) if f1 > after else (0.0, after)
-    calibration, after = _calibration(search, terms, reviewed.weight, after)
+    calibration, after = _calibration(terms, reviewed.weight, after)
     reviewed.calibration = calibration
     return LearningReport(
         n_approved=sum(map(len, decisions.approved.values())),
         n_rejected=sum(map(len, decisions.rejected.values())),
         n_nil=len(decisions.nil),
-        n_unknown=known.n_unknown,
+        n_unknown=n_unknown,
         weight=reviewed.weight,
         lexical_weight=lexical,
         threshold=None if calibration is None else calibration.threshold,
@@ -179,36 +179,42 @@ def _fit(kb: KnowledgeBase, index: Path, reviewed: ReviewedNames, known: _Known)
     )
 
 
-class _IndexSearch(NamedTuple):
-    """An index without what it learned before."""
+class _Terms:
+    """Decided terms with what they mean, and what search and reviewed names give for each.
 
-    linker: Linker
-    """It gives scores, and no probabilities."""
-    calibration: Calibration | None
-    """That of the index itself."""
+    The index is searched without what it learned before.
 
-    @classmethod
-    def open(
-        cls, kb: KnowledgeBase, index: Path, lexical_weight: float | None = None
-    ) -> _IndexSearch:
+    Args:
+        kb: Knowledge base of the index.
+        index: Folder of the index.
+        texts: The terms.
+        gold: Concepts of each term, the best first; none where it has no concept.
+        similar: Reviewed names that are like each term, best first.
+        lexical_weight: Weight of lexical search; None: that of the index.
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        index: Path,
+        texts: Sequence[str],
+        gold: Sequence[tuple[str, ...]],
+        similar: Sequence[Sequence[SimilarName]],
+        lexical_weight: float | None = None,
+    ) -> None:
+        self.kb, self.index, self.texts, self.gold, self.similar = kb, index, texts, gold, similar
+        self.keys, self.numbers = list(map(term_key, texts)), range(len(texts))
         config = LinkerConfig(lexical_weight=lexical_weight)
         opened = open_index(kb, index, config, with_reviewed=False)
-        return cls(Linker(kb, opened.search, names=opened.names), opened.calibration)
+        self.calibration = opened.calibration
+        self.linker = Linker(kb, opened.search, names=opened.names)  # scores, no probabilities
+        self.ranked = list(self.linker.link_mentions(texts, 1)) if texts else []
 
-    def candidates(self, texts: Sequence[str]) -> list[list[Candidate]]:
-        return list(self.linker.link_mentions(texts, 1)) if texts else []
-
-
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """Decided terms with what they mean, and what search and reviewed names give for each."""
-
-    keys: Sequence[str]
-    texts: Sequence[str]
-    gold: Sequence[tuple[str, ...]]
-    """Concepts of each term, the best first; none where it has no concept."""
-    ranked: Sequence[Sequence[Candidate]]
-    similar: Sequence[Sequence[SimilarName]]
+    def searched(self, numbers: Sequence[int], lexical_weight: float | None) -> _Terms:
+        """Search some of the terms with another weight of lexical search."""
+        texts, gold = [self.texts[n] for n in numbers], [self.gold[n] for n in numbers]
+        similar = [self.similar[n] for n in numbers]
+        return _Terms(self.kb, self.index, texts, gold, similar, lexical_weight)
 
     def first(self, n: int, weight: float, held_out: Collection[str] = ()) -> Candidate | None:
         """Return the first candidate of a term that had not been decided, nor others held out."""
@@ -222,32 +228,42 @@ class _Terms:
             break
         return found
 
-    def folds(self) -> list[tuple[list[int], list[int]]]:
-        """Divide terms into those to fit to and those to answer, each answered once."""
+    def answer(
+        self,
+        n: int,
+        weight: float = 0.0,
+        held_out: Collection[str] = (),
+        calibration: Calibration | None = None,
+    ) -> str | None:
+        """Return the concept that a linker answers for a term, None for NIL."""
+        first, calibration = self.first(n, weight, held_out), calibration or self.calibration
+        if first is None:
+            return None
+        if calibration is None or calibration.keeps_nil:
+            is_nil = self.linker.nil.is_nil(self.texts[n], first)
+        else:
+            is_nil = float(calibration(first.score)) < (calibration.threshold or 0.0)
+        return None if is_nil else first.concept
+
+    def cross_validated(
+        self, answers_of: Callable[[list[int], list[int], frozenset[str]], list[str | None]]
+    ) -> float:
+        """Return the F1 of the answers to all terms, each by what was fitted without its fold.
+
+        Args:
+            answers_of: Returns answers, given the terms to fit to, those to answer, and the keys of
+                the latter.
+        """
         order = np.random.default_rng(0).permutation(len(self.keys)).tolist()
-        parts = [order[start::_FOLDS] for start in range(_FOLDS)]
-        chosen = [frozenset(part) for part in parts]
-        return [
-            ([n for n in order if n not in answered], part)
-            for part, answered in zip(parts, chosen, strict=True)
-            if part
-        ]
-
-
-def _answer(
-    search: _IndexSearch,
-    first: Candidate | None,
-    text: str,
-    calibration: Calibration | None = None,
-) -> str | None:
-    """Return the concept that a linker answers, None for NIL."""
-    calibration = calibration or search.calibration
-    if first is None:
-        return None
-    if calibration is None or calibration.keeps_nil:
-        return None if search.linker.nil.is_nil(text, first) else first.concept
-    threshold = calibration.threshold or 0.0
-    return first.concept if float(calibration(first.score)) >= threshold else None
+        answers: list[str | None] = [None] * len(order)
+        for start in range(min(_FOLDS, len(order))):
+            answered = order[start::_FOLDS]
+            held_out = frozenset(self.keys[n] for n in answered)
+            fitted = [n for n in order if self.keys[n] not in held_out]
+            found = answers_of(fitted, answered, held_out)
+            for n, answer in zip(answered, found, strict=True):
+                answers[n] = answer
+        return _f1(answers, self.gold)
 
 
 def _f1(answers: Sequence[str | None], gold: Sequence[tuple[str, ...]]) -> float:
@@ -257,20 +273,9 @@ def _f1(answers: Sequence[str | None], gold: Sequence[tuple[str, ...]]) -> float
     return 2 * right / total if total else 0.0
 
 
-def _cross_validated(
-    terms: _Terms, answers_of: Callable[[list[int], list[int]], Sequence[str | None]]
-) -> float:
-    """Return the F1 of the answers to all terms, each by what was fitted without its fold."""
-    answers: list[str | None] = [None] * len(terms.keys)
-    for fitted, answered in terms.folds():
-        for n, answer in zip(answered, answers_of(fitted, answered), strict=True):
-            answers[n] = answer
-    return _f1(answers, terms.gold)
-
-
-def _lexical_weight(kb: KnowledgeBase, index: Path, terms: _Terms) -> tuple[float | None, float]:
+def _lexical_weight(terms: _Terms) -> tuple[float | None, float]:
     """Fit the weight of lexical search on terms that are no names of their concepts."""
-    search = _IndexSearch.open(kb, index).linker.search
+    kb, search = terms.kb, terms.linker.search
     if search is None or len(search.generators) < 2:
         return None, 0.0
 
@@ -284,42 +289,35 @@ def _lexical_weight(kb: KnowledgeBase, index: Path, terms: _Terms) -> tuple[floa
             return None
         return fit_lexical_weight(kb, search, label_examples(pairs)).lexical
 
-    def answers_of(fitted: list[int], answered: list[int]) -> list[str | None]:
-        weighted = _IndexSearch.open(kb, index, fit(fitted, _MIN_IN_FOLDS))
-        texts = [terms.texts[n] for n in answered]
-        return [
-            _answer(weighted, found[0] if found else None, text)
-            for text, found in zip(texts, weighted.candidates(texts), strict=True)
-        ]
+    def answers_of(fitted: list[int], answered: list[int], _: object) -> list[str | None]:
+        part = terms.searched(answered, fit(fitted, _MIN_IN_FOLDS))
+        return [part.answer(n) for n in part.numbers]
 
-    weight = fit(range(len(terms.keys)), _MIN_FITTED)
-    return weight, 0.0 if weight is None else _cross_validated(terms, answers_of)
+    weight = fit(terms.numbers, _MIN_FITTED)
+    return weight, 0.0 if weight is None else terms.cross_validated(answers_of)
 
 
-def _name_weight(search: _IndexSearch, terms: _Terms) -> tuple[float, float]:
+def _name_weight(terms: _Terms) -> tuple[float, float]:
     """Choose the weight of reviewed names with which other terms are answered best."""
-
-    def answers(numbers: Sequence[int], weight: float, held_out: Collection[str]) -> Answers:
-        firsts = [terms.first(n, weight, held_out) for n in numbers]
-        texts = [terms.texts[n] for n in numbers]
-        return [_answer(search, *each) for each in zip(firsts, texts, strict=True)]
 
     def fit(numbers: Sequence[int], held_out: Collection[str] = ()) -> float:
         gold = [terms.gold[n] for n in numbers]
-        values = [_f1(answers(numbers, weight, held_out), gold) for weight in _GRID]
+        values = [
+            _f1([terms.answer(n, weight, held_out) for n in numbers], gold) for weight in _GRID
+        ]
         best = [weight for weight, f1 in zip(_GRID, values, strict=True) if f1 == max(values)]
         return best[len(best) // 2]
 
-    def answers_of(fitted: list[int], answered: list[int]) -> Answers:
-        held_out = frozenset(terms.keys[n] for n in answered)
-        return answers(answered, fit(fitted, held_out), held_out)
+    def answers_of(
+        fitted: list[int], answered: list[int], held_out: frozenset[str]
+    ) -> list[str | None]:
+        weight = fit(fitted, held_out)
+        return [terms.answer(n, weight, held_out) for n in answered]
 
-    return fit(range(len(terms.keys))), _cross_validated(terms, answers_of)
+    return fit(terms.numbers), terms.cross_validated(answers_of)
 
 
-def _calibration(
-    search: _IndexSearch, terms: _Terms, weight: float, f1: float
-) -> tuple[Calibration | None, float]:
+def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration | None, float]:
     """Fit probabilities to the first candidates of terms without what was decided about them.
 
     Its NIL threshold is applied where it raises the F1, its probabilities where they are better
@@ -339,35 +337,38 @@ def _calibration(
             scores,
             right,
             "isotonic" if len(first) >= _MIN_ISOTONIC else "platt",
-            search=search.linker.score_source,
-            store=store_fingerprint(search.linker.kb),
+            search=terms.linker.score_source,
+            store=store_fingerprint(terms.kb),
         )
         nil = np.array([not concepts for _, concepts in first])
         if nil.sum() < _MIN_NIL:
             return replace(calibration, keeps_nil=True)
         return replace(calibration, threshold=choose_threshold(calibration(scores), right, nil))
 
-    calibration = fit(range(len(terms.keys)), _MIN_FITTED)
+    calibration = fit(terms.numbers, _MIN_FITTED)
     if calibration is None:
         return None, f1
     outcomes: list[tuple[float, bool]] = []
 
-    def answers_of(fitted: list[int], answered: list[int]) -> Answers:
-        held_out = frozenset(terms.keys[n] for n in answered)
-        fold, answers = fit(fitted, _MIN_IN_FOLDS, held_out), []
-        for n in answered:
-            first = terms.first(n, weight, held_out)
-            answers.append(_answer(search, first, terms.texts[n], fold))
-            if first is not None and fold is not None:
-                outcomes.append((float(fold(first.score)), first.concept in terms.gold[n]))
-        return answers
+    def answers_of(
+        fitted: list[int], answered: list[int], held_out: frozenset[str]
+    ) -> list[str | None]:
+        fold = fit(fitted, _MIN_IN_FOLDS, held_out)
+        if fold is not None:
+            firsts = [(terms.first(n, weight, held_out), terms.gold[n]) for n in answered]
+            outcomes.extend(
+                (float(fold(first.score)), first.concept in concepts)
+                for first, concepts in firsts
+                if first is not None
+            )
+        return [terms.answer(n, weight, held_out, fold) for n in answered]
 
-    calibrated = _cross_validated(terms, answers_of)
+    calibrated = terms.cross_validated(answers_of)
     if calibrated > f1:
         return calibration, calibrated
     probabilities, right = np.array(outcomes, np.float64).reshape(-1, 2).T
     is_better = right.size > 0 and np.square(probabilities - right).mean() < right.var()
-    if search.calibration is None and is_better:
+    if terms.calibration is None and is_better:
         return replace(calibration, threshold=None, keeps_nil=True), f1
     return None, f1
 

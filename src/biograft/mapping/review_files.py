@@ -22,6 +22,7 @@ from biograft.mapping.decisions import (
     Decision,
     MappingSet,
     read_decisions,
+    read_table,
     write_decisions,
 )
 from biograft.mapping.formats import DELIMITERS, candidate_columns, read_earlier
@@ -38,8 +39,6 @@ from biograft.mapping.review_records import (
     TermDecision,
 )
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
-from biograft.sources.format import SourceConfig
-from biograft.sources.table import read_cells
 from biograft.text import fold_lines, term_key, whole_number
 
 SSSOM_ENDING = ".sssom.tsv"
@@ -99,8 +98,7 @@ def import_review(
         encoding: Encoding of the file.
     """
     path = Path(path)
-    cells = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
-    columns = [cell.strip() for cell in next(cells)[1]]
+    _, columns, cells = read_table(path, encoding)
     header = set(columns)
     rows: list[_Row] = []
     for line, row in cells:

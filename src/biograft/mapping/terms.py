@@ -20,6 +20,8 @@ from biograft.text import HAN_CHARACTER, fold_lines, is_invisible, normalise, on
 SEEN = "seen"
 CHANGES = ("retired", "replaced", "split", "merged", "renamed")
 FLAGS = (SEEN, *CHANGES)
+_Key = tuple[str, str, str]
+"""Term without case and whitespace, code and context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +62,27 @@ class EarlierDecisions:
     ) -> None:
         self._kb, self._ids = kb, ids or ConceptIds(kb)
         self.n_decided = self.n_proposed = 0
-        self._decided: dict[tuple[str, str, str], Decision] = {}
-        self._rejected: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-        self._by_text: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
-        self._by_code: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
-        self._used: set[tuple[str, str, str]] = set()
-        for decision in decisions:
-            self._add(decision)
+        self._decided: dict[_Key, Decision] = {}
+        self._rejected: dict[_Key, set[str]] = defaultdict(set)
+        self._by_text: dict[str, set[_Key]] = defaultdict(set)
+        self._by_code: dict[str, set[_Key]] = defaultdict(set)
+        self._used: set[_Key] = set()
         self._checked: dict[Decision, Earlier] = {}
-
-    def _add(self, decision: Decision) -> None:
-        if not decision.is_decided:
-            self.n_proposed += 1
-            return
-        self.n_decided += 1
-        key = (term_key(decision.term), decision.code, decision.context)
-        if decision.verdict == REJECTED:
-            self._rejected[key] |= {self._kb.id_at(row) for row in self._rows(decision.concept)}
-        else:
-            known = self._decided.get(key)
-            if known is None or decision.time >= known.time or not decision.time:
-                self._decided[key] = decision
-        self._by_text[key[0]].add(key)
-        if decision.code and not key[0]:
-            self._by_code[decision.code].add(key)
+        for decision in decisions:
+            if not decision.is_decided:
+                self.n_proposed += 1
+                continue
+            self.n_decided += 1
+            key = (term_key(decision.term), decision.code, decision.context)
+            if decision.verdict == REJECTED:
+                self._rejected[key] |= {self._kb.id_at(row) for row in self._rows(decision.concept)}
+            else:
+                known = self._decided.get(key, decision)
+                if decision.time >= known.time or not decision.time:
+                    self._decided[key] = decision
+            self._by_text[key[0]].add(key)
+            if decision.code and not key[0]:
+                self._by_code[decision.code].add(key)
 
     @property
     def n_unused(self) -> int:
@@ -95,6 +94,11 @@ class EarlierDecisions:
 
         A decision with another code or context does not count; one without, for a term that has
         them, and the other way round, does if all decisions on that text agree.
+
+        Args:
+            text: The term.
+            code: Its code in the source.
+            context: Its further columns, as :attr:`SourceTerm.context_text` has them.
         """
         keys = self._keys(term_key(text), code, context)
         self._used |= keys
@@ -107,7 +111,7 @@ class EarlierDecisions:
             self._checked[decision] = self._check(decision)
         return self._checked[decision]
 
-    def _keys(self, text: str, code: str, context: str) -> set[tuple[str, str, str]]:
+    def _keys(self, text: str, code: str, context: str) -> set[_Key]:
         exact = (text, code, context)
         known = self._by_text.get(text, set())
         if exact in known:
@@ -129,8 +133,9 @@ class EarlierDecisions:
         if not rows:
             return self._retired(decision)
         row = self._kb.find_row(decision.concept)
-        primary = self._kb.id_at(rows[0] if row is None else row)
-        if primary != decision.concept and not self._is_other_vocabulary(primary, decision):
+        primary, vocabulary = self._kb.id_at(rows[0] if row is None else row), self._ids.vocabulary
+        is_other = primary != decision.concept
+        if is_other and vocabulary(primary) == vocabulary(decision.concept):
             if len(rows) > 1:
                 return Earlier(decision, "split", candidates=self._candidates(rows))
             return self._now(decision, "merged", primary)
@@ -147,9 +152,6 @@ class EarlierDecisions:
             return rows
         found = [each.id for each in self._kb.by_xref(concept)]
         return tuple(map(self._kb.row, found)) if len(found) == 1 else ()
-
-    def _is_other_vocabulary(self, primary: str, decision: Decision) -> bool:
-        return self._ids.vocabulary(primary) != self._ids.vocabulary(decision.concept)
 
     def _retired(self, decision: Decision) -> Earlier:
         successor = self._kb.replacement(decision.concept)
@@ -254,6 +256,11 @@ def map_terms(
     The linker decides what is NIL, as for ``link --terms``; a term is never split into parts. What
     was decided ``earlier`` is not asked again, unless the knowledge base has changed since.
 
+    Args:
+        linker: Linker of the knowledge base.
+        terms: Terms, or their texts.
+        earlier: Earlier decisions.
+
     >>> [m.concept for m in map_terms(linker, ["hart atack", "n/a"])]  # doctest: +SKIP
     ['D009203', None]
     """
@@ -269,65 +276,47 @@ def map_terms(
     linked = whole.pipe(documents, _BATCH)
     contexts = ContextHints(linker.kb)
     for term, before in zip(distinct, known, strict=True):
-        if before.flag == SEEN:
-            yield _seen(term, before)
-            continue
-        mention = next(linked).mentions[0]
-        if before.flag:
-            yield _changed(term, before, mention.candidates)
-        else:
-            yield _without_rejected(_mapping(term, mention, contexts), before.rejected)
+        decision = before.decision
+        candidates: Sequence[Candidate] = ()
+        if before.flag != SEEN:
+            mention = next(linked).mentions[0]
+            if not before.flag:
+                yield _mapping(term, mention, contexts, before.rejected)
+                continue
+            candidates = mention.candidates
+        # what takes the place of the decided concept, then what is found anew
+        told = {before.concept, *(candidate.concept for candidate in before.candidates)}
+        others = (*before.candidates, *(c for c in candidates if c.concept not in told))
+        probability = decision.probability if decision and before.flag == SEEN else None
+        concept, name = before.concept or None, before.name or None
+        yield TermMapping(term, concept, name, None, probability, before.flag, others, decision)
 
 
-def _mapping(term: SourceTerm, linked: LinkedMention, contexts: ContextHints) -> TermMapping:
-    answer, candidates = linked.answer, linked.candidates
-    if answer is None:
-        return _mapped(term, None, candidates, NIL)
-    if ordered := contexts.order(term, candidates):
-        return _mapped(term, ordered[0], ordered[1:], CONTEXT)
-    if linked.ambiguous:
-        flag = AMBIGUOUS
-    else:
-        flag = EXACT if normalise(term.text) == normalise(answer.name) else ""
-    return _mapped(term, answer, candidates[1:], flag)
-
-
-def _mapped(
-    term: SourceTerm, answer: Candidate | None, others: Sequence[Candidate], flag: str
+def _mapping(
+    term: SourceTerm, linked: LinkedMention, contexts: ContextHints, rejected: frozenset[str]
 ) -> TermMapping:
-    best = next(iter(others), None) if answer is None else answer
+    """Map a term that was not decided, without the concepts that were rejected for it."""
+    answer, others, flag = linked.answer, linked.candidates, NIL
+    best = answer or next(iter(others), None)
+    if answer is not None:
+        if ordered := contexts.order(term, others):
+            best, others, flag = ordered[0], ordered[1:], CONTEXT
+        else:
+            is_name = normalise(term.text) == normalise(answer.name)
+            others, flag = others[1:], AMBIGUOUS if linked.ambiguous else EXACT if is_name else ""
+        answer = best
+    others = tuple(candidate for candidate in others if candidate.concept not in rejected)
+    if answer is not None and answer.concept in rejected:
+        answer, best, flag = None, next(iter(others), None), REJECTED
     return TermMapping(
         term,
-        None if answer is None else answer.concept,
-        None if answer is None else answer.concept_name,
-        None if best is None else best.score,
-        None if best is None else best.probability,
+        answer.concept if answer else None,
+        answer.concept_name if answer else None,
+        best.score if best else None,
+        best.probability if best else None,
         flag,
         tuple(others),
     )
-
-
-def _seen(term: SourceTerm, before: Earlier) -> TermMapping:
-    """Apply a decision that stands."""
-    probability = None if before.decision is None else before.decision.probability
-    concept, name = before.concept or None, before.name or None
-    return TermMapping(term, concept, name, None, probability, SEEN, decision=before.decision)
-
-
-def _changed(term: SourceTerm, before: Earlier, candidates: Sequence[Candidate]) -> TermMapping:
-    """Say what has changed since a decision: what takes its place, then what is found anew."""
-    known = {before.concept, *(candidate.concept for candidate in before.candidates)}
-    others = (*before.candidates, *(c for c in candidates if c.concept not in known))
-    concept, name = before.concept or None, before.name or None
-    return TermMapping(term, concept, name, None, None, before.flag, others, before.decision)
-
-
-def _without_rejected(mapping: TermMapping, rejected: frozenset[str]) -> TermMapping:
-    """Leave out the concepts that were rejected for the term."""
-    others = tuple(c for c in mapping.others if c.concept not in rejected)
-    if mapping.concept is not None and mapping.concept in rejected:
-        return _mapped(mapping.term, None, others, REJECTED)
-    return replace(mapping, others=others) if rejected else mapping
 
 
 class ContextHints:
