@@ -126,7 +126,7 @@ def _build_neighbours(folder: Path) -> None:
 
 
 def _use_neighbours(folder: Path) -> None:
-    from biograft.graph.neighbour_table import NeighbourTable
+    from biograft.graph.neighbours import NeighbourTable
 
     table = NeighbourTable.open(folder, _store(folder.parent))
     table.gather(np.arange(len(table)), 2)

@@ -76,8 +76,8 @@ def embed(
     """Train TransE or TransR embeddings of the entities and relations of a knowledge base.
 
     Triples from files called valid and test are held out. The state is saved every
-    training.save_every epochs; --resume continues from it exactly. Before the training, its time
-    and memory are estimated from a few steps.
+    training.save_every epochs; --resume continues from it exactly. After the first steps, the
+    time and memory of the training are estimated.
     """
     from biograft.graph.embedding import (
         EmbeddingExecution,

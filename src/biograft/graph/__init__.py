@@ -31,8 +31,11 @@ if TYPE_CHECKING:
         LinkPrediction as LinkPrediction,
         rank_triples as rank_triples,
     )
-    from biograft.graph.neighbour_table import Edges as Edges, NeighbourTable as NeighbourTable
-    from biograft.graph.neighbours import build_neighbours as build_neighbours
+    from biograft.graph.neighbours import (
+        Edges as Edges,
+        NeighbourTable as NeighbourTable,
+        build_neighbours as build_neighbours,
+    )
     from biograft.graph.pepr import PageRank as PageRank, Ranked as Ranked
     from biograft.graph.triples import (
         SPLITS as SPLITS,

@@ -1,7 +1,19 @@
-"""Build the table of neighbours: rank the neighbours of all entities in resumable blocks.
+"""Table of the best neighbours of every entity of a store: ranked in blocks, read by row.
 
-Results are written to a working folder as they come. A later call with the same graph and
-configuration resumes there; any other call starts anew.
+A folder of numpy arrays and a manifest. The edges of row ``r`` are those from ``ends[r]`` up to
+``ends[r + 1]``: best neighbour first, with all edges that join the entity to it.
+
+===============  ==============================================================
+``ends``         int64, one more than entities
+``neighbours``   int32, row of the neighbour
+``relations``    uint16, index of the relation in the store
+``directions``   uint8, index in ``DIRECTIONS``: ``out`` if the entity is the head
+``types``        int32, index of the neighbour's first type in the store, -1 if it has none
+``scores``       float32, the neighbour's score
+===============  ==============================================================
+
+While it is built, results are written to a working folder as they come. A later call with the same
+graph and configuration resumes there; any other call starts anew.
 """
 
 from __future__ import annotations
@@ -11,7 +23,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,19 +33,142 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
-from biograft.arrays import check_length, check_range, create_array, open_array, save_array
-from biograft.artifacts import describe_files, new_file, new_folder, peek, sole_writer
-from biograft.errors import ConfigError, OutputError, nearest
+from biograft.arrays import (
+    check_ends,
+    check_length,
+    check_range,
+    create_array,
+    open_array,
+    save_array,
+)
+from biograft.artifacts import ArtifactKind, describe_files, new_file, new_folder, peek, sole_writer
+from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
 from biograft.graph.config import PeprConfig
 from biograft.graph.embedding.parallel import n_threads
-from biograft.graph.neighbour_table import COLUMNS, NEIGHBOURS
-from biograft.graph.pepr import PageRank, Ranked
+from biograft.graph.pepr import PageRank
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
+
+NEIGHBOURS = ArtifactKind(
+    format="biograft-neighbours",
+    version=1,
+    called="table of neighbours",
+    remedy="make it again with `biograft graph neighbours`",
+    keys=("store", "config", "files"),
+)
+COLUMNS: dict[str, type[np.generic]] = {
+    "ends": np.int64,
+    "neighbours": np.int32,
+    "relations": np.uint16,
+    "directions": np.uint8,
+    "types": np.int32,
+    "scores": np.float32,
+}
+DIRECTIONS = ("out", "in")
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Edges to neighbours as parallel arrays; a block is padded with -1 (scores with 0)."""
+
+    neighbours: npt.NDArray[np.int32]
+    relations: npt.NDArray[np.int32]
+    directions: npt.NDArray[np.int32]
+    types: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.neighbours)
+
+
+class NeighbourTable:
+    """The best neighbours of all entities of one store, opened for reading."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], kb: KnowledgeBase) -> None:
+        self.folder, self.manifest = folder, manifest
+        try:
+            config = manifest["config"]
+            k = config.get("k") if isinstance(config, Mapping) else None
+            if not isinstance(k, int) or k < 1:
+                raise ValueError(f"config.k: expected a number of at least 1, found {k!r}")
+            self.k = k
+            self._columns = columns = {
+                name: open_array(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()
+            }
+            n_edges, largest = len(columns["scores"]), float(np.finfo(np.float32).max)
+            check_length("ends", columns["ends"], len(kb) + 1)
+            check_ends("ends", columns["ends"], n_edges)
+            for name, low, high in (
+                ("neighbours", 0, len(kb) - 1),
+                ("relations", 0, len(kb.relation_names) - 1),
+                ("directions", 0, len(DIRECTIONS) - 1),
+                ("types", -1, len(kb.types) - 1),
+                ("scores", -largest, largest),
+            ):
+                check_length(name, columns[name], n_edges)
+                check_range(name, columns[name], low, high)
+        except ValueError as error:
+            raise NEIGHBOURS.damaged(folder, error) from error
+
+    @classmethod
+    def open(cls, folder: str | Path, kb: KnowledgeBase) -> NeighbourTable:
+        """Open the table in a folder; refuse one made from another store."""
+        folder = Path(folder)
+        manifest = NEIGHBOURS.read(folder)
+        NEIGHBOURS.check_files(folder, manifest)
+        if manifest["store"] != graph_fingerprint(kb):
+            raise StoreError(
+                f"{folder}: made from another knowledge base than {kb.folder}; {NEIGHBOURS.remedy}"
+            )
+        return cls(folder, manifest, kb)
+
+    def __len__(self) -> int:
+        return len(self._columns["ends"]) - 1
+
+    def __getitem__(self, row: int) -> Edges:
+        """Return all edges of one entity, best neighbour first."""
+        if not 0 <= row < len(self):
+            raise NotFoundError(f"row {row}: expected 0 to {len(self) - 1}")
+        ends = self._columns["ends"]
+        return self._edges(np.arange(ends[row], ends[row + 1]))
+
+    def gather(self, rows: npt.ArrayLike, width: int | None = None) -> Edges:
+        """Return the first ``width`` edges (default: k) of many entities as a padded block.
+
+        A row of -1 has no edges.
+        """
+        rows = np.asarray(rows, np.int64)
+        if rows.size and not (rows.min() >= -1 and rows.max() < len(self)):
+            raise NotFoundError(f"rows: expected -1 to {len(self) - 1}")
+        width = self.k if width is None else width
+        if width < 0:
+            raise ConfigError(f"width: expected 0 or more, found {width}")
+        ends = self._columns["ends"]
+        valid = rows >= 0
+        starts = np.where(valid, ends[rows], 0)
+        counts = np.where(valid, ends[rows + 1] - starts, 0)
+        slots = np.arange(width)
+        mask = slots < counts[..., None]  # (*rows, width)
+        if not len(self._columns["scores"]):  # nothing can be gathered
+            names = ("neighbours", "relations", "directions", "types")
+            padding = {name: np.full(mask.shape, -1, np.int32) for name in names}
+            return Edges(scores=np.zeros(mask.shape, np.float32), **padding)
+        return self._edges(np.where(mask, starts[..., None] + slots, 0), mask)
+
+    def _edges(
+        self, indices: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | bool = True
+    ) -> Edges:
+        columns = {name: self._columns[name][indices] for name in COLUMNS if name != "ends"}
+        scores = np.where(mask, columns.pop("scores"), np.float32(0))
+        integers = {
+            name: np.where(mask, v.astype(np.int32), np.int32(-1)) for name, v in columns.items()
+        }
+        return Edges(scores=scores, **integers)
+
 
 BLOCK = 4096
 """Entities after which results are flushed to disk."""
@@ -74,58 +209,46 @@ def rank_all(
         for start in range(state["n_done"], n, BLOCK):
             stop = min(start + BLOCK, n)
             done = start
-            for ranked in pool.map(pagerank.rank, _chunks(start, stop)):
-                _store(ranked, positions, scores, done)
-                done += len(ranked.positions)
+            chunks = [
+                np.arange(first, min(first + _CHUNK, stop), dtype=np.int32)
+                for first in range(start, stop, _CHUNK)
+            ]
+            for ranked in pool.map(pagerank.rank, chunks):
+                rows = slice(done, done + len(ranked.positions))
+                positions[rows], scores[rows] = ranked.positions, ranked.scores
+                done = rows.stop
                 for name in _COUNTS:
                     state[name] += getattr(ranked, name)
                 progress.advance(len(ranked.positions), done / n)
             positions.flush()
             scores.flush()
             state["n_done"] = stop
-            _write_state(work, provenance, state)
+            with new_file(work / _STATE, overwrite=True) as file:
+                file.write(json.dumps({**state, "provenance": provenance}).encode())
     progress.finish()
     counts = {name: state[name] for name in _COUNTS}
     return Ranking(np.asarray(positions), np.asarray(scores), counts)
 
 
-def _chunks(start: int, stop: int) -> Iterator[Ints]:
-    for first in range(start, stop, _CHUNK):
-        yield np.arange(first, min(first + _CHUNK, stop), dtype=np.int32)
-
-
-def _store(ranked: Ranked, positions: Ints, scores: Floats, indices: int) -> None:
-    positions[indices : indices + len(ranked.positions)] = ranked.positions
-    scores[indices : indices + len(ranked.positions)] = ranked.scores
-
-
 def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> tuple[Any, Any, Any]:
     """Resume the results of an interrupted call, or start anew."""
     state = peek(work / _STATE)
-    paths = work / "positions.npy", work / "scores.npy"
-    with contextlib.suppress(ValueError):
+    kinds: dict[str, Any] = {"positions": np.int32, "scores": np.float64}
+    with contextlib.suppress(ValueError):  # of damaged results
         if state.get("provenance") == provenance:
-            return *_open_results(paths, shape), state
+            columns = [
+                open_array(work / f"{name}.npy", kind, n_axes=2, mode="r+")
+                for name, kind in kinds.items()
+            ]
+            for name, column in zip(kinds, columns, strict=True):
+                check_length(name, column, *shape)
+            check_range("positions", columns[0], -1, shape[0] - 1)
+            return columns[0], columns[1], state
     _clear(work)
     work.mkdir(parents=True)
-    if not shape[0]:
-        zeros: npt.NDArray[Any] = np.zeros(shape)
-        return zeros.astype(np.int32), zeros, _new_state()
-    created = [
-        create_array(path, dtype, shape)
-        for path, dtype in zip(paths, (np.int32, np.float64), strict=True)
-    ]
-    return created[0], created[1], _new_state()
-
-
-def _open_results(paths: tuple[Path, Path], shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Open the results so far for writing; ``ValueError`` if they are damaged."""
-    positions = open_array(paths[0], np.int32, n_axes=2, mode="r+")
-    scores = open_array(paths[1], np.float64, n_axes=2, mode="r+")
-    for name, column in (("positions", positions), ("scores", scores)):
-        check_length(name, column, *shape)
-    check_range("positions", positions, -1, shape[0] - 1)
-    return positions, scores
+    make = create_array if shape[0] else lambda _, kind, shape: np.zeros(shape, kind)
+    columns = [make(work / f"{name}.npy", kind, shape) for name, kind in kinds.items()]
+    return columns[0], columns[1], {"n_done": 0, **dict.fromkeys(_COUNTS, 0)}
 
 
 def _clear(work: Path) -> None:
@@ -140,18 +263,6 @@ def _clear(work: Path) -> None:
             "move that away, or choose another folder"
         )
     shutil.rmtree(work)
-
-
-def _new_state() -> dict[str, Any]:
-    return {"n_done": 0, **dict.fromkeys(_COUNTS, 0)}
-
-
-def _write_state(work: Path, provenance: dict[str, Any], state: dict[str, Any]) -> None:
-    with new_file(work / _STATE, overwrite=True) as file:
-        file.write(json.dumps({**state, "provenance": provenance}).encode())
-
-
-Columns = dict[str, npt.NDArray[Any]]
 
 
 def build_neighbours(
@@ -170,7 +281,15 @@ def build_neighbours(
     """
     config, progress = config or PeprConfig(), progress or Progress(enabled=False)
     with sole_writer(folder):
-        _check_folder(folder, overwrite=overwrite)
+        if (
+            folder.exists()
+            and not overwrite
+            and not (folder.is_dir() and not any(folder.iterdir()))
+        ):
+            raise OutputError(
+                f"{folder}: exists already; remove it, choose another folder, or allow it to be "
+                "replaced (--overwrite)"
+            )
         return _build(kb, folder, config, start, overwrite=overwrite, progress=progress)
 
 
@@ -183,11 +302,26 @@ def _build(
     overwrite: bool,
     progress: Progress,
 ) -> dict[str, Any]:
-    triples = _choose_relations(read_triples(kb).of_split("train"), config.relations)
+    triples = read_triples(kb).of_split("train")
+    for name in config.relations:
+        if name not in triples.relation_names:
+            raise ConfigError(
+                f"--relations: the store has no relation {name!r}; "
+                f"{nearest(name, triples.relation_names)}"
+            )
+    if config.relations:
+        selected = [triples.relation_names.index(name) for name in config.relations]
+        triples = triples.where(np.isin(triples.relations, selected))
     progress.start("join neighbours")
     graph = build_adjacency(triples.heads, triples.tails, len(kb))
     pagerank = PageRank(graph, config, start=start)
-    provenance = _provenance(kb, config, start)
+    settings = {**asdict(config), "relations": list(config.relations)}
+    del settings["threads"]  # no part of the result
+    provenance = {
+        "store": graph_fingerprint(kb),
+        "config": settings,
+        "start": None if start is None else hash_start(start),
+    }
     work = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
     ranking = rank_all(pagerank, work, provenance, progress=progress)
     progress.start("list edges")
@@ -211,63 +345,36 @@ def _build(
     return manifest
 
 
-def _check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Refuse an existing folder before the work, not after it."""
-    if folder.exists() and not overwrite and not (folder.is_dir() and not any(folder.iterdir())):
-        raise OutputError(
-            f"{folder}: exists already; remove it, choose another folder, or allow it to be "
-            "replaced (--overwrite)"
-        )
-
-
-def _provenance(kb: KnowledgeBase, config: PeprConfig, start: Floats | None) -> dict[str, Any]:
-    """Return what determines the result: store, configuration and start vector."""
-    settings = asdict(config)
-    del settings["threads"]  # no part of the result
-    return {
-        "store": graph_fingerprint(kb),
-        "config": {**settings, "relations": list(config.relations)},
-        "start": None if start is None else hash_start(start),
-    }
-
-
 def hash_start(start: Floats) -> str:
     """Hash a start vector by its values."""
     numbers = np.ascontiguousarray(start, "<f8") + 0.0  # so that -0 and 0 are one
     return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 
-def _choose_relations(triples: Triples, names: Sequence[str]) -> Triples:
-    if not names:
-        return triples
-    for name in names:
-        if name not in triples.relation_names:
-            raise ConfigError(
-                f"--relations: the store has no relation {name!r}; "
-                f"{nearest(name, triples.relation_names)}"
-            )
-    selected = [triples.relation_names.index(name) for name in names]
-    return triples.where(np.isin(triples.relations, selected))
-
-
 def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
     """Return the index of each concept's first type, -1 for a concept without."""
     types = np.full(len(kb), -1, np.int32)
     table = kb.table("types")
-    concepts = table.column("concept").to_numpy()[::-1]
-    types[concepts] = table.column("type").to_numpy()[
-        ::-1
-    ]  # reversed, so that the first type is written last
+    concepts, kinds = (table.column(name).to_numpy()[::-1] for name in ("concept", "type"))
+    types[concepts] = kinds  # reversed, so that the first type is written last
     return types
 
 
 def list_edges(
     triples: Triples, graph: Adjacency, ranking: Ranking, types: npt.NDArray[np.int32]
-) -> Columns:
+) -> dict[str, npt.NDArray[Any]]:
     """List the edges to the ranked neighbours, by entity, rank, relation and direction."""
-    owners, neighbours, relations, directions = _both_ways(triples)
+    # each edge once from either end, ordered by owner, neighbour, relation and direction
+    linked = triples.where(triples.heads != triples.tails)
+    heads, tails = linked.heads.astype(np.int64), linked.tails.astype(np.int64)
     n = max(graph.n_entities, 1)
-    keys = owners * n + neighbours
+    keys = np.concatenate((heads * n + tails, tails * n + heads))
+    kinds = np.concatenate((linked.relations * 2, linked.relations * 2 + 1))  # in after out
+    order = np.lexsort((kinds, keys))
+    keys, kinds = keys[order], kinds[order]
+    first_of = np.ones(len(keys), np.bool_)
+    first_of[1:] = (np.diff(keys) != 0) | (np.diff(kinds) != 0)
+    keys, kinds = keys[first_of], kinds[first_of]
     positions, ranks = np.nonzero(ranking.positions >= 0)
     rows = graph.row_of[positions].astype(np.int64)
     order = np.lexsort((ranks, rows))
@@ -280,24 +387,9 @@ def list_edges(
     per_row = np.bincount(rows, weights=counts, minlength=graph.n_entities).astype(np.int64)
     return {
         "ends": np.concatenate(([0], np.cumsum(per_row))),
-        "neighbours": neighbours[indices],
-        "relations": relations[indices],
-        "directions": directions[indices],
-        "types": types[neighbours[indices]],
+        "neighbours": keys[indices] % n,
+        "relations": kinds[indices] // 2,
+        "directions": kinds[indices] % 2,
+        "types": types[keys[indices] % n],
         "scores": np.repeat(ranking.scores[positions, ranks], counts),
     }
-
-
-def _both_ways(triples: Triples) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return each edge once from either end: owner, neighbour, relation, direction; sorted."""
-    heads, tails = triples.heads.astype(np.int64), triples.tails.astype(np.int64)
-    no_loop = heads != tails
-    heads, tails, relations = heads[no_loop], tails[no_loop], triples.relations[no_loop]
-    owners, neighbours = np.concatenate((heads, tails)), np.concatenate((tails, heads))
-    kinds = np.concatenate((relations * 2, relations * 2 + 1)).astype(np.int64)  # in after out
-    order = np.lexsort((kinds, neighbours, owners))
-    owners, neighbours, kinds = owners[order], neighbours[order], kinds[order]
-    first = np.ones(len(owners), np.bool_)
-    first[1:] = (np.diff(owners) != 0) | (np.diff(neighbours) != 0) | (np.diff(kinds) != 0)
-    owners, neighbours, kinds = owners[first], neighbours[first], kinds[first]
-    return owners, neighbours, kinds // 2, kinds % 2

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.graph.embedding import Embeddings
-from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
-from biograft.graph.neighbours import first_types
+from biograft.graph.neighbours import DIRECTIONS, NeighbourTable, first_types
 from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge_layers import NEIGHBOURS
 from biograft.objectives.examples import EntityGraph

@@ -24,8 +24,7 @@ from biograft.graph import (
     build_neighbours,
     neighbours as ranking,
 )
-from biograft.graph.neighbour_table import COLUMNS, DIRECTIONS
-from biograft.graph.neighbours import hash_start
+from biograft.graph.neighbours import COLUMNS, DIRECTIONS, hash_start
 from biograft.kb import KnowledgeBase, build_store
 from biograft.progress import Progress
 

@@ -23,7 +23,7 @@ from biograft.graph.adjacency import build_adjacency
 from biograft.graph.embedding.config import GraphRecipe
 from biograft.graph.embedding.epochs import train_epochs
 from biograft.graph.embedding.state import new_run
-from biograft.graph.embedding.transe import Tables
+from biograft.graph.embedding.translation import Tables
 from biograft.graph.pepr import solve
 from biograft.graph.triples import SPLITS, Triples, read_triples
 from biograft.kb import KnowledgeBase

@@ -118,7 +118,7 @@ def use_neighbours(folder: Path) -> Any:
     """Return the neighbours of all entities."""
     import numpy as np
 
-    from biograft.graph.neighbour_table import NeighbourTable
+    from biograft.graph.neighbours import NeighbourTable
     from biograft.kb import KnowledgeBase
 
     kb = KnowledgeBase.open(folder / "KB")

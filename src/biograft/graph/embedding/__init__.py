@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         EmbeddingResult as EmbeddingResult,
         embed_graph as embed_graph,
     )
-    from biograft.graph.embedding.transe import Tables as Tables
+    from biograft.graph.embedding.translation import Tables as Tables
     from biograft.graph.triples import (
         SPLITS as SPLITS,
         graph_fingerprint as graph_fingerprint,

@@ -21,7 +21,7 @@ from biograft.artifacts import MANIFEST, ArtifactKind, describe_files, hash_file
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
 from biograft.graph.embedding.config import ModelConfig
-from biograft.graph.embedding.transe import Tables, table_shapes
+from biograft.graph.embedding.translation import Tables, table_shapes
 from biograft.graph.triples import graph_fingerprint
 from biograft.kb import KnowledgeBase
 

@@ -23,7 +23,6 @@ from biograft.graph.embedding.negatives import (
     splitmix64,
 )
 from biograft.graph.embedding.optimiser import (
-    Moments,
     RowGroups,
     UpdateRule,
     group_rows,
@@ -31,14 +30,14 @@ from biograft.graph.embedding.optimiser import (
     step_table,
 )
 from biograft.graph.embedding.state import EmbeddingRun, Rows
-from biograft.graph.embedding.transe import (
-    Floats,
+from biograft.graph.embedding.translation import (
     TripleBatch,
     all_finite,
+    batch_gradients,
     make_buffers,
     make_loss_rules,
+    projection_gradients,
 )
-from biograft.graph.embedding.transr import batch_gradients, projection_gradients
 from biograft.graph.triples import Triples
 from biograft.progress import Progress, in_units
 
@@ -56,16 +55,13 @@ class EmbeddingSteps(Protocol):
     def take(self) -> None:
         """Bring the vectors and moments of the device into the run."""
 
-    def keep(self, rows: tuple[Rows, Rows, Rows]) -> Callable[[], None]:
-        """Copy rows of the tables and their moments; return what puts them back."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingExecution:
     """Execution of a training; results do not depend on it, on a GPU up to rounding.
 
     ``device`` is ``auto``, ``cpu`` or ``cuda`` (TransE only). ``announce`` receives an estimate of
-    time and memory before the first epoch.
+    time and memory after the first steps.
     """
 
     device: str = "cpu"
@@ -127,19 +123,6 @@ class CompiledSteps:
     def take(self) -> None:
         """Do nothing: the steps change the run itself."""
 
-    def keep(self, rows: tuple[Rows, Rows, Rows]) -> Callable[[], None]:
-        """Copy rows of the tables and their moments; return what puts them back."""
-        kept: list[tuple[Floats, Rows, Floats]] = []
-        for table, moments, some in zip(self.run.tables, self.run.moments, rows, strict=True):
-            filled = [array for array in (table, *moments) if len(array) and len(some)]
-            kept += [(array, some, array[some]) for array in filled]
-
-        def put_back() -> None:
-            for array, some, values in kept:
-                array[some] = values
-
-        return put_back
-
     def step(self, batch: TripleBatch) -> float:
         """Make one step and return the loss."""
         run, model, n = self.run, self.recipe.model, len(batch.heads)
@@ -187,11 +170,7 @@ def train_epochs(
         raise InputError("holds no relations to learn from", path="graph")
     execution = execution or EmbeddingExecution()
     progress = execution.progress or Progress(enabled=False)
-    worker = _EpochTrainer(
-        train, recipe, run, choose_device(execution.device, recipe, train.n_entities)
-    )
-    if execution.announce is not None:
-        execution.announce(worker.estimate())
+    worker = _EpochTrainer(train, recipe, run, execution)
     progress.start("training", run.epoch / recipe.training.epochs)
     while run.epoch < recipe.training.epochs:
         start = time.perf_counter()
@@ -215,23 +194,39 @@ class _EpochTrainer:
     """Trains single epochs; holds the triples and the sampler."""
 
     def __init__(
-        self, train: Triples, recipe: GraphRecipe, run: EmbeddingRun, device: str = "cpu"
+        self,
+        train: Triples,
+        recipe: GraphRecipe,
+        run: EmbeddingRun,
+        execution: EmbeddingExecution,
     ) -> None:
-        self.train, self.recipe, self.run, self.device = train, recipe, run, device
+        self.train, self.recipe, self.run = train, recipe, run
+        self.device = choose_device(execution.device, recipe, train.n_entities)
+        self.announce = execution.announce
         self.sampler: NegativeSampler = make_sampler(train, recipe.sampling)
         self.size = min(recipe.training.batch, len(train))
-        self.steps = make_steps(run, recipe, self.size, device)
+        self.steps = make_steps(run, recipe, self.size, self.device)
 
     def epoch(self, progress: Progress) -> float:
         """Train on all triples once; return the mean loss."""
         n, epoch, n_epochs = len(self.train), self.run.epoch, self.recipe.training.epochs
         order, seed = self._order(epoch)
         total: Any = 0.0
+        started, n_timed = time.perf_counter(), 0
         for first in range(0, n, self.size):
             batch = self._make_batch(order, first, seed)
             total += self.steps.step(batch) * len(batch.heads)
             done = (epoch + min(1.0, (first + self.size) / n)) / n_epochs
             progress.advance(len(batch.heads), done)
+            if self.announce is not None:
+                n_timed += 1
+                if n_timed == 1 and n > self.size:
+                    started = time.perf_counter()  # the first step compiles
+                if n_timed == 1 + _N_MEASURED or first + self.size >= n:
+                    float(total)  # waits for a GPU
+                    seconds = (time.perf_counter() - started) / max(1, n_timed - 1)
+                    self.announce(self._estimate(seconds * -(-n // self.size)))
+                    self.announce = None
         self.steps.take()
         return float(total) / n
 
@@ -254,72 +249,27 @@ class _EpochTrainer:
         )
         return TripleBatch(*true, *false)
 
-    def estimate(self) -> TrainingEstimate:
-        """Measure some steps, undo them, and estimate time and memory of the whole training."""
+    def _estimate(self, seconds: float) -> TrainingEstimate:
+        """Estimate time and memory from the seconds of an epoch."""
         n_left = self.recipe.training.epochs - self.run.epoch
-        n_batches = -(-len(self.train) // self.size)
-        if self.run.seconds:
-            of_epoch = float(np.median(self.run.seconds))
-        else:
-            of_epoch = n_batches * (self._measure_steps() + self._rest_of_adam())
-        n_bytes = self.run.n_bytes() + (self.size * self._bytes_of_triple())
+        tables, n_bytes = self.run.tables, self.run.n_bytes()
+        width = tables.entity.shape[1] + 3 * tables.relation.shape[1] * (len(tables.projection) > 0)
+        n_slots = self.size * (2 + self.recipe.sampling.negatives)
+        n_bytes += n_slots * width * tables.entity.itemsize
         n_bytes += sum(column.nbytes for column in (self.train.heads, *self.sampler[:3])) * 2
         if self.recipe.training.evaluate_every and self.run.best is None:
-            n_bytes += sum(table.nbytes for table in self.run.tables)
+            n_bytes += sum(table.nbytes for table in tables)
         return TrainingEstimate(
             device=self.device,
             optimiser=self.recipe.optimiser.kind,
             n_epochs=n_left,
-            seconds=n_left * of_epoch,
+            seconds=n_left * seconds,
             n_bytes=n_bytes,
         )
 
-    def _measure_steps(self) -> float:
-        """Return the median time of a few steps, which leave the run as it was."""
-        order, seed = self._order(self.run.epoch)
-        seconds = []
-        for number in range(1 + _N_MEASURED):
-            started = time.perf_counter()
-            batch = self._make_batch(order, number * self.size % len(order), seed)
-            making = time.perf_counter() - started
-            entities = np.concatenate([batch.heads, batch.tails, batch.entities.ravel()])
-            relations = np.unique(batch.relations).astype(np.int64)
-            matrices = relations if len(self.run.tables.projection) else relations[:0]
-            put_back = self.steps.keep((np.unique(entities).astype(np.int64), relations, matrices))
-            started = time.perf_counter()
-            float(self.steps.step(batch))
-            seconds.append(making + time.perf_counter() - started)
-            put_back()
-            self.run.step -= 1
-        return float(np.median(seconds[1:]))  # the first one compiles
 
-    def _rest_of_adam(self) -> float:
-        """Return the time of a step in which Adam updates the vectors that no triple touches.
-
-        At the beginning it has nothing to do for them, so that the measured steps lack it.
-        """
-        entity = self.run.tables.entity
-        if self.recipe.optimiser.kind != "adam" or self.device != "cpu":
-            return 0.0
-        n = min(len(entity), _ROWS_OF_ADAM)
-        moments = Moments(*(np.full((n, entity.shape[1]), 1e-3, entity.dtype) for _ in range(2)))
-        rule = make_update_rule(self.recipe.optimiser, 1, self.recipe.model.entity_bound)
-        group_of = np.full(n, -1, np.int32)
-        groups = group_rows(np.zeros(0, np.int32), group_of)
-        scratch, slots = entity[:n].copy(), np.zeros((0, entity.shape[1]), entity.dtype)
-        started = time.perf_counter()
-        step_table(scratch, slots, groups, moments, rule, group_of)
-        return (time.perf_counter() - started) * len(entity) / n
-
-    def _bytes_of_triple(self) -> int:
-        """Return the bytes that a triple of a batch takes in buffers."""
-        tables, n_slots = self.run.tables, 2 + self.recipe.sampling.negatives
-        width = tables.entity.shape[1] + (3 * tables.relation.shape[1] if len(tables.projection)
-                                          else 0)  # fmt: skip
-        return int(n_slots * width * tables.entity.itemsize)
-
-
-_N_MEASURED, _ROWS_OF_ADAM = 5, 50_000
+_N_MEASURED = 20
+"""Steps whose time is measured, after the first, unless the first epoch has fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

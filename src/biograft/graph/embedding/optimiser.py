@@ -14,7 +14,7 @@ import numpy.typing as npt
 from biograft.compiled import njit
 from biograft.graph.embedding.config import BOUNDS, OPTIMISERS, OptimiserConfig
 from biograft.graph.embedding.parallel import run_parallel
-from biograft.graph.embedding.transe import FAST, Floats
+from biograft.graph.embedding.translation import FAST, Floats
 
 I32 = npt.NDArray[np.int32]
 ADAM, LAZY_ADAM, ADAGRAD, ROW_ADAGRAD = range(len(OPTIMISERS) - 1)  # "auto" is one of these

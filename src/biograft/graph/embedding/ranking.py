@@ -16,8 +16,15 @@ from biograft.compiled import njit
 from biograft.errors import InputError
 from biograft.graph.embedding.config import NORMS, ModelConfig
 from biograft.graph.embedding.parallel import run_parallel
-from biograft.graph.embedding.transe import FAST, L1, Floats, Tables, all_finite
-from biograft.graph.embedding.transr import clip_norm, project
+from biograft.graph.embedding.translation import (
+    FAST,
+    L1,
+    Floats,
+    Tables,
+    all_finite,
+    clip_norm,
+    project,
+)
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
 

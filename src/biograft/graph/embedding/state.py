@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from biograft.graph.embedding.config import GraphRecipe, ModelConfig
 from biograft.graph.embedding.optimiser import Moments, make_moments
-from biograft.graph.embedding.transe import Floats, Tables, table_shapes
+from biograft.graph.embedding.translation import Floats, Tables, table_shapes
 from biograft.graph.triples import Triples
 
 Rows = npt.NDArray[np.int64]

@@ -32,7 +32,7 @@ from biograft.graph.embedding.epochs import EmbeddingExecution, resolve_optimise
 from biograft.graph.embedding.optimiser import Moments, make_moments
 from biograft.graph.embedding.ranking import predict_links
 from biograft.graph.embedding.state import EmbeddingRun, new_run, with_inverse
-from biograft.graph.embedding.transe import Tables
+from biograft.graph.embedding.translation import Tables
 from biograft.graph.triples import SPLITS, Triples, graph_fingerprint, read_triples
 from biograft.kb import KnowledgeBase
 

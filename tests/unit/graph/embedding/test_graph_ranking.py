@@ -6,8 +6,15 @@ import pytest
 from biograft.errors import InputError
 from biograft.graph import GraphRecipe, LinkPrediction, ModelConfig, predict_links, rank_triples
 from biograft.graph.embedding.state import new_run, with_inverse
-from biograft.graph.embedding.transe import L1, L2, L2_SQUARED, Tables, distance
-from biograft.graph.embedding.transr import clip_norm, project
+from biograft.graph.embedding.translation import (
+    L1,
+    L2,
+    L2_SQUARED,
+    Tables,
+    clip_norm,
+    distance,
+    project,
+)
 
 NORMS = {"l1": L1, "l2": L2, "l2-squared": L2_SQUARED}
 

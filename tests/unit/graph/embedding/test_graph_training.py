@@ -24,8 +24,13 @@ from biograft.graph import (
 )
 from biograft.graph.embedding import epochs, training
 from biograft.graph.embedding.embeddings import read_tensors, write_tensors
-from biograft.graph.embedding.transe import Tables, TripleBatch, make_buffers, make_loss_rules
-from biograft.graph.embedding.transr import batch_gradients
+from biograft.graph.embedding.translation import (
+    Tables,
+    TripleBatch,
+    batch_gradients,
+    make_buffers,
+    make_loss_rules,
+)
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.progress import Progress
 from biograft.recipes import shipped_recipes
@@ -223,7 +228,7 @@ def test_adam_is_lazy_for_many_entities():
 
 @pytest.mark.parametrize("optimiser", ["adam", "lazy-adam", "adagrad"])
 @pytest.mark.parametrize("name", ["transe", "transr"])
-def test_an_estimate_precedes_the_training_and_changes_nothing(
+def test_an_estimate_follows_the_first_steps_and_changes_nothing(
     name, optimiser, small_base, tmp_path
 ):
     recipe, heard = recipe_of(name, **{"optimiser.kind": optimiser}), []
@@ -239,11 +244,12 @@ def test_an_estimate_precedes_the_training_and_changes_nothing(
 
 
 def test_the_estimate_of_a_resumed_run_is_of_its_own_epochs(small_base):
-    recipe = recipe_of()
+    recipe, heard = recipe_of(), []
     run = training.new_run(read_triples(small_base), recipe)
-    run.epoch, run.losses, run.seconds = 4, [1.0] * 4, [50.0, 100.0, 100.0, 100.0]
-    estimate = epochs._EpochTrainer(read_triples(small_base), recipe, run).estimate()
-    assert (estimate.n_epochs, estimate.seconds) == (2, 200.0)
+    run.epoch = 4
+    execution = EmbeddingExecution(announce=heard.append)
+    epochs.train_epochs(read_triples(small_base), recipe, run, lambda run: False, execution)
+    assert [estimate.n_epochs for estimate in heard] == [2]
 
 
 def test_auto_is_a_gpu_only_for_many_entities(monkeypatch):
