@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,3 +25,13 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield ray
         ray.shutdown()
         gc.collect()  # else its processes warn when they are collected, during another test
+
+
+@pytest.fixture(scope="session")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the starter store, which no test changes."""
+    from biograft.kb import build_starter
+
+    folder = tmp_path_factory.mktemp("starter") / "KB"
+    build_starter(folder)
+    return folder

@@ -53,11 +53,11 @@ def query_in(context: str, mention: str, *gold: str, document: str = "") -> Quer
     return Query((mention,), frozenset(gold), document=document or context, **span)
 
 
-def store_in(folder: Path, concepts: list[dict[str, Any]]) -> KnowledgeBase:
+def store_in(folder: Path, concepts: list[dict[str, Any]], name: str = "kb") -> KnowledgeBase:
     """Build a store of some concepts."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "kb.jsonl"
     lines = (json.dumps(concept, ensure_ascii=False) for concept in concepts)
     source.write_text("\n".join(lines), encoding="utf-8")
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "kb")
-    return KnowledgeBase.open(folder / "kb")
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / name)
+    return KnowledgeBase.open(folder / name)

@@ -8,14 +8,11 @@ import pytest
 
 from biograft import KnowledgeBase, Linker, Recipe, annotate, evaluate, finetune
 from biograft.errors import ConfigError
-from biograft.kb import build_starter
 
 
 @pytest.fixture(scope="module")
-def kb(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("api") / "kb"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
+def kb(starter):
+    return KnowledgeBase.open(starter)
 
 
 def test_annotate_takes_one_file_or_several(kb, tmp_path):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -50,10 +51,15 @@ def stage(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else ""
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> list[str]:
     """All modules a file imports, inside functions and under TYPE_CHECKING too."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -91,7 +97,7 @@ def test_no_module_imports_itself_in_a_circle():
     }
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for module, path in modules.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         if path.name == "__init__.py":
             tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
         for node in ast.walk(tree):
@@ -177,7 +183,7 @@ def test_documentation_and_layout_cost_nothing():
 
 def test_no_file_prints():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "print", f"{path}:{node.lineno}"
 
@@ -194,7 +200,7 @@ def test_a_class_name_occurs_once():
     defined = [
         (node.name, path.relative_to(SRC).as_posix())
         for path in FILES
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in tree_of(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     names = Counter(name for name, _ in defined)
@@ -205,7 +211,7 @@ def test_no_assert_checks_what_a_user_gave():
     found = {
         (str(path.relative_to(SRC)), ast.unparse(node.test))
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Assert) and path != SRC / "testing.py"  # which is made of them
     }
     assert found <= set(ASSERTS)
@@ -222,7 +228,7 @@ def loads_with_transformers(path: Path) -> list[ast.Call]:
     """All calls by which transformers loads a configuration, a tokenizer or a model."""
     return [
         node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("from_pretrained", "from_config")

@@ -8,10 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from biograft.errors import EXTRAS
-from biograft.kb import build_starter
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -26,13 +23,6 @@ main()
 """
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("packaging") / "kb"
-    build_starter(folder)
-    return str(folder)
-
-
 def run_core(*arguments):
     """Run a command where only the core is installed."""
     return subprocess.run(
@@ -40,24 +30,26 @@ def run_core(*arguments):
     )
 
 
-def test_the_core_links_a_text_without_an_index(store):
-    done = run_core("link", "No heart attack.", "--kb", store)
+def test_the_core_links_a_text_without_an_index(starter):
+    done = run_core("link", "No heart attack.", "--kb", str(starter))
     assert done.returncode == 0, done.stderr
     assert "heart attack [absent]  D009203" in done.stdout
 
 
 def test_what_links_maps_evaluates_and_serves_needs_the_core_alone():
-    modules = ("linking.linker", "mapping.table", "evaluation.linking", "serve.app")
     code = CORE.partition("from biograft.cli")[0]
-    code += "".join(f"import biograft.{module}\n" for module in modules)
+    code += "from biograft.linking import Linker\nfrom biograft.mapping import map_terms\n"
+    code += (
+        "from biograft.evaluation import evaluate_linking\nfrom biograft.serve import create_app\n"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_core_names_the_extra_that_a_command_needs(store, tmp_path):
+def test_the_core_names_the_extra_that_a_command_needs(starter, tmp_path):
     for arguments in (
         ["kb", "build", "starter", "-o", str(tmp_path / "kb")],
-        ["kb", "search", store, "a"],
+        ["kb", "search", str(starter), "a"],
     ):
         done = run_core(*arguments)
         assert done.returncode == 2

@@ -16,17 +16,15 @@ from biograft.cli import app
 from biograft.clinical import status_of
 from biograft.documents import Document
 from biograft.evaluation import read_assertions
-from biograft.kb import KnowledgeBase, build_starter
+from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 
 VALUES = {"en": ["38.6 °C", "8.2 %", "500 mg"], "zh": ["38.6℃", "8.2%"]}
 
 
 @pytest.fixture(scope="module")
-def kb(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shown") / "KB"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
+def kb(starter):
+    return KnowledgeBase.open(starter)
 
 
 def gold(language: str, name: str) -> tuple[str, list[tuple[str, str, str]]]:

@@ -12,17 +12,14 @@ spacy = pytest.importorskip(
 from spacy.tokens import Doc, Span
 
 from biograft.errors import BiograftError, ConfigError
-from biograft.kb import build_starter
 
 importlib.import_module("biograft.spacy")  # what the entry point does in an installed package
 NOTE = "Denies chest pain. Ovarian and breast cancer. On metformin 500 mg daily, no fevr."
 
 
 @pytest.fixture(scope="module")
-def kb(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("spacy") / "KB"
-    build_starter(folder)
-    return str(folder)
+def kb(starter):
+    return str(starter)
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,15 @@
 import json
 
 import pytest
+from generative_store import store_in
 from kebiolm_files import published_folder
 from tiny_seq2seq import tiny_seq2seq
 from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import BiograftError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
 from biograft.nn import Seq2SeqModel
-from biograft.sources import SourceConfig
 
 
 @pytest.fixture
@@ -43,10 +42,7 @@ def test_a_published_bart_becomes_a_generative_linker(call, tmp_path):
     done = call("import", tmp_path / "published", "-o", tmp_path / "ours")
     assert done.stdout.startswith("genbioel: ")
     assert done.stderr == ""
-    source = tmp_path / "kb.jsonl"
-    source.write_text('{"id": "D4", "name": "heart attack"}\n')
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "kb")
-    kb = KnowledgeBase.open(tmp_path / "kb")
+    kb = store_in(tmp_path, [{"id": "D4", "name": "heart attack"}])
     linker = Linker.open(kb, model=tmp_path / "ours")
     assert linker("A heart attack.").mentions[0].concept == "D4"
 

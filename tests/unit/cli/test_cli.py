@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import typer
 
-import biograft
 from biograft.cli import app
 from biograft.sources import FORMATS
 
@@ -76,12 +75,6 @@ def test_documented_options_exist(page):
         documented |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", call))
     documented |= set(re.findall(r"`(--[a-z][a-z-]+)", text))
     assert documented - known == set()
-
-
-def test_the_package_runs_as_a_module():
-    command = [sys.executable, "-m", "biograft", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"biograft {biograft.__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,3 @@ def test_demo(tmp_path):
     page = (tmp_path / "demo" / "demo.html").read_text(encoding="utf-8")
     assert "Myocardial Infarction" in page
     assert biograft.KnowledgeBase.open(tmp_path / "demo" / "starter")["D009203"]
-
-
-@pytest.mark.parametrize(
-    ("language", "finding"), [("en", "deep vein thrombosis"), ("zh", "深静脉血栓")]
-)
-def test_demo_notes_prints_findings_and_a_scoreboard(run_main, tmp_path, language, finding):
-    done = run_main("demo", "notes", "--language", language, "-o", tmp_path)
-    assert done.code == 0, done.err
-    assert finding in done.out
-    assert "document statuses" in done.out

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
-import pytest
 
-from biograft.kb import build_starter
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("doctor") / "kb"
-    build_starter(folder)
-    return folder
-
-
-def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, store, tmp_path):
-    names = (store / "names.arrow").read_bytes()
+def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, starter, tmp_path):
+    names = (starter / "names.arrow").read_bytes()
     damaged = tmp_path / "kb"
-    build_starter(damaged)
+    shutil.copytree(starter, damaged)
     half = len(names) // 2
     (damaged / "names.arrow").write_bytes(names[:half] + b"#" + names[half + 1 :])
     (tmp_path / "index").mkdir()
     for kb, index, said in (
         (damaged, None, "names.arrow: damaged"),
         (tmp_path / "none", None, "no such knowledge base"),
-        (store, tmp_path / "index", "it is no index"),
+        (starter, tmp_path / "index", "it is no index"),
     ):
         done = run_main("doctor", "--kb", kb, *(["--index", index] if index else []))
         assert done.code == 1

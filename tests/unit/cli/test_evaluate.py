@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from generative_store import store_in
 from typer.testing import CliRunner
 
 from biograft.cli import app
@@ -16,9 +17,8 @@ from biograft.errors import (
     OutputError,
     StoreError,
 )
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.linking import Calibration, build_index, fit_calibration
-from biograft.sources import SourceConfig
 
 CONCEPTS = [
     {"id": "D1", "name": "Influenza", "names": ["flu"]},
@@ -46,8 +46,7 @@ TEXTS = """\
 @pytest.fixture
 def folder(write, tmp_path):
     """A folder with a store and two gold files."""
-    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in CONCEPTS))
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
+    store_in(tmp_path, CONCEPTS, "KB")
     write("gold.concept", MENTIONS)
     write("gold.pubtator", TEXTS)
     return tmp_path
@@ -205,13 +204,12 @@ def test_an_unfit_calibration_is_refused(link, folder, save_calibration):
     assert "--calibration" in str(both)
 
 
-def test_a_calibration_of_another_knowledge_base_is_refused(link, folder, write):
+def test_a_calibration_of_another_knowledge_base_is_refused(link, folder):
     """It was accepted without a word: the calibration error was 8.1 % in place of 3.9 %."""
     file = folder / "n.json"
     assert link("--nil", "--fit-calibration", file).exit_code == 0
     assert link("--calibration", file).exit_code == 0
-    source = SourceConfig(path=write("other.jsonl", '{"id": "D9", "name": "Fever"}\n'))
-    build_store(BuildConfig(sources=(source,)), folder / "OTHER")
+    store_in(folder, [{"id": "D9", "name": "Fever"}], "OTHER")
     error = link("--calibration", file, "--kb", folder / "OTHER").exception
     assert isinstance(error, StoreError)
     assert "fitted with another knowledge base" in str(error)

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from command_runs import runner_of
+from generative_store import store_in
 from tiny_models import tiny_encoder_folder
 
 from biograft.cli import app
 from biograft.errors import BiograftError, ConfigError, OutputError
-from biograft.kb import BuildConfig, build_store
 from biograft.linking import label_mentions
-from biograft.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [
     {"id": "STENOSIS", "name": "mitral stenosis", "names": ["ms"]},
@@ -50,9 +49,7 @@ def gold_line(n: int) -> str:
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, gold standards and an encoder; nothing here is written to by tests."""
     folder = tmp_path_factory.mktemp("finetune")
-    source = folder / "kb.jsonl"
-    source.write_text("".join(json.dumps(concept) + "\n" for concept in CONCEPTS))
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "kb")
+    store_in(folder, CONCEPTS)
     (folder / "train.jsonl").write_text("".join(map(gold_line, range(4))))
     (folder / "more.jsonl").write_text("".join(map(gold_line, range(4, 6))))
     (folder / "dev.jsonl").write_text("".join(map(gold_line, range(6, 8))))

@@ -12,7 +12,6 @@ from command_runs import runner_of
 
 from biograft.cli import app
 from biograft.errors import ConfigError
-from biograft.kb import build_starter
 
 RECIPE = "genbioel-finetune-ncbi-cpu"
 SMALL = (
@@ -25,10 +24,10 @@ TEXT = "She has had a heart attack."
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The starter store and its index; nothing here is written to by tests."""
+def inputs(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The starter store; nothing here is written to by tests."""
     folder = tmp_path_factory.mktemp("generative")
-    build_starter(folder / "kb")
+    (folder / "kb").symlink_to(starter)
     return folder
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 
 import pytest
+from generative_store import store_in
 from typer.testing import CliRunner
 
 from biograft.cli import app
@@ -23,10 +24,8 @@ LINES = [
 
 
 @pytest.fixture
-def store(write, tmp_path):
-    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
-    return tmp_path / "KB"
+def store(tmp_path):
+    return store_in(tmp_path, LINES, "KB").folder
 
 
 def run(*arguments):

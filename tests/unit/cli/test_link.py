@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from generative_store import store_in
 from typer.testing import CliRunner
 
 from biograft.cli import app
@@ -15,8 +16,6 @@ from biograft.errors import (
     InputError,
     StoreError,
 )
-from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
 
 LINES = [
     {"id": "D1", "names": {"en": ["Influenza", "flu"], "zh": ["流感"]}},
@@ -28,10 +27,8 @@ PUBTATOR = (
 
 
 @pytest.fixture
-def store(write, tmp_path):
-    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
-    return tmp_path / "KB"
+def store(tmp_path):
+    return store_in(tmp_path, LINES, "KB").folder
 
 
 @pytest.fixture

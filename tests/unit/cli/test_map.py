@@ -9,10 +9,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from generative_store import store_in
 
-from biograft.kb import BuildConfig, build_store
 from biograft.mapping import SourceTerm, distinct_terms, read_decisions
-from biograft.sources import SourceConfig
 
 CONCEPTS = [
     {"id": "D1", "name": "Myocardial Infarction", "names": ["heart attack", "=1+1"]},
@@ -24,11 +23,7 @@ CONCEPTS = [
 
 @pytest.fixture
 def kb(tmp_path):
-    source = tmp_path / "kb.jsonl"
-    source.write_text("\n".join(map(json.dumps, CONCEPTS)), encoding="utf-8")
-    config = BuildConfig(sources=(SourceConfig(path=source, format="jsonl"),))
-    build_store(config, tmp_path / "KB")
-    return tmp_path / "KB"
+    return store_in(tmp_path, CONCEPTS, "KB").folder
 
 
 def test_terms_that_differ_in_case_and_whitespace_are_one():

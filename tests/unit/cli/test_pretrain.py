@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError, OutputError
-from biograft.kb import KnowledgeBase, build_starter
+from biograft.kb import KnowledgeBase
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    build_starter(folder / "kb")
-    texts = KnowledgeBase.open(folder / "kb").table("names").column("text").to_pylist()
+    (folder / "kb").symlink_to(starter)
+    texts = KnowledgeBase.open(starter).table("names").column("text").to_pylist()
     tiny_encoder_folder(folder / "encoder", texts)
     return folder
 

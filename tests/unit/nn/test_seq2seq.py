@@ -14,7 +14,7 @@ from transformers import (
     AutoTokenizer,
 )
 
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError
 from biograft.nn import NewDecoder, NewSeq2Seq, Seq2SeqModel
 
 TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
@@ -168,11 +168,3 @@ class TestADecoderOnAnEncoder:
         assert made.fingerprint() != self.start(encoder, seed=1).fingerprint()
         rates = {m.p for m in made.model.modules() if isinstance(m, torch.nn.Dropout)}
         assert rates == {0.3}
-
-    def test_a_tokenizer_without_cls_is_refused(self, encoder, tmp_path):
-        tokenizer = AutoTokenizer.from_pretrained(encoder)
-        tokenizer.cls_token = None
-        AutoModel.from_pretrained(encoder).save_pretrained(tmp_path)
-        tokenizer.save_pretrained(tmp_path)
-        with pytest.raises(StoreError, match=r"its tokenizer has no \[CLS\], \[SEP\] or padding"):
-            self.start(tmp_path)

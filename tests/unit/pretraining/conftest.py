@@ -12,7 +12,7 @@ from annotated_texts import TEXTS, annotate, write_shards
 from tiny_models import tiny_encoder_folder, tiny_tokenizer
 
 from biograft.annotation import AnnotationConfig, ExecutionConfig, annotate_corpus
-from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.pretraining import PretrainingRecipe
 from biograft.sources import SourceConfig
 
@@ -94,11 +94,10 @@ class Bench(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(starter: Path, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """Make it once: ``bench.recipe(steps=5)`` changes the training."""
     folder = tmp_path_factory.mktemp("bench")
-    build_starter(folder / "kb")
-    kb = KnowledgeBase.open(folder / "kb")
+    kb = KnowledgeBase.open(starter)
     texts = kb.table("names").column("text").to_pylist()
     encoder = tiny_encoder_folder(folder / "encoder", texts)
 

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.kb import KnowledgeBase, build_starter
-
-
-@pytest.fixture(scope="session")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("starter") / "KB"
-    build_starter(folder)
-    return folder
+from biograft.kb import KnowledgeBase
 
 
 @pytest.fixture(scope="session")

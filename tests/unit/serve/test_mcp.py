@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from generative_store import store_in
 
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 import httpx
@@ -17,13 +18,11 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
 from biograft.errors import ConfigError, NotFoundError
-from biograft.kb import BuildConfig, build_store
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceEngine, create_mcp_server, run_mcp
 from biograft.serve.concepts import ConceptAnswers
 from biograft.serve.mcp import TOOLS, http_app
 from biograft.serve.run import server_options
-from biograft.sources import SourceConfig
 
 ABSENT = ("fastapi", "prometheus_client", "polars", "pyarrow", "sqlalchemy", "torch")
 """Packages of other extras, which the tools need not."""
@@ -147,9 +146,7 @@ def test_codes_of_other_vocabularies(tmp_path):
             ],
         }
     ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
-    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
-    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
     found = answers.cross_references("C1", 10)
     assert [(each["id"], each["kind"]) for each in found["codes"]] == [
         ("C1", "primary"),
@@ -183,9 +180,7 @@ def test_retirement_is_asked_before_the_label(tmp_path):
             ],
         }
     ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
-    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
-    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
     labels = ("Tall stature", "Gigantism", "Obsolete tall stature", "")
     superseded = ("HP:0000057", "HP:0000058")
     checked = answers.check([(id_, label) for id_ in superseded for label in labels])["codes"]
@@ -199,9 +194,7 @@ def test_parents_are_not_cut_without_saying_so(tmp_path):
     """The parents were those of the HTTP answer, which has a hundred at most."""
     concepts = [{"id": "A", "name": "all", "relations": {"is-a": [f"U{n}" for n in range(150)]}}]
     concepts += [{"id": f"U{n}", "name": f"upper {n}"} for n in range(150)]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
-    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
-    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
     for limit, expected in ((200, (150, False)), (120, (120, True))):
         answer = answers.concept("A", limit)
         assert (len(answer["parents"]), answer["truncated"]) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 import time
@@ -12,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generative_store import store_in
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
 from fastapi.testclient import TestClient
 
 from biograft.errors import ConfigError, NotFoundError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.serve import (
     KeyFile,
@@ -29,7 +29,6 @@ from biograft.serve import (
     create_app,
     run_service,
 )
-from biograft.sources import SourceConfig
 
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
 LIMITS = ServiceConfig(max_body=4096, max_text=200, max_batch=3, max_waiting=2, max_k=5)
@@ -72,10 +71,7 @@ class TestConcepts:
             {"id": "C2", "name": "Wheeze", "ids": [{"id": "SNOMEDCT:1", "kind": "xref"}],
              "relations": [{"relation": "is-a", "tail": "C1"}]},
         ]  # fmt: skip
-        source = tmp_path / "concepts.jsonl"
-        source.write_text("".join(json.dumps(each) + "\n" for each in concepts))
-        build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
-        engine = ServiceEngine(Linker.open(tmp_path / "KB"))
+        engine = ServiceEngine(Linker.open(store_in(tmp_path, concepts)))
         assert engine.concept("ICD10CM:J45")["id"] == "C1"
         assert engine.is_a("C2", "ICD10CM:J45")
         assert [each.concept for each in engine.neighbours("ICD10CM:J45", None, 5)] == ["C2"]
@@ -247,9 +243,7 @@ def test_many_parents_and_children_are_cut_at_a_hundred(tmp_path):
     concepts += [
         {"id": f"L{n}", "name": f"lower {n}", "relations": {"is-a": ["A"]}} for n in range(150)
     ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
-    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
-    concept = ServiceEngine.open(tmp_path / "KB").concept("A")
+    concept = ServiceEngine.open(store_in(tmp_path, concepts)).concept("A")
     assert (len(concept["parents"]), len(concept["children"])) == (100, 100)
     assert sorted(each["n"] for each in concept["relations"]) == [150, 150]
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from generative_store import store_in
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
@@ -56,11 +57,7 @@ def client(starter_client: TestClient) -> TestClient:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     """A store with old ids, codes of another vocabulary, cross-references and local ids."""
-    folder = tmp_path_factory.mktemp("fhir-small")
-    source = folder / "concepts.jsonl"
-    source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
-    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
-    return opened(folder / "KB", LAB=LAB)
+    return opened(store_in(tmp_path_factory.mktemp("fhir"), CONCEPTS).folder, LAB=LAB)
 
 
 def checked(answer: Any, status: int = 200) -> dict[str, Any]:
