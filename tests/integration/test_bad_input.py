@@ -171,16 +171,6 @@ def test_a_build_continues_and_reports_the_lines(build, case):
         assert part in run.out
 
 
-def test_the_report_as_json_has_file_and_line_of_each_example(build):
-    lines = [{"id": "a", "name": "x", "relations": {"r": [f"gone{k}"]}} for k in range(9)]
-    run = build("a.jsonl", "".join(json.dumps(v) + "\n" for v in lines).encode(), "--json")
-    (source,) = json.loads(run.out)["sources"]
-    assert (source["n_rejected"], source["doubtful"]["id defined twice"]["n"]) == (9, 8)
-    dangling = source["rejected"]["relations: tail is no concept"]
-    assert (dangling["n"], len(dangling["examples"])) == (9, 5)
-    assert dangling["examples"][4] == {"file": "a.jsonl", "line": 5, "text": "gone4"}
-
-
 @pytest.mark.parametrize(
     ("out", "message"),
     [

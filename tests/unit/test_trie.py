@@ -77,17 +77,6 @@ def test_sequences_that_begin_others_end_within_them():
     assert numbers.tolist() == [1, 0, 2]
 
 
-def test_two_numbers_a_node_in_as_few_bytes_as_they_need(tmp_path):
-    rng = np.random.default_rng(0)
-    tokens = rng.integers(3, 50_000, 40_000)
-    trie, _ = FlatTrie.build(tokens, np.arange(8, 40_001, 8))
-    assert trie.nbytes < 6.5 * trie.n_nodes
-    trie.save(tmp_path)
-    again = FlatTrie.open(tmp_path)
-    assert isinstance(again.tokens.base, np.memmap)
-    assert spelled(again) == spelled(trie)
-
-
 @pytest.mark.parametrize("name", FlatTrie.FILES)
 def test_damage_is_reported(tmp_path, name):
     trie, _ = build([[5, 6], [7]])

@@ -13,7 +13,6 @@ from biograft.cli import app
 from biograft.errors import (
     BiograftError,
     ConfigError,
-    FormatError,
     OutputError,
     StoreError,
 )
@@ -273,32 +272,3 @@ def test_text_applies_the_threshold_of_a_calibration(text, folder):
     other = text("--calibration", folder / "d.json").exception
     assert isinstance(other, StoreError)
     assert "dense*1" in str(other)
-
-
-def test_text_with_a_trained_detector(text, word_detector):
-    """Every word is a mention of the detector."""
-    options = ("--json", "--ner", word_detector)
-    assert counts(values_of(text(*options))["spans"]) == (6, 9, 0)
-    assert counts(values_of(text(*options, "--detection", "both"))["spans"]) == (6, 9, 0)
-    assert counts(values_of(text(*options, "--mention-types", "Disease"))["spans"]) == (6, 9, 0)
-    refused = text(*options, "--mention-types", "Drug").exception
-    assert isinstance(refused, ConfigError)
-    assert "known: Disease" in str(refused)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (["--format", "biosyn"], ConfigError, "'biosyn' .*pubtator, sample"),
-        (["--types", "Gene"], FormatError, "2 documents"),
-        (["--threshold", "nan"], ConfigError, "threshold"),
-        (["--detection", "model"], ConfigError, "'model' needs a detector"),
-        (["--mention-types", "Disease"], ConfigError, "only a trained detector"),
-    ],
-)
-def test_text_refuses_in_one_line(text, options, error, message):
-    done = text(*options)
-    assert isinstance(done.exception, error)
-    assert "\n" not in str(done.exception)
-    with pytest.raises(error, match=message):
-        raise done.exception

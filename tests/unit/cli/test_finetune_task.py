@@ -100,18 +100,6 @@ def test_entities_are_learned_and_measured(entities, run, inputs, tmp_path):
     assert "f1 1.0000" in shown
 
 
-def test_runs_are_compared(entities, run):
-    out, _ = entities
-    found = json.loads(
-        run("evaluate", "task", out, "--against", out, "--published", 0.9, "--json").stdout
-    )
-    assert found["against"]["paired"]["p"] == 1.0
-    assert found["published"]["one_sample"]["t"] is None
-    shown = run("evaluate", "task", out, "--published", "0.9").stdout
-    assert "vs 0.9000: +0.1000" in shown
-    assert "one-sample t-test: p = 0.0000" in shown
-
-
 def test_a_run_is_replaced_only_if_it_is_one(train, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from biograft import cli
-
-
-def test_no_option_is_declared_twice():
-    """Commands share an option of the same meaning as an alias of ``options``."""
-    options = []
-    for path in Path(cli.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
-                values = {k.arg: ast.unparse(k.value) for k in node.keywords}
-                options.append((values.get("metavar"), values["help"]))
-    assert len(options) > 40
-    assert [each for each, n in Counter(options).items() if n > 1] == []
 
 
 def test_an_input_is_not_overwritten(run_main, write, tmp_path):

@@ -143,20 +143,6 @@ class TestSettings:
         with pytest.raises(StoreError, match=r"a layer 'Dense'; biograft reads Transformer, Pool"):
             TextEncoder.from_pretrained(folder)
 
-    @pytest.mark.parametrize(
-        ("changes", "message"),
-        [
-            ({"format": "other"}, "no encoder settings but 'other'; save the encoder again"),
-            ({"version": 2}, "encoder settings of version 2, this biograft reads version 1"),
-            ({"max_length": "many"}, r"damaged \(max_length is 'many'\); save the encoder again"),
-        ],
-    )
-    def test_a_damaged_file_of_ours_is_named(self, encoder, tmp_path, changes, message):
-        encoder.save_pretrained(tmp_path / "saved")
-        edit(tmp_path / "saved" / "biograft_encoder.json", **changes)
-        with pytest.raises(StoreError, match=message):
-            TextEncoder.from_pretrained(tmp_path / "saved")
-
 
 class TestOrigins:
     """Guards: SapBERT from the hub was pooled by the mean of up to 512 tokens, without a word."""

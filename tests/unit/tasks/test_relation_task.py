@@ -9,7 +9,6 @@ import torch
 
 from biograft.corpus import RelationExample
 from biograft.documents import Mention
-from biograft.errors import ConfigError
 from biograft.tasks import RelationConfig, RelationModel, fit
 
 
@@ -140,8 +139,3 @@ def test_long_texts_are_cut_around_markers(reading, between, after_them):
         assert tokens.count("no") == (3 if after_them else 6)
     else:
         assert tokens.count("after") == 8
-
-
-def test_too_small_a_max_length_is_refused(reading):
-    with pytest.raises(ConfigError, match="leaves 6 tokens"):
-        reading(example("aspirin after fever", "aspirin", "fever"), 8)

@@ -148,11 +148,6 @@ def test_the_longer_text_is_cut_and_that_is_counted(load):
     assert not reader.count_cut(sequences[3:])
 
 
-def test_too_small_a_room_for_two_texts_is_refused(load):
-    with pytest.raises(ConfigError, match="leaves 5 tokens for two texts"):
-        SequenceTokenizer(load(8))
-
-
 def test_a_cls_token_is_required(load, tmp_path):
     encoder = load()
     encoder.tokenizer.backend_tokenizer.post_processor = None
