@@ -308,21 +308,16 @@ def omop_chunks(mappings: Iterable[TermMapping], run: MappingRun) -> Iterator[st
         )
     yield delimited_rows([OMOP_COLUMNS])
     for mapping in mappings:
-        yield delimited_rows([_omop_row(mapping, run)])
-
-
-def _omop_row(mapping: TermMapping, run: MappingRun) -> tuple[Any, ...]:
-    term = mapping.term
-    code = term.code or term.text
-    if len(code) > _MAX_CODE:
-        raise ConfigError(
-            f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
-            "name the column of the codes (--code-column)"
-        )
-    concept = _applicable(mapping)
-    target, vocabulary = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
-    description = cut(term.text, _MAX_DESCRIPTION)
-    return (code, 0, run.source, description, target, vocabulary, *_VALID, None)
+        term, concept = mapping.term, _applicable(mapping)
+        code = term.code or term.text
+        if len(code) > _MAX_CODE:
+            raise ConfigError(
+                f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
+                "name the column of the codes (--code-column)"
+            )
+        target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
+        description = cut(term.text, _MAX_DESCRIPTION)
+        yield delimited_rows([(code, 0, run.source, description, *target, *_VALID, None)])
 
 
 def _omop_target(concept: str, run: MappingRun) -> tuple[int, str]:
@@ -360,40 +355,36 @@ def concept_map(mappings: Iterable[TermMapping], run: MappingRun) -> dict[str, A
         decision = as_decision(mapping, run, "")
         concept = _applicable(mapping)
         vocabulary = "" if concept is None else run.ids.vocabulary(decision.concept)
-        element = {
-            "code": mapping.term.code or mapping.term.text,
-            "display": mapping.term.text,
-            "target": [_target(decision, vocabulary, unmatched=concept is None)],
-        }
+        if concept is None:  # FHIR asks for a comment on what is not equivalent
+            comment = decision.comment or "no concept of the knowledge base"
+            target = {"equivalence": "unmatched", "comment": comment}
+        else:
+            said = f"concept is {decision.relation}"
+            if not decision.is_decided:
+                said = "proposed, not decided"
+            target = {
+                "code": code_of(decision.concept, vocabulary),
+                **({"display": decision.name} if decision.name else {}),
+                "equivalence": _EQUIVALENCES[decision.relation],
+                "comment": "; ".join(filter(None, (said, decision.comment))),
+            }
+        term = mapping.term
+        element = {"code": term.code or term.text, "display": term.text, "target": [target]}
         groups[vocabulary].append(element)
-    source = {"source": run.source} if ":" in run.source else {}
+    is_iri = ":" in run.source
+    by_system = [
+        {
+            **({"source": run.source} if is_iri else {}),
+            **({"target": system} if (system := system_of(vocabulary)) else {}),
+            "element": elements,
+        }
+        for vocabulary, elements in sorted(groups.items())
+    ]
     return {
         "resourceType": "ConceptMap",
         "status": "draft",
         "date": run.time.date().isoformat(),
         "title": f"{run.source} to {run.kb_name}",
-        **({"sourceUri": run.source} if source else {}),
-        "group": [
-            {**source, **_system(vocabulary), "element": elements}
-            for vocabulary, elements in sorted(groups.items())
-        ],
-    }
-
-
-def _system(vocabulary: str) -> dict[str, str]:
-    system = system_of(vocabulary)
-    return {} if system is None else {"target": system}
-
-
-def _target(decision: Decision, vocabulary: str, *, unmatched: bool) -> dict[str, str]:
-    """Return the target of a term; FHIR asks for a comment on what is not equivalent."""
-    if unmatched:
-        comment = decision.comment or "no concept of the knowledge base"
-        return {"equivalence": "unmatched", "comment": comment}
-    said = f"concept is {decision.relation}" if decision.is_decided else "proposed, not decided"
-    return {
-        "code": code_of(decision.concept, vocabulary),
-        **({"display": decision.name} if decision.name else {}),
-        "equivalence": _EQUIVALENCES[decision.relation],
-        "comment": "; ".join(filter(None, (said, decision.comment))),
+        **({"sourceUri": run.source} if is_iri else {}),
+        "group": by_system,
     }

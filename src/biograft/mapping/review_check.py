@@ -10,7 +10,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ TABLES = ("review_queues", "review_terms", "review_events")
 _MARK, _LOOKED_AT = b"CREATE TABLE review_", 1 << 18
 """Beginning of the schema of a review, and the searched length of the file."""
 _TRIES = 3
+_READERS: Mapping[str, Callable[[Any], Any]] = {"JSON": json.loads, "BOOLEAN": bool}
+"""Readers of values that SQLite holds otherwise, by the types of their columns."""
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowError)
 
 
@@ -75,40 +77,27 @@ def _copy(path: Path, folder: Path) -> Path:
 
 
 def _states(files: list[Path]) -> list[tuple[int, int]]:
-    stats = [file.stat() if file.exists() else None for file in files]
-    return [(each.st_size, each.st_mtime_ns) if each else (0, 0) for each in stats]
+    stats = [file.stat() for file in files if file.exists()]
+    return [(each.st_size, each.st_mtime_ns) for each in stats]
 
 
 def _problems(database: sqlite3.Connection) -> Iterator[str]:
+    """Yield damage of the file, and the rows that are not as they were written."""
     found = [row[0] for row in database.execute("PRAGMA integrity_check")]
     yield from (each for each in found if each != "ok")
     for table in TABLES:
         columns = database.execute(f"PRAGMA table_info({table})").fetchall()
-        kinds = {name: kind for _, name, kind, *_ in columns}
-        if not kinds:
+        readers = {name: _READERS.get(kind, lambda value: value) for _, name, kind, *_ in columns}
+        if not readers:
             yield f"the table {table} is missing"
-        elif HASH in kinds:  # a review of version 1, which was not opened since, has none
-            yield from _changed_rows(database, table, kinds)
-
-
-def _changed_rows(
-    database: sqlite3.Connection, table: str, kinds: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the rows that are not as they were written."""
-    for row in database.execute(f"SELECT {', '.join(kinds)} FROM {table}"):
-        values = dict(zip(kinds, row, strict=True))
-        try:
-            read = {name: _read(value, kinds[name]) for name, value in values.items()}
-            is_right = row_hash(read) == values[HASH]
-        except _UNREADABLE:
-            is_right = False
-        if not is_right:
-            yield f"{table}, row {values['id']}: its content is not what was written"
-
-
-def _read(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    if kind == "JSON":
-        return json.loads(value)
-    return bool(value) if kind == "BOOLEAN" else value
+        if HASH not in readers:  # a review of version 1, which was not opened since, has none
+            continue
+        for row in database.execute(f"SELECT {', '.join(readers)} FROM {table}"):
+            values = dict(zip(readers, row, strict=True))
+            try:
+                read = {k: None if v is None else readers[k](v) for k, v in values.items()}
+                is_right = row_hash(read) == values[HASH]
+            except _UNREADABLE:
+                is_right = False
+            if not is_right:
+                yield f"{table}, row {values['id']}: its content is not what was written"

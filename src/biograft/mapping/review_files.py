@@ -229,13 +229,10 @@ def _was(item: ReviewItem) -> str:
 
 
 def _import_worksheet(
-    store: ReviewStore,
-    rows: list[_Row],
-    reviewer: str,
-    queue: str,
+    store: ReviewStore, rows: list[_Row], reviewer: str, queue: str
 ) -> ReviewImport:
     items = {item.id: item for item in store.items(queue)}
-    decisions: dict[int, tuple[int, TermDecision]] = {}
+    wanted: dict[int, tuple[int, TermDecision]] = {}
     problems: list[tuple[int, str]] = []
     n_unchanged = 0
     for line, cells in rows:
@@ -246,17 +243,29 @@ def _import_worksheet(
             continue
         if decision is None:
             n_unchanged += 1
-        elif decision.term_id in decisions:
+        elif decision.term_id in wanted:
             problems.append((line, f"term {decision.term_id} has an earlier row, too"))
         else:
-            decisions[decision.term_id] = (line, decision)
-    done, errors = store.decide_each([decision for _, decision in decisions.values()])
-    lines = (line for line, _ in decisions.values())
-    problems += [(line, str(error)) for line, error in zip(lines, errors, strict=True) if error]
-    return ReviewImport(
-        len(rows), n_decided=done.n_changed, n_unchanged=n_unchanged,
-        problems=tuple(sorted(problems)), batch=done.batch,
-    )  # fmt: skip
+            wanted[decision.term_id] = (line, decision)
+    done = ReviewImport(len(rows), n_unchanged=n_unchanged)
+    return _decide(store, list(wanted.values()), problems, done)
+
+
+def _decide(
+    store: ReviewStore,
+    wanted: list[tuple[int, TermDecision]],
+    problems: list[tuple[int, str]],
+    done: ReviewImport,
+) -> ReviewImport:
+    """Write the decisions of lines, and complete the result of the import."""
+    result, errors = store.decide_each([decision for _, decision in wanted])
+    refused = [(line, str(e)) for (line, _), e in zip(wanted, errors, strict=True) if e]
+    return replace(
+        done,
+        n_decided=result.n_changed,
+        problems=tuple(sorted(problems + refused)),
+        batch=result.batch,
+    )
 
 
 def _edited(
@@ -332,12 +341,8 @@ def _import_decisions(
                 for who in dict.fromkeys(people)
                 if who
             ]  # fmt: skip
-    done, errors = store.decide_each([decision for _, decision in wanted])
-    problems += [(row, str(e)) for (row, _), e in zip(wanted, errors, strict=True) if e]
-    return ReviewImport(
-        len(decisions), added.n_changed, done.n_changed, n_unchanged, tuple(sorted(problems)),
-        done.batch,
-    )  # fmt: skip
+    done = ReviewImport(len(decisions), added.n_changed, n_unchanged=n_unchanged)
+    return _decide(store, wanted, problems, done)
 
 
 def _key(of: ReviewTerm | Decision) -> _Key:
@@ -414,36 +419,25 @@ def _decisions_of(
         context=fold_lines(term.context), frequency=term.frequency,
     )  # fmt: skip
     found: list[Decision] = []
+
+    def add(verdict: str, concept: str | None, name: str | None, **more: Any) -> None:
+        name, concept = fold_lines(name or ""), concept or ""
+        found.append(replace(plain, verdict=verdict, concept=concept, name=name, **more))
+
     for concept in state.rejected:
         who, at = rejections.get((item.id, concept), ("", ""))
-        name = fold_lines(known.get(concept, _NOTHING).name)
-        found.append(
-            replace(
-                plain, verdict="rejected", concept=concept, name=name, author=who, time=at,
-                comment=comment,
-            )
-        )  # fmt: skip
+        name = known.get(concept, _NOTHING).name
+        add("rejected", concept, name, author=who, time=at, comment=comment)
     if state.status in ("approved", "nil"):
-        found.append(
-            replace(
-                plain,
-                verdict=state.status,
-                concept=state.concept or "",
-                name=fold_lines(state.name or ""),
-                relation=state.relation,
-                author=state.reviewer or "",
-                reviewer=state.second_reviewer or "",
-                time=item.updated_at,
-                comment=comment,
-                probability=known.get(state.concept, _NOTHING).probability,
-            )
-        )
+        add(
+            state.status, state.concept, state.name, relation=state.relation,
+            author=state.reviewer or "", reviewer=state.second_reviewer or "",
+            time=item.updated_at, comment=comment,
+            probability=known.get(state.concept, _NOTHING).probability,
+        )  # fmt: skip
     elif proposals and state.status in (OPEN, PROPOSED):
         first = item.suggestion or _NOTHING
-        name = fold_lines(first.name)
-        found.append(
-            replace(plain, concept=first.concept, name=name, probability=first.probability)
-        )
+        add(PROPOSED, first.concept, first.name, probability=first.probability)
     return found
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,86 +72,82 @@ _SEALED_AT_ONCE = 1000
 """Rows that are given their hashes at once."""
 
 
-def _hash_column() -> sa.Column[str]:
-    """Return the column of the hashes, which is empty after any other column was written."""
-    return sa.Column(HASH, sa.String(2 * HASH_BYTES), onupdate=sa.null())
+def _hashes(table: str) -> tuple[sa.Column[str], sa.Index]:
+    """Return the column of the hashes, and the index that finds the rows without one at once.
 
-
-def _index_of_unsealed(table: str) -> sa.Index:
-    """Return the index that finds the rows without a hash at once."""
-    return sa.Index(
-        f"{table}_without_hash", "id",
-        sqlite_where=sa.text(f"{HASH} IS NULL"), postgresql_where=sa.text(f"{HASH} IS NULL"),
-    )  # fmt: skip
+    The column is empty after any other column was written.
+    """
+    unsealed = sa.text(f"{HASH} IS NULL")
+    name = f"{table}_without_hash"
+    index = sa.Index(name, "id", sqlite_where=unsealed, postgresql_where=unsealed)
+    return sa.Column(HASH, sa.String(2 * HASH_BYTES), onupdate=sa.null()), index
 
 
 METADATA = sa.MetaData()
+_required = partial(sa.Column, nullable=False)
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
 
 VERSIONS = sa.Table(
     "review_versions",
     METADATA,
     sa.Column("version", sa.Integer, primary_key=True),
-    sa.Column("made_at", sa.String(32), nullable=False),
-    sa.Column("made_by", sa.String(64), nullable=False),
+    _required("made_at", sa.String(32)),
+    _required("made_by", sa.String(64)),
 )
 QUEUES = sa.Table(
     "review_queues",
     METADATA,
     sa.Column("id", _ID, primary_key=True),
-    sa.Column("name", sa.String(200), nullable=False, unique=True),
-    sa.Column("approvals", sa.Integer, nullable=False),  # reviewers that a decision needs
-    sa.Column("made_at", sa.String(32), nullable=False),
-    _hash_column(),
-    _index_of_unsealed("review_queues"),
+    _required("name", sa.String(200), unique=True),
+    _required("approvals", sa.Integer),  # reviewers that a decision needs
+    _required("made_at", sa.String(32)),
+    *_hashes("review_queues"),
 )
 TERMS = sa.Table(
     "review_terms",
     METADATA,
     sa.Column("id", _ID, primary_key=True),
-    sa.Column("queue", _ID, sa.ForeignKey("review_queues.id"), nullable=False),
-    sa.Column("term_key", sa.Text, nullable=False),  # the term but for case and whitespace
-    sa.Column("code", sa.Text, nullable=False),
-    sa.Column("context", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("frequency", sa.BigInteger, nullable=False),
-    sa.Column("flag", sa.String(40), nullable=False),
-    sa.Column("candidates", sa.JSON, nullable=False),
+    _required("queue", _ID, sa.ForeignKey("review_queues.id")),
+    _required("term_key", sa.Text),  # the term but for case and whitespace
+    _required("code", sa.Text),
+    _required("context", sa.Text),
+    _required("text", sa.Text),
+    _required("frequency", sa.BigInteger),
+    _required("flag", sa.String(40)),
+    _required("candidates", sa.JSON),
     sa.Column("score", sa.Float),  # of the first candidate
     sa.Column("probability", sa.Float),
-    sa.Column("priority", sa.Float, nullable=False),  # frequency x doubt
-    sa.Column("version", sa.Integer, nullable=False),  # counts changes; a writer names it
-    sa.Column("updated_at", sa.String(32), nullable=False),
+    _required("priority", sa.Float),  # frequency x doubt
+    _required("version", sa.Integer),  # counts changes; a writer names it
+    _required("updated_at", sa.String(32)),
     # what was decided
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("action", sa.String(20), nullable=False),
+    _required("status", sa.String(20)),
+    _required("action", sa.String(20)),
     sa.Column("concept", sa.Text),
     sa.Column("name", sa.Text),
-    sa.Column("relation", sa.String(20), nullable=False),
+    _required("relation", sa.String(20)),
     sa.Column("reviewer", sa.Text),
     sa.Column("second_reviewer", sa.Text),
-    sa.Column("rejected", sa.JSON, nullable=False),  # concepts that the term does not mean
-    _hash_column(),
+    _required("rejected", sa.JSON),  # concepts that the term does not mean
     sa.UniqueConstraint("queue", "term_key", "code", "context"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
-    _index_of_unsealed("review_terms"),
+    *_hashes("review_terms"),
 )
 EVENTS = sa.Table(
     "review_events",
     METADATA,
     sa.Column("id", _ID, primary_key=True),
-    sa.Column("term", _ID, sa.ForeignKey("review_terms.id"), nullable=False, index=True),
-    sa.Column("batch", sa.String(32), nullable=False, index=True),  # one for what is done at once
-    sa.Column("at", sa.String(32), nullable=False),
-    sa.Column("reviewer", sa.Text, nullable=False),
-    sa.Column("action", sa.String(20), nullable=False),
-    sa.Column("comment", sa.Text, nullable=False, default=""),
+    _required("term", _ID, sa.ForeignKey("review_terms.id"), index=True),
+    _required("batch", sa.String(32), index=True),  # one for what is done at once
+    _required("at", sa.String(32)),
+    _required("reviewer", sa.Text),
+    _required("action", sa.String(20)),
+    _required("comment", sa.Text, default=""),
     sa.Column("before", sa.JSON),  # what was decided before and after; null: there was no term
     sa.Column("after", sa.JSON),
     sa.Column("undoes", _ID),
-    sa.Column("undone", sa.Boolean, nullable=False, default=False),
-    _hash_column(),
-    _index_of_unsealed("review_events"),
+    _required("undone", sa.Boolean, default=False),
+    *_hashes("review_events"),
 )
 SEALED = tuple(METADATA.tables[name] for name in TABLES)
 """Tables whose rows have hashes."""
@@ -386,7 +383,7 @@ class ReviewStore:
     ) -> BulkResult:
         """Add terms to a queue; of those that are there and open, renew what is suggested.
 
-        What was decided stays.
+        What was decided stays. Terms that were removed, by the undo of an import, are there again.
 
         Args:
             terms: Terms with their suggestions.
@@ -407,6 +404,7 @@ class ReviewStore:
                 query = sa.select(TERMS).where(TERMS.c.queue == own).order_by(TERMS.c.id)
                 rows = connection.execute(query.with_for_update())
                 known = {(row.term_key, row.code, row.context): row for row in rows}
+                removed = {row.id for row in known.values() if row.status == REMOVED}
                 for term in (each.folded() for each in terms):
                     for candidate in term.candidates:
                         if fault := name_fault(candidate.concept):
@@ -417,14 +415,18 @@ class ReviewStore:
                         _check_text("term", term.text)
                         place = {"queue": own, "term_key": key[0], "version": 1, "updated_at": at}
                         new.setdefault(key, {**place, **_columns(term), **state})
-                    elif earlier and earlier.status == OPEN and term != _term(earlier):
-                        change = {"of": earlier.id, "version": earlier.version + 1}
-                        renewed[earlier.id] = {**change, "updated_at": at, **_columns(term)}
-                _update(connection, TERMS, list(renewed.values()))
+                    elif earlier and (
+                        earlier.id in removed or (earlier.status == OPEN and term != _term(earlier))
+                    ):
+                        place = {"version": earlier.version + 1, "updated_at": at}
+                        renewed[earlier.id] = {**place, **_columns(term), **state}
+                _update(connection, TERMS, [{"of": id_} | row for id_, row in renewed.items()])
+                ids = sorted(removed & renewed.keys())
                 if new:
-                    added = {"batch": batch, "at": at, "reviewer": reviewer, "action": ADD}
                     insert = TERMS.insert().returning(TERMS.c.id)
-                    ids = connection.scalars(insert, list(new.values())).all()
+                    ids += connection.scalars(insert, list(new.values()))
+                if ids:
+                    added = {"batch": batch, "at": at, "reviewer": reviewer, "action": ADD}
                     events = [{"term": each, "after": state, **added} for each in ids]
                     connection.execute(EVENTS.insert(), events)
         except sa.exc.IntegrityError as error:

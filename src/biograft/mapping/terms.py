@@ -129,19 +129,30 @@ class EarlierDecisions:
         """Compare a decision with the store."""
         if decision.verdict == NIL:
             return Earlier(decision, SEEN)
-        rows = self._rows(decision.concept)
-        if not rows:
-            return self._retired(decision)
-        row = self._kb.find_row(decision.concept)
-        primary, vocabulary = self._kb.id_at(rows[0] if row is None else row), self._ids.vocabulary
-        is_other = primary != decision.concept
-        if is_other and vocabulary(primary) == vocabulary(decision.concept):
-            if len(rows) > 1:
-                return Earlier(decision, "split", candidates=self._candidates(rows))
-            return self._now(decision, "merged", primary)
-        name = self._kb.name_at(self._kb.row(primary))
-        is_same = not decision.name or normalise(name) == normalise(decision.name)
-        return self._now(decision, SEEN if is_same else "renamed", primary)
+        kb, vocabulary = self._kb, self._ids.vocabulary
+        ids = [kb.id_at(row) for row in self._rows(decision.concept)]
+        flag = SEEN
+        if not ids:
+            successor = kb.replacement(decision.concept)
+            ids = list(successor.replaced_by) if successor else []
+            flag = "replaced" if len(ids) == 1 else "split" if ids else "retired"
+            if successor and not ids:
+                ids = list(successor.consider)
+        else:
+            row = kb.find_row(decision.concept)
+            primary = ids[0] if row is None else kb.id_at(row)
+            if primary != decision.concept and vocabulary(primary) == vocabulary(decision.concept):
+                flag = "merged" if len(ids) == 1 else "split"
+            if flag != "split":
+                ids = [primary]
+        names = [kb.name_at(kb.row(identifier)) for identifier in ids]
+        if flag in ("split", "retired"):
+            found = zip(ids, names, strict=True)
+            candidates = tuple(Candidate(concept, name, name, 0.0) for concept, name in found)
+            return Earlier(decision, flag, candidates=candidates)
+        if flag == SEEN and decision.name and normalise(names[0]) != normalise(decision.name):
+            flag = "renamed"
+        return Earlier(decision, flag, ids[0], names[0])
 
     def _rows(self, concept: str) -> tuple[int, ...]:
         """Return the rows of the concepts with an id, or of the one that refers to it.
@@ -152,22 +163,6 @@ class EarlierDecisions:
             return rows
         found = [each.id for each in self._kb.by_xref(concept)]
         return tuple(map(self._kb.row, found)) if len(found) == 1 else ()
-
-    def _retired(self, decision: Decision) -> Earlier:
-        successor = self._kb.replacement(decision.concept)
-        by = successor.replaced_by if successor else ()
-        if len(by) == 1:
-            return self._now(decision, "replaced", by[0])
-        candidates = by or (successor.consider if successor else ())
-        flag = "split" if by else "retired"
-        return Earlier(decision, flag, candidates=self._candidates(map(self._kb.row, candidates)))
-
-    def _now(self, decision: Decision, flag: str, concept: str) -> Earlier:
-        return Earlier(decision, flag, concept, self._kb.name_at(self._kb.row(concept)))
-
-    def _candidates(self, rows: Iterable[int]) -> tuple[Candidate, ...]:
-        found = [(self._kb.id_at(row), self._kb.name_at(row)) for row in rows]
-        return tuple(Candidate(concept, name, name, 0.0) for concept, name in found)
 
 
 EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"

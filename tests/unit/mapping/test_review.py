@@ -211,6 +211,24 @@ def test_an_import_is_undone_too(store, queue):
     assert store.queues()[-1]["n_terms"] == 0
 
 
+def test_what_was_undone_can_be_imported_again(store, queue, tmp_path):
+    """Its terms stayed away, and decisions on them were a traceback."""
+    store.add_terms(TERMS, reviewer="ann", queue=queue)
+    store.decide(store.items(queue)[0].id, "nil", reviewer="ann")
+    export_review(store, tmp_path / "labs.sssom.tsv", queue=queue, proposals=True)
+    store.undo(store.history(queue)[0].id, reviewer="ann")
+    terms = {item.id: item.term for item in store.items(queue)}
+    (batch,) = {store.history(term_id=each)[-1].batch for each in terms}
+    store.undo_batch(batch, reviewer="ann")
+    again = store.add_terms(TERMS[:2], reviewer="bob", queue=queue)
+    assert again.n_changed == 2
+    assert {item.term for item in store.items(queue)} == set(TERMS[:2])
+    assert store.undo_batch(again.batch, reviewer="bob").n_changed == 2
+    done = import_review(store, tmp_path / "labs.sssom.tsv", reviewer="eve", queue=queue)
+    assert (done.n_added, done.n_decided, done.problems) == (4, 1, ())
+    assert {item.id for item in store.items(queue)} == set(terms)
+
+
 def test_a_new_mapping_changes_only_what_is_open(store, queue):
     ids = fill(store, queue)
     store.decide(ids["hart atack"], "approve", reviewer="ann")
