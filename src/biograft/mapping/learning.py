@@ -324,11 +324,16 @@ def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration |
     than the share of right answers.
     """
 
+    def firsts(
+        numbers: Iterable[int], held_out: Collection[str]
+    ) -> list[tuple[Candidate, tuple[str, ...]]]:
+        found = [(terms.first(n, weight, held_out), terms.gold[n]) for n in numbers]
+        return [(candidate, concepts) for candidate, concepts in found if candidate]
+
     def fit(
         numbers: Iterable[int], least: int, held_out: Collection[str] = ()
     ) -> Calibration | None:
-        found = [(terms.first(n, weight, held_out), terms.gold[n]) for n in numbers]
-        first = [(candidate, concepts) for candidate, concepts in found if candidate]
+        first = firsts(numbers, held_out)
         scores = np.array([candidate.score for candidate, _ in first])
         right = np.array([candidate.concept in concepts for candidate, concepts in first])
         if len(first) < least or right.all() or not right.any():
@@ -355,11 +360,9 @@ def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration |
     ) -> list[str | None]:
         fold = fit(fitted, _MIN_IN_FOLDS, held_out)
         if fold is not None:
-            firsts = [(terms.first(n, weight, held_out), terms.gold[n]) for n in answered]
             outcomes.extend(
-                (float(fold(first.score)), first.concept in concepts)
-                for first, concepts in firsts
-                if first is not None
+                (float(fold(candidate.score)), candidate.concept in concepts)
+                for candidate, concepts in firsts(answered, held_out)
             )
         return [terms.answer(n, weight, held_out, fold) for n in answered]
 

@@ -879,8 +879,7 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
         raise ConflictError(
             f"term {item.id}: {reviewer} has proposed this; a second person is to decide"
         )
-    after = state.decide(action, concept, name, reviewer, approvals)
-    return replace(after, relation=decision.relation if action == APPROVE else "exact")
+    return state.decide(action, concept, name, decision.relation, reviewer, approvals)
 
 
 def _check_text(what: str, value: str) -> None:

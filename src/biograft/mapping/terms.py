@@ -22,6 +22,80 @@ CHANGES = ("retired", "replaced", "split", "merged", "renamed")
 FLAGS = (SEEN, *CHANGES)
 _Key = tuple[str, str, str]
 """Term without case and whitespace, code and context."""
+EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"
+NEAR = 0.02
+"""Candidates whose scores differ by no more from the best are told apart by the context."""
+_EQUAL = 1e-6
+"""The same of a term that is a name: only names that it equals as well are told apart."""
+_POOL = 10
+"""Candidates that are looked at where there is a context."""
+_BATCH = 512
+"""Terms that are searched together."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTerm:
+    """A term of a source, with its code there and the number of rows that have it."""
+
+    text: str
+    code: str = ""
+    frequency: int = 1
+    context: tuple[tuple[str, str], ...] = ()
+    """Further columns that belong to the term, with their values."""
+
+    @property
+    def context_text(self) -> str:
+        """The context on one line, such as ``unit: mg/dL; department: urology``."""
+        return "; ".join(f"{column}: {value}" for column, value in self.context if value)
+
+
+@dataclass(frozen=True, slots=True)
+class TermMapping:
+    """A term and the concept it is mapped to."""
+
+    term: SourceTerm
+    concept: str | None
+    """Id of the concept; None means NIL."""
+    name: str | None
+    """Preferred name of the concept."""
+    score: float | None
+    """Score of the best candidate, also where it is no answer."""
+    probability: float | None
+    flag: str = ""
+    """``exact``: equals a name of the concept; ``ambiguous``: equals a name of several concepts;
+    ``context``: the context chose among candidates that are (nearly) equal; ``nil``: no concept;
+    ``rejected``: the best concept was rejected before. With earlier decisions also ``seen`` and
+    what changed since (:mod:`biograft.mapping.terms`)."""
+    others: tuple[Candidate, ...] = ()
+    """Candidates that are not the answer, best first."""
+    decision: Decision | None = None
+    """Earlier decision, if the flag refers to one."""
+
+
+def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
+    """Merge terms with equal codes and contexts that differ in case and whitespace only.
+
+    Empty ones are dropped, the first spelling stays, and frequencies are added. Punctuation counts:
+    *Rh +* is not *Rh -*.
+
+    >>> distinct_terms([SourceTerm("Flu "), SourceTerm("flu"), SourceTerm("")])
+    [SourceTerm(text='Flu', code='', frequency=2, context=())]
+    """
+    found: dict[tuple[object, ...], SourceTerm] = {}
+    for term in terms:
+        text = one_line(term.text)
+        if is_invisible(text):
+            continue
+        context = tuple((fold_lines(column), fold_lines(value)) for column, value in term.context)
+        term = replace(term, text=text, code=fold_lines(term.code), context=context)  # noqa: PLW2901
+        key = (term_key(text), term.code, term.context)
+        earlier = found.get(key)
+        if earlier is None:
+            found[key] = term
+        else:
+            found[key] = replace(earlier, frequency=earlier.frequency + term.frequency)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,82 +237,6 @@ class EarlierDecisions:
             return rows
         found = [each.id for each in self._kb.by_xref(concept)]
         return tuple(map(self._kb.row, found)) if len(found) == 1 else ()
-
-
-EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"
-NEAR = 0.02
-"""Candidates whose scores differ by no more from the best are told apart by the context."""
-_EQUAL = 1e-6
-"""The same of a term that is a name: only names that it equals as well are told apart."""
-_POOL = 10
-"""Candidates that are looked at where there is a context."""
-_BATCH = 512
-"""Terms that are searched together."""
-_WORD = re.compile(r"[^\W\d_]{3,}")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTerm:
-    """A term of a source, with its code there and the number of rows that have it."""
-
-    text: str
-    code: str = ""
-    frequency: int = 1
-    context: tuple[tuple[str, str], ...] = ()
-    """Further columns that belong to the term, with their values."""
-
-    @property
-    def context_text(self) -> str:
-        """The context on one line, such as ``unit: mg/dL; department: urology``."""
-        return "; ".join(f"{column}: {value}" for column, value in self.context if value)
-
-
-@dataclass(frozen=True, slots=True)
-class TermMapping:
-    """A term and the concept it is mapped to."""
-
-    term: SourceTerm
-    concept: str | None
-    """Id of the concept; None means NIL."""
-    name: str | None
-    """Preferred name of the concept."""
-    score: float | None
-    """Score of the best candidate, also where it is no answer."""
-    probability: float | None
-    flag: str = ""
-    """``exact``: equals a name of the concept; ``ambiguous``: equals a name of several concepts;
-    ``context``: the context chose among candidates that are (nearly) equal; ``nil``: no concept;
-    ``rejected``: the best concept was rejected before. With earlier decisions also ``seen`` and
-    what changed since (:mod:`biograft.mapping.terms`)."""
-    others: tuple[Candidate, ...] = ()
-    """Candidates that are not the answer, best first."""
-    decision: Decision | None = None
-    """Earlier decision, if the flag refers to one."""
-
-
-def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
-    """Merge terms with equal codes and contexts that differ in case and whitespace only.
-
-    Empty ones are dropped, the first spelling stays, and frequencies are added. Punctuation counts:
-    *Rh +* is not *Rh -*.
-
-    >>> distinct_terms([SourceTerm("Flu "), SourceTerm("flu"), SourceTerm("")])
-    [SourceTerm(text='Flu', code='', frequency=2, context=())]
-    """
-    found: dict[tuple[object, ...], SourceTerm] = {}
-    for term in terms:
-        text = one_line(term.text)
-        if is_invisible(text):
-            continue
-        context = tuple((fold_lines(column), fold_lines(value)) for column, value in term.context)
-        term = replace(term, text=text, code=fold_lines(term.code), context=context)  # noqa: PLW2901
-        key = (term_key(text), term.code, term.context)
-        earlier = found.get(key)
-        if earlier is None:
-            found[key] = term
-        else:
-            found[key] = replace(earlier, frequency=earlier.frequency + term.frequency)
-    return list(found.values())
 
 
 def map_terms(
