@@ -44,7 +44,10 @@ _ORCID = re.compile(r"orcid:\d{4}-\d{4}-\d{4}-\d{3}[\dX]", re.IGNORECASE)
 
 
 def concept_curie(identifier: str) -> str:
-    """Return the CURIE of a concept; none means that there is no concept.
+    """Return the CURIE of a concept.
+
+    Args:
+        identifier: Id of the concept; empty: there is no concept.
 
     >>> concept_curie("D003924"), concept_curie("HP:0001250"), concept_curie("E11 9")
     ('MESH:D003924', 'HP:0001250', 'concept:E11%209')
@@ -67,6 +70,9 @@ def concept_curie(identifier: str) -> str:
 
 def concept_of(curie: str) -> str:
     """Return the id of a concept; empty means that there is no concept.
+
+    Args:
+        curie: CURIE of an SSSOM file.
 
     >>> concept_of("MESH:D003924"), concept_of("concept:E11%209"), concept_of(NO_TERM_FOUND)
     ('D003924', 'E11 9', '')
@@ -240,6 +246,12 @@ def write_decisions(
 ) -> int:
     """Write decisions as SSSOM TSV; return their number. A failure leaves nothing.
 
+    Args:
+        path: File to write.
+        decisions: Decisions, and proposals.
+        metadata: Metadata of all of them.
+        overwrite: Replace an existing file.
+
     >>> write_decisions("lab.sssom.tsv", [Decision(term="hart atack", verdict="nil")])
     1
     """
@@ -335,7 +347,11 @@ def _metadata_lines(
 
 
 def read_metadata(path: str | Path) -> MappingSet:
-    """Read what an SSSOM file says of all its mappings."""
+    """Read the metadata of an SSSOM file.
+
+    Args:
+        path: File to read; its metadata may be in a file beside it that ends in ``.yml``.
+    """
     path = Path(path)
     values = _metadata(path, "utf-8")
     return MappingSet(
@@ -383,6 +399,13 @@ def read_decisions(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
     """Read the decisions, and proposals, of an SSSOM file.
 
     Mappings that people made or reviewed are decisions; any other is ``proposed``.
+
+    Args:
+        path: File to read.
+        encoding: Its encoding.
+
+    Raises:
+        FormatError: A column is missing, or a row is invalid.
     """
     path = Path(path)
     values = _metadata(path, encoding)

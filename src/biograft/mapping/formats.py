@@ -150,7 +150,15 @@ def _rounded(value: float | None) -> float | None:
 
 
 def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
-    """Read decisions: an SSSOM file, or a table that ``table_chunks`` wrote and a person edited."""
+    """Read decisions: an SSSOM file, or a mapped table that a reviewer edited.
+
+    Args:
+        path: File to read.
+        encoding: Its encoding.
+
+    Raises:
+        FormatError: A row is invalid, or no row of the table has a verdict.
+    """
     path = Path(path)
     decisions = []
     try:
@@ -213,6 +221,10 @@ _SUFFIXES = {
 
 def format_of(path: Path, to: str = "") -> str:
     """Return the format of an output: the one that is named, or that of its ending.
+
+    Args:
+        path: File to write.
+        to: Name of a format (`FORMATS`).
 
     >>> format_of(Path("lab.sssom.tsv")), format_of(Path("lab.csv"), "omop")
     ('sssom', 'omop')
@@ -349,7 +361,12 @@ _EQUIVALENCES = {
 
 
 def concept_map(mappings: Iterable[TermMapping], run: MappingRun) -> dict[str, Any]:
-    """Return a FHIR R4 ConceptMap: a group for each code system of the concepts."""
+    """Return a FHIR R4 ConceptMap: a group for each code system of the concepts.
+
+    Args:
+        mappings: Mapped terms.
+        run: Settings of the mapping.
+    """
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for mapping in mappings:
         decision = as_decision(mapping, run, "")

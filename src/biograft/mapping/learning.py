@@ -92,7 +92,11 @@ def learn(kb: KnowledgeBase, index: str | Path, decisions: Iterable[Decision]) -
 
 
 def forget(index: str | Path) -> None:
-    """Take from an index what it was taught."""
+    """Remove the names and weights that an index learned.
+
+    Args:
+        index: Folder of the index.
+    """
     with sole_writer(Path(index)):
         shutil.rmtree(Path(index) / REVIEWED_NAMES, ignore_errors=True)
 
@@ -380,6 +384,11 @@ def write_pairs(path: Path, decisions: Iterable[Decision], *, overwrite: bool = 
     """Write approved terms as training pairs, of the gold format ``aap``; return their number.
 
     A line is the id of a concept, its name and the term, with tabs between.
+
+    Args:
+        path: File to write.
+        decisions: Decisions.
+        overwrite: Replace an existing file.
     """
     pairs = dict.fromkeys(
         (each.concept, each.name or each.term, each.term)

@@ -52,7 +52,11 @@ def _is_review(path: Path) -> bool:
 
 
 def check_review(path: Path) -> CheckedArtifact:
-    """Compare all rows of a review with their hashes, and the file's structure with itself."""
+    """Check all rows of a review against their hashes, and the structure of the file.
+
+    Args:
+        path: SQLite file of the review.
+    """
     try:
         with tempfile.TemporaryDirectory() as folder:
             copy = _copy(path, Path(folder))

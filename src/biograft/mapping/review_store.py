@@ -184,12 +184,11 @@ def _seal(connection: Connection) -> None:
             _update(connection, table, hashes)
 
 
-def _create(connection: Connection) -> None:
-    METADATA.create_all(connection, tables=SEALED)
-
-
 def _add_hashes(connection: Connection) -> None:
-    """Add the column of the hashes; the transaction that this is part of computes them."""
+    """Add the column of the hashes, which version 1 did not have.
+
+    The transaction that this is part of computes them.
+    """
     inspector = sa.inspect(connection)
     for table in SEALED:
         if HASH in {column["name"] for column in inspector.get_columns(table.name)}:
@@ -200,9 +199,7 @@ def _add_hashes(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _add_hashes)
-"""Migrations of a database from version N to N + 1; a new version appends one."""
-VERSION = len(MIGRATIONS)
+VERSION = 2
 DEFAULT_QUEUE = "review"
 _MAX_TEXT = 2000
 """Characters of a term, a comment or the name of a reviewer."""
@@ -307,27 +304,21 @@ class ReviewStore:
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7261)"))
-            if not sa.inspect(connection).has_table(VERSIONS.name):
-                if not create:
-                    raise StoreError(
-                        f"{self.where}: has no review; begin one with `biograft review import`"
-                    )
-                METADATA.create_all(connection, tables=[VERSIONS])
+            if not create and not sa.inspect(connection).has_table(VERSIONS.name):
+                raise StoreError(
+                    f"{self.where}: has no review; begin one with `biograft review import`"
+                )
+            METADATA.create_all(connection)
             found = connection.scalar(sa.select(sa.func.max(VERSIONS.c.version))) or 0
             if found > VERSION:
                 raise StoreError(
                     f"{self.where}: review of version {found}, this biograft knows {VERSION}; "
                     "update biograft"
                 )
-            for version in range(found, VERSION):
-                MIGRATIONS[version](connection)
-                connection.execute(
-                    VERSIONS.insert().values(
-                        version=version + 1,
-                        made_at=now(),
-                        made_by=f"biograft {biograft.__version__}",
-                    )
-                )
+            if found < VERSION:
+                _add_hashes(connection)
+                made = {"made_at": now(), "made_by": f"biograft {biograft.__version__}"}
+                connection.execute(VERSIONS.insert().values(version=VERSION, **made))
 
     # ---- queues
 
@@ -456,18 +447,34 @@ class ReviewStore:
             return [_item(row) for row in connection.execute(query)]
 
     def count(self, queue: str = DEFAULT_QUEUE, where: ReviewFilter | None = None) -> int:
-        """Count the terms of a queue that a filter means."""
+        """Count the terms of a queue that a filter means.
+
+        Args:
+            queue: Name of the queue.
+            where: Filter; None: all terms that were not removed.
+        """
         with self.reading() as connection:
             chosen = _select_terms(connection, queue, where).subquery()
             return connection.scalar(sa.select(sa.func.count()).select_from(chosen)) or 0
 
     def item(self, term_id: int) -> ReviewItem:
-        """Return a term by its id."""
+        """Return a term.
+
+        Args:
+            term_id: Id of the term.
+        """
         with self.reading() as connection:
             return _read_items(connection, [term_id])[term_id]
 
     def find(self, queue: str, text: str, code: str = "", context: str = "") -> ReviewItem | None:
-        """Return the term of a queue with this text, code and context; None if there is none."""
+        """Return a term of a queue by its text; None if there is none.
+
+        Args:
+            queue: Name of the queue.
+            text: Text of the term; case and whitespace do not matter.
+            code: Its code in the source.
+            context: Its further columns.
+        """
         query = _TERMS.where(
             QUEUES.c.name == queue,
             TERMS.c.term_key == term_key(text),
@@ -501,7 +508,11 @@ class ReviewStore:
         return self.decide_all([TermDecision(term_id, action, reviewer, **details)])[0]
 
     def decide_all(self, decisions: Sequence[TermDecision]) -> list[ReviewItem]:
-        """Decide about several terms at once; if one decision is refused, all are."""
+        """Decide about several terms at once; if one decision is refused, all are.
+
+        Args:
+            decisions: Decisions, of one batch.
+        """
         with self.writing() as connection:
             for error in filter(None, self._decide(connection, decisions)[1]):
                 raise error
@@ -512,7 +523,10 @@ class ReviewStore:
     def decide_each(
         self, decisions: Sequence[TermDecision]
     ) -> tuple[BulkResult, list[BiograftError | None]]:
-        """Decide about many terms, each as it was decided.
+        """Decide about many terms; decisions that are refused do not stop the others.
+
+        Args:
+            decisions: Decisions, of one batch.
 
         Returns:
             The result, and for each decision the error if it was refused.
@@ -580,7 +594,13 @@ class ReviewStore:
         return BulkResult(batch, len(changes), tuple(skipped)), errors
 
     def comment(self, term_id: int, text: str, *, reviewer: str) -> ReviewEvent:
-        """Add a comment to a term; it changes nothing else."""
+        """Add a comment to a term; it changes nothing else.
+
+        Args:
+            term_id: Id of the term.
+            text: The comment.
+            reviewer: Name of the reviewer.
+        """
         _check_text("comment", text)
         _check_text("reviewer", reviewer)
         said = {"reviewer": reviewer, "action": COMMENT, "comment": text}
@@ -609,7 +629,16 @@ class ReviewStore:
             return _read_events(connection, own, EVENTS.c.action != ADD, limit=limit)
 
     def undo(self, event_id: int, *, reviewer: str, comment: str = "") -> ReviewItem:
-        """Undo an event: the term is again as it was before. An undo can be undone, too."""
+        """Undo an event: the term is again as it was before. An undo can be undone, too.
+
+        Args:
+            event_id: Id of the event.
+            reviewer: Name of the reviewer.
+            comment: Why.
+
+        Raises:
+            ConflictError: It is undone already, or the term was decided anew since then.
+        """
         with self.writing() as connection:
             events = _read_events(connection, EVENTS.c.id == event_id)
             if not events:
@@ -620,7 +649,13 @@ class ReviewStore:
             return _read_items(connection, [term_id])[term_id]
 
     def undo_batch(self, batch: str, *, reviewer: str, comment: str = "") -> BulkResult:
-        """Undo all that was done at once; what was decided anew since then stays."""
+        """Undo all events of a batch; terms that were decided anew since then stay.
+
+        Args:
+            batch: Id of the batch.
+            reviewer: Name of the reviewer.
+            comment: Why.
+        """
         with self.writing() as connection:
             events = _read_events(connection, EVENTS.c.batch == batch)
             if not events:
@@ -628,12 +663,20 @@ class ReviewStore:
             return _undo(connection, events, reviewer, comment)
 
     def comments(self, queue: str = DEFAULT_QUEUE) -> dict[int, str]:
-        """Return the last comment on each term of a queue, also one made with a decision."""
+        """Return the last comment on each term of a queue, also one made with a decision.
+
+        Args:
+            queue: Name of the queue.
+        """
         events = self._standing(queue, EVENTS.c.comment != "", EVENTS.c.action != UNDO)
         return {event.term_id: event.comment for event in events}
 
     def rejections(self, queue: str = DEFAULT_QUEUE) -> dict[tuple[int, str], tuple[str, str]]:
-        """Return who rejected a concept for a term, and when: (term id, concept) -> (who, when)."""
+        """Return who rejected concepts, and when: (term id, concept) -> (reviewer, time).
+
+        Args:
+            queue: Name of the queue.
+        """
         events = self._standing(queue, EVENTS.c.action == REJECT)
         return {
             (event.term_id, event.after.concept): (event.reviewer, event.at)

@@ -79,6 +79,9 @@ def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
     Empty ones are dropped, the first spelling stays, and frequencies are added. Punctuation counts:
     *Rh +* is not *Rh -*.
 
+    Args:
+        terms: Terms, such as those of all rows of a table.
+
     >>> distinct_terms([SourceTerm("Flu "), SourceTerm("flu"), SourceTerm("")])
     [SourceTerm(text='Flu', code='', frequency=2, context=())]
     """
@@ -127,6 +130,11 @@ class EarlierDecisions:
     merged    the id belongs to a concept with another id of the same vocabulary
     renamed   the concept has another preferred name
     ========  ======================================================================
+
+    Args:
+        decisions: Decisions; proposals among them are only counted.
+        kb: Knowledge base.
+        ids: Preferred vocabularies of its ids.
 
     >>> EarlierDecisions(read_decisions("lab.sssom.tsv"), kb).of("hart atack")  # doctest: +SKIP
     """
