@@ -185,7 +185,8 @@ class EarlierDecisions:
         keys = self._keys(term_key(text), code, context)
         self._used |= keys
         rejected = frozenset().union(*(self._rejected.get(key, ()) for key in keys))
-        answers = {d.concept: d for key in keys if (d := self._decided.get(key)) is not None}
+        decided = (self._decided.get(key) for key in sorted(keys))  # the same one in every run
+        answers = {decision.concept: decision for decision in decided if decision}
         if len(answers) != 1:
             return Earlier(rejected=rejected)
         (decision,) = answers.values()

@@ -68,6 +68,12 @@ def test_codes_and_contexts_tell_terms_apart(kb):
     assert EarlierDecisions([one, two], kb).n_unused == 2
 
 
+def test_of_decisions_that_agree_the_same_one_counts_in_every_run(kb):
+    """It was the last of a set, whose order changes from run to run."""
+    codes = [decided(code=str(code)) for code in range(9)]
+    assert EarlierDecisions(codes, kb).of("MI").decision == codes[-1]
+
+
 def test_a_decision_on_a_code_alone(kb):
     earlier = EarlierDecisions([decided(term="", code="I21")], kb)
     assert earlier.of("any text", "I21").flag == "seen"
