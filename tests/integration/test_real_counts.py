@@ -61,15 +61,6 @@ def test_scispacys_rrf_files(built):
     assert [kind.code for kind in base["C0000039"].types] == ["T109", "T121"]
 
 
-def test_mesh_tables_through_a_column_mapping(built, shared_data):
-    columns = {"id": "mesh_id", "name": "mesh_name"}
-    path = "entity_linking/mesh/mesh_descriptors_2015.tsv"
-    n_rows = shared_data(path).read_text(encoding="utf-8").count("\n") - 1
-    report, base = built(path, columns=columns)
-    assert report.counts["concepts"] == report.sources[0].n_read == n_rows
-    assert base["D009203"].name == "Myocardial Infarction"
-
-
 @pytest.mark.slow
 def test_mesh_tree_numbers_become_ids_of_their_descriptors(tmp_path, shared_data):
     """Two of the 27,455 descriptors (Male and Female) stand in no tree."""
@@ -103,7 +94,6 @@ def test_mesh_tree_numbers_become_ids_of_their_descriptors(tmp_path, shared_data
             {"id": "id", "name": "name", "type": "kind"},
             {"concepts": 47_031, "names": 47_031, "types": 47_031},
         ),
-        ("kg/ras_machine/ras_machine_triples.tsv", {}, {"relations": 7_747}),
         # 49,536 lines, of which 269 repeat another
         ("kg/pharmkg8k/valid.tsv.gz", {}, {"relations": 49_267}),
     ],

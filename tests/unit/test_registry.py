@@ -1,4 +1,3 @@
-import json
 import sys
 
 import pytest
@@ -35,8 +34,3 @@ def test_an_unknown_name_is_refused_with_the_known_ones(registry, name, message)
 def test_a_fault_in_a_registered_module_is_not_taken_for_an_unknown_name(registry):
     with pytest.raises(ModuleNotFoundError):
         registry.load("a")
-
-
-def test_targets_may_be_relative_to_a_package():
-    things = {"decoder": ("decoder:JSONDecoder", "Reads.")}
-    assert Registry("thing", things, home="json").load("decoder") is json.JSONDecoder

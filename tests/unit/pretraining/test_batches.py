@@ -136,9 +136,3 @@ def test_indices_choose_the_examples(make):
     source = make(3, indices=np.array([3, 5, 7, 11]))
     assert len(source) == 2
     assert len(set(flat(source.batches(0)))) == 4
-
-
-def test_only_requested_names_are_built():
-    examples = Numbered()
-    next(NameBatches(examples, 8, seed=4).batches(0, 3))
-    assert examples.n_made == 8
