@@ -156,28 +156,7 @@ def _adagrad(row: Floats, gradient: Floats, second: Floats, rule: UpdateRule) ->
 
 
 @njit()
-def _step_touched(
-    first: int,
-    last: int,
-    table: Floats,
-    slots: Floats,
-    groups: RowGroups,
-    state: tuple[Moments, UpdateRule],
-) -> None:
-    """Update the rows with gradients."""
-    moments, rule = state
-    for group in range(first, last):
-        row = groups.rows[group]
-        gradient = _sum_gradients(slots, groups, group)
-        if rule.kind == LAZY_ADAM:
-            _adam(table[row], gradient, moments.first[row], moments.second[row], rule)
-        else:
-            _adagrad(table[row], gradient, moments.second[row], rule)
-        _normalise(table[row], rule.bound)
-
-
-@njit()
-def _step_all(
+def _step_rows(
     first: int,
     last: int,
     table: Floats,
@@ -185,20 +164,25 @@ def _step_all(
     groups_by_row: tuple[RowGroups, I32],
     state: tuple[Moments, UpdateRule],
 ) -> None:
-    """Update every row by Adam, also rows without gradients (group -1).
+    """Update rows with gradients; by Adam every row, also those without (group -1).
 
     Rows that never had a gradient stay unchanged: normalising them again would round them.
     """
     groups, group_of = groups_by_row
     moments, rule = state
     zero = np.zeros(table.shape[1], table.dtype)
-    for row in range(first, last):
+    for index in range(first, last):
+        row = index if rule.kind == ADAM else groups.rows[index]
+        group = group_of[row] if rule.kind == ADAM else index
         gradient = zero
-        if group_of[row] >= 0:
-            gradient = _sum_gradients(slots, groups, group_of[row])
+        if group >= 0:
+            gradient = _sum_gradients(slots, groups, group)
         elif not (moments.first[row].any() or moments.second[row].any()):
             continue
-        _adam(table[row], gradient, moments.first[row], moments.second[row], rule)
+        if rule.kind in (ADAM, LAZY_ADAM):
+            _adam(table[row], gradient, moments.first[row], moments.second[row], rule)
+        else:
+            _adagrad(table[row], gradient, moments.second[row], rule)
         _normalise(table[row], rule.bound)
 
 
@@ -210,10 +194,20 @@ def step_table(
     rule: UpdateRule,
     group_of: I32,
 ) -> None:
-    """Make one step on a table of rows; ``group_of`` holds -1 for every row."""
-    if rule.kind != ADAM:
-        run_parallel(_step_touched, len(groups.rows), table, slots, groups, (moments, rule))
-        return
-    group_of[groups.rows] = np.arange(len(groups.rows), dtype=np.int32)
-    run_parallel(_step_all, len(table), table, slots, (groups, group_of), (moments, rule))
-    group_of[groups.rows] = -1
+    """Make one step on a table of rows.
+
+    Args:
+        table: the rows.
+        slots: gradients.
+        groups: the slots of each row that has some.
+        moments: state of the optimiser.
+        rule: its settings in this step.
+        group_of: -1 for every row; scratch space, restored at the end.
+    """
+    dense = rule.kind == ADAM
+    if dense:
+        group_of[groups.rows] = np.arange(len(groups.rows), dtype=np.int32)
+    n = len(table) if dense else len(groups.rows)
+    run_parallel(_step_rows, n, table, slots, (groups, group_of), (moments, rule))
+    if dense:
+        group_of[groups.rows] = -1

@@ -41,20 +41,6 @@ class RankCounts(NamedTuple):
     equal: I64
 
 
-class _CandidateTable(NamedTuple):
-    """The candidate entities: their positions by entity, and their vectors."""
-
-    positions: I64  # (entities,), -1 for one that is no candidate
-    vectors: Floats  # (candidates, dim)
-
-
-class _KnownAnswers(NamedTuple):
-    """All true answers, ordered by query."""
-
-    answers: npt.NDArray[np.int32]
-    keys: I64  # the query of each answer
-
-
 class _RankingQueries(NamedTuple):
     """Query vectors, true answers, and the range of other known answers."""
 
@@ -73,66 +59,58 @@ def rank_triples(
 ) -> dict[str, RankCounts]:
     """Count the candidates before the true tail and the true head of each test triple.
 
-    Candidates are the entities of the ``known`` triples, which include the test triples.
+    Args:
+        tables: the vectors.
+        config: the model.
+        test_triples: the triples to rank.
+        known: all true triples, which include these; their entities are the candidates.
+        progress: receives the number of ranked triples.
+
+    Returns:
+        the counts by side.
     """
     progress = progress or Progress(enabled=False)
     if not all_finite(tables):
         raise InputError(
-            "a vector is not finite, so nothing can be ranked", path="embeddings",
+            "a vector is not finite, so nothing can be ranked",
+            path="embeddings",
             remedy="train them again, with a lower optimiser.learning_rate or bounded vectors",
-        )  # fmt: skip
-    candidates = _find_candidates(tables, known)
-    counts_by_side, n_done = {}, 0
+        )
+    entities = np.unique(np.concatenate([known.heads, known.tails]))
+    positions = np.full(known.n_entities, -1, np.int64)
+    positions[entities] = np.arange(len(entities))
+    covers_all = len(entities) == len(tables.entity)
+    vectors = np.ascontiguousarray(tables.entity if covers_all else tables.entity[entities])
+    n, n_relations, n_done = len(test_triples), len(known.relation_names), 0
+    counts_by_side = {}
     for side in SIDES:
-        counts, answers = _zero_counts(len(test_triples)), _list_answers(known, side)
+        counts = RankCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
+        anchors, targets = _ends(known, side)  # all true answers, ordered by query
+        keys = anchors.astype(np.int64) * n_relations + known.relations
+        order = np.lexsort((targets, keys))
+        known_keys, answers = keys[order], positions[targets[order]]
+        distinct = np.ones(len(order), np.bool_)
+        distinct[1:] = (np.diff(known_keys) != 0) | (np.diff(answers) != 0)
+        known_keys, answers = known_keys[distinct], answers[distinct]
+        anchors, targets = _ends(test_triples, side)
         for relation in np.unique(test_triples.relations):
-            selected = test_triples.relations == relation
-            ranked = _rank_some(
-                tables, config, candidates, test_triples.where(selected), answers, side
+            some = np.flatnonzero(test_triples.relations == relation)
+            table, translation = _prepare(tables, config, vectors, (int(relation), side))
+            keys = anchors[some].astype(np.int64) * n_relations + relation
+            queries = _RankingQueries(
+                np.ascontiguousarray(table[positions[anchors[some]]] + translation),
+                positions[targets[some]],
+                np.searchsorted(known_keys, keys, "left"),
+                np.searchsorted(known_keys, keys, "right"),
             )
-            counts.better[selected], counts.equal[selected] = ranked
-            n_done += len(ranked.better)
-            progress.advance(len(ranked.better), n_done / (len(SIDES) * len(test_triples)))
+            ranked = RankCounts(np.zeros(len(some), np.int64), np.zeros(len(some), np.int64))
+            options = answers, NORMS.index(config.norm)
+            run_parallel(_count, len(some), table, queries, options, ranked)
+            counts.better[some], counts.equal[some] = ranked
+            n_done += len(some)
+            progress.advance(len(some), n_done / (len(SIDES) * n))
         counts_by_side[side] = counts
     return counts_by_side
-
-
-def _rank_some(
-    tables: Tables,
-    config: ModelConfig,
-    candidates: _CandidateTable,
-    test_triples: Triples,
-    known: _KnownAnswers,
-    side: str,
-) -> RankCounts:
-    """Count the candidates for test triples of one relation."""
-    relation, index = int(test_triples.relations[0]), candidates.positions
-    anchors, targets = _ends(test_triples, side)
-    table, translation = _prepare(tables, config, candidates, (relation, side))
-    keys = anchors.astype(np.int64) * len(test_triples.relation_names) + relation
-    queries = _RankingQueries(
-        np.ascontiguousarray(table[index[anchors]] + translation),
-        index[targets],
-        np.searchsorted(known.keys, keys, "left"),
-        np.searchsorted(known.keys, keys, "right"),
-    )
-    out, options = _zero_counts(len(test_triples)), (index[known.answers], NORMS.index(config.norm))
-    run_parallel(_count, len(test_triples), table, queries, options, out)
-    return out
-
-
-def _find_candidates(tables: Tables, known: Triples) -> _CandidateTable:
-    rows = np.unique(np.concatenate([known.heads, known.tails]))
-    index = np.full(known.n_entities, -1, np.int64)
-    index[rows] = np.arange(len(rows))
-    covers_all = len(rows) == len(tables.entity)
-    return _CandidateTable(
-        index, np.ascontiguousarray(tables.entity if covers_all else tables.entity[rows])
-    )
-
-
-def _zero_counts(n: int) -> RankCounts:
-    return RankCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -141,30 +119,20 @@ def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArr
     return ends if side == "tail" else (ends[1], ends[0])
 
 
-def _list_answers(known: Triples, side: str) -> _KnownAnswers:
-    anchors, targets = _ends(known, side)
-    keys = anchors.astype(np.int64) * len(known.relation_names) + known.relations
-    order = np.lexsort((targets, keys))
-    answers, keys = targets[order], keys[order]
-    first = np.ones(len(keys), np.bool_)
-    first[1:] = (keys[1:] != keys[:-1]) | (answers[1:] != answers[:-1])
-    return _KnownAnswers(answers[first], keys[first])
-
-
 def _prepare(
-    tables: Tables, config: ModelConfig, candidates: _CandidateTable, test_triples: tuple[int, str]
+    tables: Tables, config: ModelConfig, vectors: Floats, query: tuple[int, str]
 ) -> tuple[Floats, Floats]:
     """Return the candidates in a relation's space, and the translation from anchor to target."""
-    relation, side = test_triples
+    relation, side = query
     if side == "head" and config.inverse:
         relation += len(tables.relation) // 2
     vector = tables.relation[relation]
     translation = vector if side == "tail" or config.inverse else -vector
     if not len(tables.projection):
-        return candidates.vectors, translation
-    table = np.empty((len(candidates.vectors), len(vector)), tables.entity.dtype)
+        return vectors, translation
+    table = np.empty((len(vectors), len(vector)), tables.entity.dtype)
     matrix = np.ascontiguousarray(tables.projection[relation])
-    run_parallel(_project_all, len(table), candidates.vectors, matrix, config.clamp, table)
+    run_parallel(_project_all, len(table), vectors, matrix, config.clamp, table)
     return table, translation
 
 

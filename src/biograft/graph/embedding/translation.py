@@ -139,12 +139,18 @@ def _add_gradients(
     """
     head, relation, tail = triple
     by_head, by_relation, by_tail = out
+    if norm == L1:
+        for a in range(len(head)):
+            gradient = factor * np.sign(head[a] + relation[a] - tail[a])
+            by_head[a] += gradient
+            by_relation[a] += gradient
+            by_tail[a] -= gradient
+        return
     scale = head.dtype.type(2) * factor
     if norm == L2:
         scale = factor / length if length > 0 else head.dtype.type(0)
     for a in range(len(head)):
-        gap = head[a] + relation[a] - tail[a]
-        gradient = factor * np.sign(gap) if norm == L1 else scale * gap
+        gradient = scale * (head[a] + relation[a] - tail[a])
         by_head[a] += gradient
         by_relation[a] += gradient
         by_tail[a] -= gradient
@@ -281,14 +287,6 @@ def _slots(sides: npt.NDArray[np.uint8], k: int) -> tuple[int, int]:
     return (1 + k, 1) if sides[k - 1] == 0 else (0, 1 + k)
 
 
-@njit()
-def _end(tables: Tables, buffers: GradientBuffers, i: int, slot: int) -> Any:
-    """Return the vector of an entity of a triple, in the space of the relation."""
-    if len(tables.projection):
-        return buffers.projected[i, slot]
-    return tables.entity[buffers.rows[i, slot]]
-
-
 def batch_gradients(
     tables: Tables, batch: TripleBatch, rules: LossRules, buffers: GradientBuffers
 ) -> float:
@@ -321,17 +319,20 @@ def _batch_gradients(
     for i in range(first, last):
         relation, rows, sides = batch.relations[i], buffers.rows[i], batch.sides[i]
         vector, scores, weights = tables.relation[relation], buffers.scores[i], buffers.weights[i]
-        rows[0], rows[1], rows[2:] = batch.heads[i], batch.tails[i], batch.entities[i]
+        rows[0], rows[1] = batch.heads[i], batch.tails[i]
+        for k in range(n_negatives):
+            rows[2 + k] = batch.entities[i, k]
+        # the vectors in the space of the relation: by slot, those of TransE by row
+        ends = buffers.projected[i] if projects else tables.entity
         if projects:
             for slot in range(2 + n_negatives):
-                end = buffers.projected[i, slot]
-                project(tables.entity[rows[slot]], tables.projection[relation], end)
-                buffers.lengths[i, slot] = clip_norm(end) if rules.clamp else 0
+                project(tables.entity[rows[slot]], tables.projection[relation], ends[slot])
+                buffers.lengths[i, slot] = clip_norm(ends[slot]) if rules.clamp else 0
         for k in range(1 + n_negatives):
             head, tail = _slots(sides, k)
-            scores[k] = -distance(
-                _end(tables, buffers, i, head), vector, _end(tables, buffers, i, tail), rules.norm
-            )
+            if not projects:
+                head, tail = rows[head], rows[tail]
+            scores[k] = -distance(ends[head], vector, ends[tail], rules.norm)
         buffers.losses[i] = loss_gradients(scores, weights, n_triples, rules)
         by_relation = buffers.relation[i]
         by_relation[:] = 0
@@ -343,9 +344,12 @@ def _batch_gradients(
         for k in range(1 + n_negatives):
             if weights[k] != 0:
                 head, tail = _slots(sides, k)
+                out = by[head], by_relation, by[tail]
+                if not projects:
+                    head, tail = rows[head], rows[tail]
                 _add_gradients(
-                    (_end(tables, buffers, i, head), vector, _end(tables, buffers, i, tail)),
-                    (by[head], by_relation, by[tail]),
+                    (ends[head], vector, ends[tail]),
+                    out,
                     rules.norm,
                     -weights[k],
                     -scores[k],
@@ -357,7 +361,7 @@ def _batch_gradients(
             elif projects:
                 _backpropagate(
                     by[slot],
-                    buffers.projected[i, slot],
+                    ends[slot],
                     buffers.lengths[i, slot],
                     tables.projection[relation],
                     buffers.entity[i, slot],
