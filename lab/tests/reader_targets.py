@@ -424,8 +424,7 @@ def _corpora() -> dict[str, Reader]:
 
 
 def _sssom(folder: Path, data: bytes) -> None:
-    from biograft.mapping.decisions import read_metadata
-    from biograft.mapping.formats import read_earlier
+    from biograft.mapping import read_earlier, read_metadata
 
     path = put(folder, data, "input.sssom.tsv")
     check_texts(read_earlier(path))
@@ -434,7 +433,7 @@ def _sssom(folder: Path, data: bytes) -> None:
 
 def _sssom_beside(folder: Path, data: bytes) -> None:
     """The input is the YAML file beside a table without metadata."""
-    from biograft.mapping.decisions import read_decisions, read_metadata
+    from biograft.mapping import read_decisions, read_metadata
 
     text = _bytes(seeds.SSSOM)[0]
     path = put(folder, b"\n".join(each for each in text.split(b"\n") if each[:1] != b"#"), "s.tsv")
@@ -445,8 +444,7 @@ def _sssom_beside(folder: Path, data: bytes) -> None:
 
 @functools.cache
 def _review_template(folder: Path) -> Path:
-    from biograft.mapping.review_files import import_review
-    from biograft.mapping.review_store import ReviewStore
+    from biograft.mapping import ReviewStore, import_review
 
     with ReviewStore.open(folder / "template.db", create=True) as store:
         path = put(folder, _bytes(seeds.WORKSHEET)[0], "input.csv")
@@ -455,8 +453,7 @@ def _review_template(folder: Path) -> Path:
 
 
 def _worksheet(folder: Path, data: bytes) -> None:
-    from biograft.mapping.review_files import import_review
-    from biograft.mapping.review_store import ReviewStore
+    from biograft.mapping import ReviewStore, import_review
 
     shutil.copyfile(_review_template(folder), folder / "review.db")
     with ReviewStore.open(folder / "review.db") as store:

@@ -18,8 +18,7 @@ from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.store import DIRECTIONS
 from biograft.linking import Candidate, LinkedMention
-from biograft.mapping import map_terms
-from biograft.mapping.terms import SourceTerm, TermMapping
+from biograft.mapping import SourceTerm, TermMapping, map_terms
 from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
 from biograft.text import normalise
 from biograft.vocabularies import canonical_id
