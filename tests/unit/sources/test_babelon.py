@@ -6,10 +6,7 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import FormatError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, NameRecord
-from biograft.sources import SourceConfig, sniff
 
 HPO = (
     "source_language\ttranslation_language\tsubject_id\tpredicate_id\tsource_value\t"
@@ -62,21 +59,3 @@ def test_definitions_are_no_names(read):
         NameRecord("DOID:1", "infección viral", "es", "broad", line=5),
     ]
     assert result.log.rejected.counts == {"unknown predicate 'note'": 1}
-
-
-def test_a_missing_column_is_named(write, reading):
-    path = write("a.tsv", HPO.replace("subject_id", "id") + "x\n")
-    with pytest.raises(FormatError, match="'subject_id' is missing"):
-        reading(path, format="babelon")
-
-
-def test_translations_join_their_ontology_by_content_alone(write, tmp_path):
-    terms = write("a.obo", "format-version: 1.2\n\n[Term]\nid: HP:1\nname: Fever\n")
-    labels = write("es.tsv", HPO + "en\tes\tHP:1\trdfs:label\tFever\tFiebre\tOFFICIAL\n")
-    assert sniff(labels) == "babelon"
-    sources = (SourceConfig(path=terms), SourceConfig(path=labels))
-    build_store(BuildConfig(sources=sources), tmp_path / "KB")
-    base = KnowledgeBase.open(tmp_path / "KB")
-    assert base["HP:1"].name == "Fever"
-    assert [match.concept for match in base.find("fiebre")] == ["HP:1"]
-    assert base.languages == ["en", "es"]

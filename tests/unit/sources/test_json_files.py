@@ -64,15 +64,6 @@ def test_lines_and_skipped_values(write):
         assert (lines, stream.line, stream.fraction) == ([(4, 1), (6, 2)], 7, 1.0)
 
 
-def test_a_skipped_list_may_be_longer_than_a_value(write, monkeypatch):
-    monkeypatch.setenv("BIOGRAFT_MAX_VALUE", "1")
-    path = write("x.json", json.dumps({"skip": ["x" * 1000] * 4200, "x": 1}))
-    with JsonStream(path) as stream:
-        for key in stream.members():
-            stream.skip() if key == "skip" else stream.value()
-        stream.finish()
-
-
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("end", range(1, 34))
 def test_every_cut_is_a_clear_error(write, end):

@@ -30,36 +30,6 @@ def read(reading, write):
     return of
 
 
-def test_the_example_of_the_docstring(read):
-    result = read(
-        {
-            "id": "D003924",
-            "name": "Diabetes Mellitus, Type 2",
-            "type": "disease",
-            "names": {"en": ["type 2 diabetes"], "zh": ["2型糖尿病", "二型糖尿病"]},
-            "definition": "A long-lasting disorder.",
-            "ids": [{"id": "OMIM:125853", "kind": "xref"}, "old"],
-            "relations": {"is-a": ["D003920"], "treated-by": ["a", "b"]},
-        }
-    )
-    one = "D003924"
-    assert result.records == [
-        ConceptRecord(one, 1),
-        NameRecord(one, "Diabetes Mellitus, Type 2", "en", "preferred", line=1),
-        NameRecord(one, "type 2 diabetes", "en", "synonym", line=1),
-        NameRecord(one, "2型糖尿病", "zh", "preferred", line=1),
-        NameRecord(one, "二型糖尿病", "zh", "synonym", line=1),
-        DefinitionRecord(one, "A long-lasting disorder.", line=1),
-        TypeRecord(one, "disease", line=1),
-        IdRecord(one, "OMIM:125853", "xref", 1),
-        IdRecord(one, "old", "alternate", 1),
-        RelationRecord(one, "is-a", "D003920", line=1),
-        RelationRecord(one, "treated-by", "a", line=1),
-        RelationRecord(one, "treated-by", "b", line=1),
-    ]
-    assert (result.log.n_read, result.log.rejected.counts) == (1, {})
-
-
 def test_the_long_forms_keep_everything(read):
     result = read(
         "",
@@ -103,57 +73,6 @@ def test_without_a_name_the_first_of_each_language_is_preferred(read):
     """Formerly not in the main language, so that the name of another stood for the concept."""
     result = read({"id": "a", "names": {"en": ["x", "y"], "zh": ["甲", "乙"]}})
     assert [r.text for r in result.of(NameRecord) if r.kind == "preferred"] == ["x", "甲"]
-
-
-@pytest.mark.parametrize("end", ["", ".gz"])
-def test_a_folder_is_one_source(write, reading, tmp_path, end):
-    pack = gzip.compress if end else bytes
-    write(f"f/b.jsonl{end}", pack(b'{"id": "b", "name": "x"}\n'))
-    write(f"f/a.jsonl{end}", pack(b'{"id": "a", "name": "x"}\n'))
-    write("f/readme.md", "nothing")
-    result = reading(tmp_path / "f", format="jsonl")
-    assert [r.concept for r in result.of(ConceptRecord)] == ["a", "b"]
-    assert [path.name for path in result.log.files] == [f"a.jsonl{end}", f"b.jsonl{end}"]
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("prose", "not JSON"),
-        ('{"id": "b"', "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ('{"id": "b", "name": "\\ud800"}', "holds half a surrogate pair"),
-        ([], "not a JSON object"),
-        ({}, "no id"),
-        ({"name": "x"}, "no id"),
-        ({"id": 5, "name": "x"}, "no id"),
-        ({"id": "", "name": "x"}, "no id"),
-        ({"id": " ", "name": "x"}, "no id"),
-        ({"id": "b", "nmae": "x"}, "unknown key 'nmae'"),
-        ({"id": "b", "name": ""}, "a text is empty or missing"),
-        ({"id": "b", "name": ["x"]}, "a text is empty or missing"),
-        ({"id": "b", "names": "x"}, 'expected a list, found "x"'),
-        ({"id": "b", "names": {"en": "x"}}, 'expected a list, found "x"'),
-        ({"id": "b", "names": [5]}, "expected text or an object with text, language, kind, source"),
-        ({"id": "b", "names": [{"text": "x", "lang": "en"}]}, "unknown key 'lang'"),
-        ({"id": "b", "names": [{"text": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
-        ({"id": "b", "names": [{"language": "en"}]}, "a text is empty or missing"),
-        ({"id": "b", "types": "T"}, 'expected a list, found "T"'),
-        ({"id": "b", "type": None}, "expected text or an object with type, label, tree"),
-        ({"id": "b", "ids": [{"id": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
-        ({"id": "b", "ids": [{"kind": "xref"}]}, "a text is empty or missing"),
-        ({"id": "b", "relations": {"is-a": "c"}}, 'expected a list, found "c"'),
-        ({"id": "b", "relations": [["is-a", "c"]]}, "expected text or an object with relation"),
-        ({"id": "b", "relations": [{"relation": "r"}]}, "a text is empty or missing"),
-        ({"id": "b", "definition": [1]}, "expected text or an object"),
-    ],
-)
-def test_an_invalid_line_is_rejected_with_its_number(read, value, reason):
-    result = read({"id": "a", "name": "x"}, value, {"id": "c", "name": "y"})
-    assert (result.concepts, result.log.n_read) == ({"a", "c"}, 3)
-    (found,) = result.log.rejected.counts
-    assert found.startswith(reason)
-    assert result.log.rejected.examples[found][0].line == 2
 
 
 @pytest.mark.parametrize(

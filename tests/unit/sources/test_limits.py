@@ -177,7 +177,7 @@ def test_a_size_that_is_stated_is_refused_before_it_is_read(write, name):
     assert error.value.path == path
 
 
-@pytest.mark.parametrize("setting", ["x", "-1", "0", "1.5", "١", "9" * 30])
+@pytest.mark.parametrize("setting", ["x", "0", "١", "9" * 30])
 @pytest.mark.parametrize(("name", "limit"), [(EXPANSION, max_expansion), (VALUE, max_value)])
 def test_an_invalid_limit_is_refused(monkeypatch, setting, name, limit):
     monkeypatch.setenv(name, setting)

@@ -1,6 +1,5 @@
 import pytest
 
-from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 
 COLUMNS = [
@@ -37,24 +36,11 @@ def row(*cells):
     return "\t".join([*cells, *[""] * (9 - len(cells))]) + "\n"
 
 
-def test_a_line_of_the_old_form(read):
-    result = read("C1|613||Tooth Agenesis, Selective, 6|STHAG6\n\nD2||Flu\n")
-    assert result.records == [
-        NameRecord("C1", "Tooth Agenesis, Selective, 6", "en", "preferred", line=1),
-        NameRecord("C1", "STHAG6", "en", "synonym", line=1),
-        IdRecord("C1", "613", "alternate", line=1),
-        NameRecord("D2", "Flu", "en", "preferred", line=3),
-    ]
-    assert (result.log.n_read, result.log.rejected.counts) == (2, {})
-
-
 @pytest.mark.parametrize(
     ("ids", "primary", "others"),
     [
-        ("613|C1", "C1", ["613"]),
         ("613|C1|D2|44", "C1", ["613", "D2", "44"]),
         ("613|44", "613", ["44"]),
-        ("C", "C", []),
     ],
 )
 def test_the_mesh_id_stands_for_the_concept(read, ids, primary, others):
@@ -108,62 +94,6 @@ def test_csv_cells_may_be_quoted_and_hold_line_ends(read):
         RelationRecord("MESH:D2", "is-a", "MESH:D1", line=12),
     ]
     assert result.log.notes == NOTES
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("D2|a", "not of the form ids||names"),
-        ("||a", "not of the form ids||names"),
-        ("|||a", "not of the form ids||names"),
-        ("D2||", "not of the form ids||names"),
-        ("D2|| | ", "not of the form ids||names"),
-        ("D2||a||b", "empty name"),
-    ],
-)
-def test_invalid_lines_of_the_old_form_are_rejected(read, line, reason):
-    result = read(f"D1||a\n{line}\n")
-    assert result.log.rejected.counts == {reason: 1}
-    assert result.log.rejected.examples[reason][0].line == 2
-    preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
-    assert len(preferred) == len(set(preferred))
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("a\tb\n", "2 fields, expected 9"),
-        (row("a", "b") + "\n", None),
-        (row("", "D2"), "no name or no id"),
-        (row("a", " "), "no name or no id"),
-        ("# a\n", "1 fields, expected 9"),
-    ],
-)
-def test_invalid_rows_are_rejected(read, line, reason):
-    result = read(TSV_HEADER + row("a", "D1") + line)
-    assert result.log.rejected.counts == ({reason: 1} if reason else {})
-    if reason:
-        assert result.log.rejected.examples[reason][0].line == 11
-    preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
-    assert len(preferred) == len(set(preferred))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("prose\n", r"medic:1: expected CTD's column names, or ids\|\|names \(found: 'prose'\)"),
-        ("\n  \n", r"medic:1: expected CTD's column names"),
-        (TSV_HEADER, "medic:9: holds no rows"),
-        (TOP, "medic:7: holds no rows"),
-        (TOP + row("a", "D1"), "medic:8: no line names the columns"),
-        (CSV_HEADER + 'a,D1,,,,,,,\nb,D2,"cut', r"medic:11: is not valid CSV \(unexpected end"),
-        (CSV_HEADER + 'a,D1,,"b"c,,,,,', r"medic:10: is not valid CSV \(',' expected after"),
-        (CSV_HEADER + 'a,D1,,"' + ("x" * 99_999 + "\n") * 90, r"medic:10: .* \(field larger than"),
-    ],
-)
-def test_damage_is_reported_with_its_line(read, text, message):
-    with pytest.raises(FormatError, match=message):
-        read(text)
 
 
 def test_a_long_cell_is_read_whatever_was_read_before(read):

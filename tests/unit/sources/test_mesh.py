@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import FormatError
 from biograft.records import (
     DefinitionRecord,
     IdKind,
@@ -163,14 +162,6 @@ def test_the_note_on_a_substance_is_no_definition(write, reading):
     assert result.of(TypeRecord) == [TypeRecord("C1", "SCR1", "Supplementary Chemicals", "D", 1)]
 
 
-def test_registry_numbers_in_the_old_element_are_found(write, reading):
-    more = (
-        "<ConceptList><Concept><RegistryNumber>52665-69-7</RegistryNumber></Concept></ConceptList>"
-    )
-    result = reading(write("a", descriptors(descriptor("D1", "a", more=more))))
-    assert result.of(IdRecord) == [IdRecord("D1", "CAS:52665-69-7", IdKind.XREF, 4)]
-
-
 def test_a_translated_set_gives_both_languages(write, reading):
     terms = (
         term("Calcimycin", "T2", main="Y") + term("A-23187", "T3")
@@ -192,14 +183,6 @@ def test_a_translated_set_gives_both_languages(write, reading):
     }  # fmt: skip
 
 
-def test_a_second_language_without_a_title_takes_its_main_term(write, reading):
-    terms = term("Kalzimycin", "ger1", main="Y") + term("Calcimycin", "T2", main="Y")
-    more = f"<ConceptList>{concept('M1', terms, 'Y')}</ConceptList>"
-    text = descriptors(descriptor("D1", "Kalzimycin", more=more), language="ger")
-    names = [(r.text, r.language, r.kind) for r in reading(write("a", text)).of(NameRecord)]
-    assert names == [("Kalzimycin", "de", "preferred"), ("Calcimycin", "en", "preferred")]
-
-
 def test_the_language_is_the_sets_own_then_the_configured_one(write, reading):
     record = descriptor("D1", "a") + descriptor("D2", "b")
     plain = f"<DescriptorRecordSet>{record}</DescriptorRecordSet>"
@@ -215,7 +198,6 @@ def test_the_language_is_the_sets_own_then_the_configured_one(write, reading):
         (["<DescriptorRecord/>"], "record without DescriptorUI", "DescriptorRecord"),
         ([descriptor("D1", "")], "record without DescriptorName", "D1"),
         ([descriptor("D1", "a", "q1")], "not a tree number", "D1 q1"),
-        ([descriptor("D1", "a", "Q01")], "not a tree number", "D1 Q01"),
         ([descriptor("D1", "a", "C01.1")], "tree number whose parent is in no record", "D1 C01.1"),
         ([descriptor("D1", "a", "C01"), descriptor("D2", "b", "C01")], "tree number given twice",
          "D2 C01"),
@@ -228,25 +210,6 @@ def test_invalid_facts_are_rejected(write, reading, records, reason, text):
     assert result.log.rejected.counts == {reason: 1}
     assert result.log.rejected.examples[reason][0].text == text
     assert result.log.rejected.examples[reason][0].line >= 4
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (descriptors(descriptor("D1", "a"))[:-30], r"a:5: the XML is damaged or cut short"),
-        (descriptors("<a></b>"), r"a:4: the XML is damaged or cut short \(mismatched tag"),
-        (descriptors("&foo;"), r"a:4: the XML is damaged"),
-        ("<DescriptorRecordSet/>", "holds no element DescriptorRecord or"),
-        ("<a><b/></a>", "the root element is a, expected DescriptorRecordSet or"),
-        ("plain text", "a:1: the XML is damaged"),
-        ('<?xml version="1.0" encoding="nothing"?><a/>', "a:1: the XML"),
-        ('<?xml version="1.0" encoding="gb18030"?><a/>', "a:1: the XML declares an encoding"),
-        (b"<DescriptorRecordSet>\n<a>\xff</a></DescriptorRecordSet>", "a:2: the XML is damaged"),
-    ],
-)
-def test_a_damaged_document_is_reported_with_its_line(write, reading, text, message):
-    with pytest.raises(FormatError, match=message):
-        reading(write("a", text))
 
 
 def test_records_across_the_seams_of_reading_are_whole(write, reading):

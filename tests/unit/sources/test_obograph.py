@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from biograft.errors import FormatError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -88,13 +87,9 @@ def test_a_node_gives_its_facts_with_its_line(reading, write):
     [
         ({"pred": "hasExactSynonym"}, "synonym"),
         ({"pred": f"{IN_OWL}hasBroadSynonym"}, "broad"),
-        ({"pred": "hasNarrowSynonym"}, "narrow"),
-        ({"pred": "hasRelatedSynonym"}, "related"),
         ({}, "related"),
         ({"pred": "hasExactSynonym", "synonymType": f"{OBO}OMO_0003012"}, "abbreviation"),
-        ({"pred": "hasExactSynonym", "synonymType": "OMO:0003000"}, "abbreviation"),
         ({"pred": "hasExactSynonym", "synonymType": f"{OBO}hp#Abbreviation"}, "abbreviation"),
-        ({"pred": "hasExactSynonym", "synonymType": f"{OBO}hp#layperson"}, "synonym"),
     ],
 )
 def test_synonyms_keep_their_scope(read, synonym, kind):
@@ -141,39 +136,17 @@ def test_other_edges_are_filtered(read):
         assert [list(ids) for ids in result.log.left_out] == [["X:4"]]
 
 
-def test_obsolete_nodes_are_kept_on_request(read):
-    nodes, edges = [node(1, deprecated=True)], [edge(1, "is_a", 2)]
-    assert read(nodes, edges).log.filtered == {"obsolete": 2}
-    kept = read(nodes, edges, keep_suppressed=True)
-    assert kept.counts == {"concepts": 1, "names": 1, "relations": 1}
-
-
-def test_notes_have_version_and_licence(read):
-    terms = {"pred": "http://purl.org/dc/terms/license", "val": "https://creativecommons.org/x"}
-    meta = {"version": "v1", "basicPropertyValues": [terms]}
-    assert read(rest={"meta": meta}).log.notes == [
-        "data version: v1",
-        "licence: https://creativecommons.org/x",
-    ]
-
-
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
         ({"lbl": "no id"}, "no id"),
-        ({"id": 3}, "no id"),
-        ("text", "no id"),
-        (None, "no id"),
         ({"id": "X:2", "type": "CLASS", "lbl": 3}, "no lbl"),
-        ({"id": "X:2", "type": "CLASS", "lbl": " "}, "no lbl"),
-        ({"id": "X:2", "type": "CLASS", "meta": []}, None),
         ({"id": "X:2", "type": "CLASS", "meta": [1]}, "meta is no object"),
         (
             {"id": "X:2", "type": "CLASS", "meta": {"xrefs": ["A:1"]}},
             "xrefs holds what is no object",
         ),
         ({"id": "X:2", "type": "CLASS", "meta": {"xrefs": [{}]}}, "no val"),
-        ({"id": "X:2", "type": "CLASS", "meta": {"definition": {"val": ""}}}, "no val"),
         (
             {"id": "X:2", "type": "CLASS", "meta": {"synonyms": [{"pred": "x", "val": "y"}]}},
             "synonym with an unknown scope",
@@ -196,52 +169,3 @@ def test_an_edge_without_its_ends_is_rejected(read, bad):
     assert len(result.of(RelationRecord)) == 1
     assert set(result.log.rejected.counts) <= {"no sub", "no pred", "no obj"}
     assert result.log.rejected.counts["no obj"] == 1
-
-
-def test_several_graphs_are_read(reading, write):
-    graphs = [{"nodes": [node(1)]}, {"edges": [edge(2, "is_a", 1)], "nodes": [node(2)]}, {}]
-    text = json.dumps({"@context": {"a": []}, "graphs": graphs, "more": [1, [2]]})
-    assert reading(write("x.json", text), format="obograph").concepts == {"X:1", "X:2"}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{\n"graphs": [\n{"nodes": [{"id": "a"', r":3: is not valid JSON \(Expecting ',' delim"),
-        ('{\n"graphs": [\n{"nodes": []}', r":3: expected , or \] \(found: 'the end of the file'"),
-        ('{"graphs": [{"nodes": [{"id": "a}', r":1: is not valid JSON \(Unterminated string"),
-        ('{"graphs": {}}', r":1: expected \["),
-        ('{"graphs": []} x', r":1: there is text after the end of the document \(found: 'x'"),
-        ('{"graph": [[1], {}], "x": 1}', ':1: holds no "graphs"'),
-        ("[1]", ":1: expected {"),
-        ("{3: 4}", ":1: expected a key in quotes"),
-        ("   \n", ":2: expected {"),
-        ('{"x": ' + "[" * 200_000, "nested too deeply"),
-        ('{"x": ' + "9" * 5000 + "}", "is not valid JSON"),
-        ('{"x": "\0"}', "is not valid JSON"),
-        ('{"x": nul}', r"is not valid JSON \(Expecting value\)"),
-    ],
-)
-def test_damage_is_reported_with_its_line(reading, write, text, message):
-    with pytest.raises(FormatError, match=message):
-        reading(write("x.json", text), format="obograph")
-
-
-@pytest.mark.parametrize("deprecated", [True, "true", "TRUE"])
-def test_retired_nodes_in_the_spellings_of_other_programs(read, deprecated):
-    """A text in place of JSON's own value counted as live."""
-    assert read([node(1, deprecated=deprecated)]).log.filtered == {"obsolete": 1}
-
-
-@pytest.mark.parametrize("deprecated", [True, False])
-def test_what_takes_the_place_of_a_node_is_read(read, deprecated):
-    values = [
-        {"pred": f"{OBO}IAO_0100001", "val": f"{OBO}X_3"},
-        {"pred": f"{IN_OWL}consider", "val": "X:4"},
-        {"pred": f"{IN_OWL}creation_date", "val": "2020"},
-    ]
-    result = read([node(1, deprecated=deprecated, basicPropertyValues=values)])
-    assert [record for record in facts(result) if isinstance(record, IdRecord)] == [
-        IdRecord("X:3", "X:1", "replaced", line=1),
-        IdRecord("X:4", "X:1", "consider", line=1),
-    ]

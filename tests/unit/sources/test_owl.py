@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import InputError, MissingExtraError
+from biograft.errors import MissingExtraError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -149,28 +149,6 @@ def test_restrictions_that_no_class_uses_are_forgotten(write, reading, monkeypat
     assert result.log.filtered == {"logical axiom": 1}
 
 
-DEPRECATED = (
-    'obo:X_1 a owl:Class ; rdfs:label "old" ; rdfs:subClassOf obo:X_0 ; owl:deprecated true .'
-)
-
-
-def test_deprecated_classes_are_filtered_by_default(write, reading):
-    path = write("a", turtle(DEPRECATED + " obo:X_2 a owl:Class ."))
-    result = reading(path)
-    assert result.concepts == {"X:2"}
-    assert result.log.filtered == {"obsolete": 1}
-    assert [list(ids) for ids in result.log.left_out] == [["X:1"]]
-    kept = reading(path, keep_suppressed=True)
-    assert kept.concepts == {"X:1", "X:2"}
-    assert kept.counts["relations"] == 1
-
-
-def test_later_facts_of_a_deprecated_class_are_filtered(write, reading):
-    others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
-    result = reading(write("a", turtle(f'{DEPRECATED}{others}\nobo:X_1 skos:altLabel "x" .')))
-    assert "X:1" not in result.concepts
-
-
 def test_deprecation_that_comes_too_late_is_doubtful(write, reading):
     others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
     body = f"obo:X_1 a owl:Class .{others}\nobo:X_1 owl:deprecated true ."
@@ -208,15 +186,6 @@ def test_objects_that_are_no_text_are_rejected(write, reading):
                                           "hasExactSynonym that is no text": 1}  # fmt: skip
 
 
-def test_the_header_is_noted(write, reading):
-    body = """<http://purl.obolibrary.org/obo/x.owl> a owl:Ontology ; owl:versionInfo "2024-01-01" ;
-      dct:license <https://creativecommons.org/licenses/by/4.0/> . obo:X_1 a owl:Class ."""
-    assert reading(write("a", turtle(body))).log.notes == [
-        "data version: 2024-01-01",
-        "licence: https://creativecommons.org/licenses/by/4.0/",
-    ]
-
-
 SKOS = """
 ex:a a skos:Concept ; rdfs:label "label"@en ; skos:prefLabel "tomb"@en , "hauta"@fi ;
   skos:altLabel "grave"@en ; skos:hiddenLabel "tombe"@en ; skos:definition "D."@en ;
@@ -226,7 +195,7 @@ ex:s a skos:ConceptScheme .
 """
 
 
-@pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
+@pytest.mark.parametrize("form", ["turtle", "xml"])
 def test_a_skos_concept_gives_all_its_facts(write, reading, form):
     path = write("a", converted(turtle(SKOS), form))
     assert sniff(path) == "owl"
@@ -267,29 +236,6 @@ def test_concepts_described_within_each_other_are_whole(write, reading):
 XML = converted(turtle(CLASS + SKOS), "xml") if owl else b""
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty"),
-        (b"plain", r"a:1: is neither RDF/XML nor Turtle nor N-Triples; convert"),
-        (b'<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>', "a:1: is neither RDF/XML"),
-        (b"Prefix(:=<http://e/>)\nOntology(<http://e/>)", "a:1: is neither RDF/XML"),
-        (XML[: len(XML) // 2], r"a:\d+: the RDF/XML is damaged or cut short"),
-        (XML.rstrip()[:-10], r"a:\d+: the RDF/XML is damaged or cut short"),
-        (XML.replace(b"rdfs:label", b"rdfs:lab", 1), r"a:\d+: .* \(mismatched tag\)"),
-        (turtle("obo:X_1 a owl:Class").encode(), r"a:9: the Turtle is damaged or cut short"),
-        (turtle("obo:X_1 a\n\n foo:bar .").encode(), r"a:11: the Turtle is damaged"),
-        (b"<http://a> <http://b> <http://c> .\n<http://a> <b", "a:2: the N-Triples is damaged"),
-        (turtle("").encode(), "holds no owl:Class and no skos:Concept"),
-        (b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" />', "holds no owl:Cl"),
-        (b"<rdf:RDF>", r"a:1: the RDF/XML is damaged"),
-    ],
-)
-def test_damage_is_reported_with_its_line(write, reading, content, message):
-    with pytest.raises(InputError, match=message):
-        reading(write("a", content))
-
-
 def test_a_missing_parser_is_reported(write, reading, monkeypatch):
     original = builtins.__import__
 
@@ -302,18 +248,3 @@ def test_a_missing_parser_is_reported(write, reading, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(MissingExtraError, match=r"pip install 'biograft\[owl\]'"):
         reading(path)
-
-
-@pytest.mark.parametrize("deprecated", ["true", "false"])
-def test_what_takes_the_place_of_a_class_is_read(write, reading, deprecated):
-    body = (
-        f"obo:X_1 a owl:Class ; owl:deprecated {deprecated} ; obo:IAO_0100001 obo:X_3 ;\n"
-        '<http://www.geneontology.org/formats/oboInOwl#consider> "X:4" ;\n'
-        "<http://purl.org/dc/terms/isReplacedBy> obo:X_5 ."
-    )
-    result = reading(write("a", turtle(body)))
-    assert result.of(IdRecord) == [
-        IdRecord("X:3", "X:1", "replaced"),
-        IdRecord("X:5", "X:1", "replaced"),
-        IdRecord("X:4", "X:1", "consider"),
-    ]

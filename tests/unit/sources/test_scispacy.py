@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, NameRecord, TypeRecord
 
 FLU = {
@@ -58,41 +57,3 @@ def test_lines_give_the_same_with_their_numbers(read):
     result = read(lines)
     assert [(type(r), r.line) for r in result.records[1:]] == [(type(r), 3) for r in FACTS]
     assert [r.concept for r in result.records] == ["C2", *["C1"] * 6]
-
-
-@pytest.mark.parametrize("form", [as_list, as_lines])
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ({"canonical_name": "x"}, "no concept_id"),
-        ({"concept_id": 5, "canonical_name": "x"}, "no concept_id"),
-        ({"concept_id": "", "canonical_name": "x"}, "no concept_id"),
-        (["C1"], ""),
-        (None, ""),
-        ({"concept_id": "C3"}, "no canonical_name"),
-        ({"concept_id": "C3", "canonical_name": " "}, "no canonical_name"),
-        ({"concept_id": "C3", "canonical_name": None}, "no canonical_name"),
-    ],
-)
-def test_invalid_concepts_are_rejected_and_the_rest_is_read(read, form, value, reason):
-    if not isinstance(value, dict):
-        reason = "no concept_id" if form is as_list else "not a JSON object"
-    result = read(form(FLU, value, SHORT))
-    assert (result.concepts, result.log.n_read) == ({"C1", "C2"}, 3)
-    assert result.log.rejected.counts == {reason: 1}
-    assert result.log.rejected.examples[reason][0].line == (1 if form is as_list else 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (as_list(FLU, indent=1)[:60], 2),
-        (as_list(FLU) + "]", 1),
-        ("[" * 100_000, 1),
-        ('[{"concept_id": "\\ud800", "canonical_name": "x"}]', 1),
-    ],
-)
-def test_a_damaged_list_is_reported(read, text, line):
-    with pytest.raises(FormatError, match="JSON and complete") as error:
-        read(text)
-    assert error.value.line == line

@@ -1,11 +1,10 @@
 """SNOMED CT RF2: a release in small, its options, and what may be wrong in it."""
 
-import gzip
 from functools import partial
 
 import pytest
 
-from biograft.errors import EncodingError, FormatError, InputError, UnrecognisedError
+from biograft.errors import InputError, UnrecognisedError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -227,76 +226,6 @@ def test_full_and_delta_files_are_refused(write, reading, tmp_path, state):
             reading(path)
 
 
-def test_a_folder_without_a_release_is_reported(write, reading, tmp_path):
-    write("R/x.txt", "a")
-    with pytest.raises(InputError, match="holds no files of RF2; name the release folder"):
-        reading(tmp_path / "R")
-    write("R/der2_Refset_SimpleSnapshot_INT_20240101.txt", "a")
-    with pytest.raises(InputError, match="holds no sct2_Concept, sct2_Description or"):
-        reading(tmp_path / "R")
-
-
-CONCEPT_FILE = "sct2_Concept_Snapshot_INT_20240101.txt"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        ("a\tb\n", "2 fields, expected 5"),
-        (concept(FINDING, "x"), "active is neither 0 nor 1"),
-        (concept("12"), "id is no id of SNOMED CT"),
-    ],
-)
-def test_a_wrong_concept_is_rejected_with_its_line(write, reading, wrong, reason):
-    path = write(CONCEPT_FILE, table("concept", concept(MI), wrong, concept(SITE)))
-    result = reading(path)
-    assert result.concepts == {MI, SITE}
-    assert result.log.rejected.counts == {reason: 1}
-    example = result.log.rejected.examples[reason][0]
-    assert (example.line, example.path) == (3, str(path))
-    assert result.of(ConceptRecord)[-1] == ConceptRecord(SITE, 4)
-    assert result.log.n_read == 3
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        (description("1", "x", SYNONYM, "a"), "conceptId is no id of SNOMED CT"),
-        (description("1", MI, "100000", "a"), "unknown typeId of a description"),
-        (description("1", MI, SYNONYM, " "), "term is empty"),
-        (description("1", MI, SYNONYM, "a", ""), "languageCode is empty"),
-    ],
-)
-def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, reason):
-    path = write("a.txt", table("description", wrong, description("2", MI, SYNONYM, "b")))
-    result = reading(path)
-    assert [r.text for r in result.of(NameRecord)] == ["b"]
-    assert result.log.rejected.counts == {reason: 1}
-    assert result.log.rejected.examples[reason][0].line == 2
-
-
-@pytest.mark.parametrize(
-    ("content", "error", "message"),
-    [
-        ("id\tterm\n", FormatError, r":1: the header is none of RF2 \(found: 'id\\tterm'\)"),
-        ("", InputError, "is empty"),
-        (table("concept").encode() + b"\xff" + concept(MI).encode(), EncodingError, ":2: "),
-        (table("concept").encode() + b"\x00\n", FormatError, ":2: holds a NUL byte"),
-        (
-            gzip.compress(table("concept", concept(MI)).encode(), mtime=0)[:-9],
-            InputError,
-            "cut short",
-        ),
-        (table("concept").encode("utf-16"), InputError, ":1: "),
-    ],
-)
-def test_damage_is_reported(write, reading, tmp_path, content, error, message):
-    path = write(f"R/{CONCEPT_FILE}", content)
-    for given in (path, tmp_path / "R"):
-        with pytest.raises(error, match=message):
-            reading(given)
-
-
 def test_historical_associations_name_what_takes_the_place_of_a_concept(write, reading):
     def of(refset, component, target, **options):
         return row("9", refset, component, target, **options)
@@ -319,10 +248,3 @@ def test_historical_associations_name_what_takes_the_place_of_a_concept(write, r
     ]
     assert result.log.filtered == {"inactive": 1, "association that names no successor": 2}
     assert result.log.rejected.counts == {"targetComponentId is no id of SNOMED CT": 1}
-
-
-def test_associations_of_a_release_are_read(release, write, reading, tmp_path):
-    folder = release()
-    name = "R/Snapshot/Refset/Content/der2_cRefset_AssociationSnapshot_INT_20240101.txt"
-    write(name, table("association", row("9", "900000000000527005", OLD, MI)))
-    assert reading(folder).of(IdRecord) == [IdRecord(MI, OLD, "replaced", 2)]

@@ -11,7 +11,7 @@ from biograft.errors import InputError
 from biograft.graph import SPLITS, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import NameRecord, RelationRecord, TypeRecord
-from biograft.sources import SourceConfig, sniff
+from biograft.sources import SourceConfig
 
 TYPED = "head\trelation\ttail\thead_type\ttail_type\tsource\n"
 
@@ -71,13 +71,6 @@ def test_without_a_language_a_name_goes_by_its_script(read):
     ]
 
 
-@pytest.mark.parametrize("line", ["a", "a\tb", "a\t\tc", "\tb\tc", "a\tb\t ", "a b c"])
-def test_invalid_lines_are_rejected_with_their_line(read, line):
-    result = read(f"a\tb\tc\n{line}\n")
-    (example,) = result.log.rejected.examples["not head, relation and tail separated by tabs"]
-    assert (example.line, result.log.n_read, result.counts["relations"]) == (2, 2, 1)
-
-
 def test_same_as_makes_synonyms(read):
     text = (
         "flu\talias\tgrippe\tDisease\tDisease\ngrippe\tcauses\tfever\nflu\tcauses\tcough\n"
@@ -111,10 +104,6 @@ def folder(write, tmp_path):
     for name, lines in LINES.items():
         write(f"graph/{name}.txt", lines)
     return tmp_path / "graph"
-
-
-def test_a_folder_of_splits_is_recognised(folder):
-    assert sniff(folder) == "triples"
 
 
 def test_each_entity_is_yielded_once_and_lines_count_in_each_file(folder, reading):

@@ -1,6 +1,5 @@
 """Chinese disease pages: what each page gives, and what is wrong in one."""
 
-import gzip
 import json
 from functools import partial
 
@@ -15,7 +14,6 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import sniff
 
 PAGE = {
     "id": "medical_0/0",
@@ -72,34 +70,6 @@ def test_a_page_gives_all_its_facts(write, reading):
     assert result.log.rejected.counts == {"cut short in the source": 1}
     assert result.log.rejected.examples["cut short in the source"][0].text == "发热伴咳嗽、咯..."
     assert result.log.n_read == 1
-
-
-def test_recognised_by_content_even_in_gb18030(write, reading):
-    plain = write("a", pages(PAGE))
-    assert sniff(plain) == "zh-disease"
-    other = write("b", gzip.compress(pages(PAGE).encode("gb18030")))
-    assert sniff(other) == "zh-disease"
-    assert reading(other).records == reading(plain).records
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ('{"gaishu_info": ', "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("[1]", "not a JSON object"),
-        ("{}", "no name in gaishu_info"),
-        ('{"gaishu_info": 5}', "no name in gaishu_info"),
-        ('{"gaishu_info": {"name": "  "}}', "no name in gaishu_info"),
-        ('{"gaishu_info": {"name": "类风湿..."}}', "cut short in the source"),
-        ('{"gaishu_info": {"name": "\\ud800"}}', "holds half a surrogate pair"),
-    ],
-)
-def test_a_faulty_page_is_rejected_with_its_line(write, reading, line, reason):
-    result = reading(write("a", pages({"gaishu_info": {"name": "甲"}}) + "\n" + line + "\n"))
-    assert result.concepts == {"甲"}
-    assert result.log.rejected.counts == {reason: 1}
-    assert result.log.rejected.examples[reason][0].line == 3
 
 
 def test_a_value_that_is_no_list_is_rejected(write, reading):
