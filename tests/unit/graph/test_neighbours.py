@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from biograft.graph import (
 )
 from biograft.graph.neighbours import COLUMNS, DIRECTIONS, hash_start
 from biograft.kb import KnowledgeBase, build_store
-from biograft.progress import Progress
 
 Build = Callable[..., KnowledgeBase]
 FACTS = ["a\tcauses\tb", "a\ttreats\tb", "b\tcauses\ta", "a\tcauses\ta", "c\tcauses\ta"]
@@ -96,24 +93,6 @@ def test_every_edge_of_a_kept_neighbour_is_listed_once(store: Build, tmp_path: P
     assert (manifest["n_entities"], manifest["n_linked"], manifest["n_edges"]) == (4, 3, 8)
 
 
-def test_gather_pads_and_cuts(store: Build, tmp_path: Path) -> None:
-    kb = store("kb", FACTS)
-    build_neighbours(kb, tmp_path / "n", PeprConfig(k=2))
-    table = NeighbourTable.open(tmp_path / "n", kb)
-    rows = [kb.row("a"), -1, kb.row("c")]
-    block = table.gather(rows)
-    assert block.neighbours.shape == (3, 2)
-    assert block.neighbours[1].tolist() == [-1, -1]
-    assert block.neighbours[2].tolist() == [kb.row("a"), -1]
-    assert (block.scores[0] > 0).all()
-    wide = table.gather([rows], width=5)
-    assert wide.relations.shape == (1, 3, 5)
-    assert wide.relations[0, 0, :4].tolist() == table[rows[0]].relations.tolist()
-    assert wide.types[0, 0, 4] == -1
-    with pytest.raises(NotFoundError, match="rows: expected -1 to 2"):
-        table.gather([3])
-
-
 @pytest.mark.parametrize("width", [None, 0, 1, 2, 3, 4, 100])
 def test_gather_equals_a_loop_over_rows(store: Build, tmp_path: Path, width: int | None) -> None:
     """At all bounds: no edge, one, as many as an entity has, one more, many more."""
@@ -131,40 +110,14 @@ def test_gather_equals_a_loop_over_rows(store: Build, tmp_path: Path, width: int
             assert column[at].tolist() == (edges + [padding] * n)[:n]
 
 
-def test_tables_are_mapped_and_two_readers_agree(store: Build, tmp_path: Path) -> None:
-    base = store("kb", random_facts(30, 60, 3))
-    build_neighbours(base, tmp_path / "table", PeprConfig(k=4))
-    one, other = (NeighbourTable.open(tmp_path / "table", base) for _ in range(2))
-    assert all(isinstance(column, np.memmap) for column in one._columns.values())
-    assert all((one[row].neighbours == other[row].neighbours).all() for row in range(len(one)))
-
-
 def test_gather_refuses_a_width_below_0(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
     build_neighbours(kb, tmp_path / "n")
+    table = NeighbourTable.open(tmp_path / "n", kb)
     with pytest.raises(ConfigError, match="width: expected 0 or more, found -1"):
-        NeighbourTable.open(tmp_path / "n", kb).gather([0], width=-1)
-
-
-def test_gather_finds_edges_beyond_what_32_bits_count(store: Build, tmp_path: Path) -> None:
-    kb = store("kb", FACTS)
-    build_neighbours(kb, tmp_path / "n")
-    table, first = NeighbourTable.open(tmp_path / "n", kb), 2**33 + 7
-
-    class LargeColumn:
-        """A very long column in which each edge holds its own index."""
-
-        def __len__(self) -> int:
-            return first + 5
-
-        def __getitem__(self, at: Any) -> Any:
-            assert at.dtype == np.int64
-            return np.where(at >= first, at - first, -7)
-
-    ends = np.array([0, first, first + 3, first + 5])
-    table._columns = {name: ends if name == "ends" else LargeColumn() for name in COLUMNS}  # type: ignore[misc]
-    assert table.gather([1, 2], width=4).neighbours.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
-    assert table[2].neighbours.tolist() == [3, 4]
+        table.gather([0], width=-1)
+    with pytest.raises(NotFoundError, match="rows: expected -1 to 2"):
+        table.gather([3])
 
 
 def test_best_first(store: Build, tmp_path: Path) -> None:
@@ -291,18 +244,6 @@ def test_results_out_of_range_are_computed_again(
         np.testing.assert_array_equal(one, other)
 
 
-def test_command(store: Build, tmp_path: Path) -> None:
-    kb = store("kb", FACTS)
-    out = tmp_path / "n"
-    done = CliRunner().invoke(
-        app, ["graph", "neighbours", str(kb.folder), "-o", str(out), "-k", "1", "--json"]
-    )
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
-    assert (report["n_linked"], report["config"]["k"]) == (3, 1)
-    assert len(NeighbourTable.open(out, kb)) == 3
-
-
 def test_few_rounds_begin_with_frequencies(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
     counts = tmp_path / "counts.tsv"
@@ -381,64 +322,6 @@ def test_a_foreign_folder_at_the_working_path_is_kept(store: Build, tmp_path: Pa
     (partial / "mine.txt").rename(partial / "scores.npy")
     build_neighbours(kb, tmp_path / "n")
     assert not partial.exists()
-
-
-def test_progress_starts_where_the_work_was_interrupted(
-    store: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb, events = store("kb", random_facts(200, 1500, 2)), []
-
-    class Recorder(Progress):
-        def start(self, stage: str, fraction: float = 0.0) -> None:
-            events.append((stage, fraction))
-            super().start(stage, fraction)
-
-        def advance(self, rows: int, fraction: float | None = None) -> None:
-            events.append(fraction)
-            if fraction and fraction > 0.5 and not done:
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(ranking, "BLOCK", 64)
-    done: list[bool] = []
-    with pytest.raises(KeyboardInterrupt):
-        build_neighbours(
-            kb, tmp_path / "n", PeprConfig(threads=1), progress=Recorder(enabled=False)
-        )
-    assert events[:3] == [
-        ("join neighbours", 0.0),
-        ("solve pilots", 0.0),
-        ("rank neighbours", 0.0),
-    ]
-    events.clear()
-    done.append(True)
-    manifest = build_neighbours(
-        kb, tmp_path / "n", PeprConfig(threads=1), progress=Recorder(enabled=False)
-    )
-    start_fraction = dict(each for each in events if isinstance(each, tuple))["rank neighbours"]
-    assert start_fraction == 64 / manifest["n_linked"]
-    fractions = [each for each in events if isinstance(each, float)]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--samples", "5"], "--samples: .* give --frequencies"),
-        (["--frequencies", "x.tsv", "--rounds", "1", "--samples", "-1"], "--samples: expected 0"),
-        (["--frequencies", "x.tsv"], "--frequencies: the fixed point does not depend"),
-        (["--frequencies", "none.tsv", "--rounds", "1"], r"none\.tsv: does not exist"),
-    ],
-)
-def test_invalid_options_are_refused(
-    store: Build, tmp_path: Path, options: list[str], message: str
-) -> None:
-    kb = store("kb", FACTS)
-    done = CliRunner().invoke(
-        app, ["graph", "neighbours", str(kb.folder), "-o", str(tmp_path / "n"), *options]
-    )
-    assert isinstance(done.exception, BiograftError)
-    assert re.search(message, str(done.exception))
 
 
 def test_one_at_a_time(store: Build, tmp_path: Path) -> None:

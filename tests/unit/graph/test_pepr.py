@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,8 +66,8 @@ def test_exact_scores_agree_with_power_iteration(normalise: str, t: float) -> No
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_fast_ranking_agrees_with_power_iteration(refine: bool) -> None:
-    heads, tails = scale_free(1500, 8, 2)
-    graph = build_adjacency(heads, tails, 1500)
+    heads, tails = scale_free(600, 8, 2)
+    graph = build_adjacency(heads, tails, 600)
     fast = PageRank(graph, PeprConfig(refine=refine, k=5))
     exact = PageRank(graph, PeprConfig(exact=True, k=5))
     positions = np.arange(graph.n_linked, dtype=np.int32)
@@ -78,36 +77,12 @@ def test_fast_ranking_agrees_with_power_iteration(refine: bool) -> None:
     assert 0 < result.n_certified < len(positions)
     assert result.n_certified + result.n_refined + result.n_uncertain == len(positions)
     assert (result.n_refined > 0) == refine == (result.n_uncertain == 0)
-    for position in (0, 700, 1400):
-        expected = dense(heads, tails, 1500, row=int(graph.row_of[position]))
+    for position in (0, 300, 550):
+        expected = dense(heads, tails, 600, row=int(graph.row_of[position]))
         rows = graph.row_of[true.positions[position]]
         n = int((true.positions[position] >= 0).sum())
         assert np.abs(expected[rows[:n]] - true.scores[position, :n]).max() < 1e-8
     assert np.abs(result.scores - true.scores).max() < 1e-4
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_fixture(shared_data: SharedData, exact: bool) -> None:
-    from safetensors.numpy import load_file
-
-    arrays = load_file(shared_data("parity/smedbert/pepr.safetensors"))
-    expected_json = json.loads(shared_data("parity/smedbert/pepr.json").read_text(encoding="utf-8"))
-    triples = np.loadtxt(
-        shared_data("parity/smedbert/pepr_triples.tsv"), np.int64, delimiter="\t", skiprows=1
-    )
-    graph = build_adjacency(triples[:, 0], triples[:, 2], 60)
-    pagerank = PageRank(graph, PeprConfig(exact=exact, refine=True, tolerance=1e-12))
-    isolated = set(graph.row_of[graph.n_linked :].tolist())
-    assert isolated == set(expected_json["entities_without_edges"])
-    for position in range(graph.n_linked):
-        neighbours = graph.neighbours[graph.ends[position] : graph.ends[position + 1]]
-        scores = arrays["scores"][graph.row_of[position], graph.row_of[neighbours]]
-        assert np.abs(pagerank.exact_scores(position) - scores).max() < 1e-9
-    result = ranked_rows(pagerank)
-    expected = {int(row): best for row, best in expected_json["top10_neighbours"].items() if best}
-    if exact:
-        assert result == expected
-    assert {r: set(best) for r, best in result.items()} == {r: set(b) for r, b in expected.items()}
 
 
 @pytest.mark.parametrize("entity", [7, 25, 59])
@@ -157,12 +132,6 @@ def test_a_hub_and_twins_by_lower_row() -> None:
     result = ranked_rows(PageRank(graph))
     assert result[0] == list(range(1, 11))
     assert result[7] == [0]
-
-
-@pytest.mark.parametrize("n", [0, 3])
-def test_no_edges(n: int) -> None:
-    pagerank = PageRank(build_adjacency([], [], n))
-    assert pagerank.graph.n_linked == 0
 
 
 @pytest.mark.parametrize(

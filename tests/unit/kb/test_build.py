@@ -8,11 +8,9 @@ import random
 import re
 import select
 
-import polars as pl
 import pytest
 
-from biograft.artifacts import hash_file
-from biograft.errors import ConfigError, FormatError, InputError, OutputError
+from biograft.errors import FormatError, InputError, OutputError
 from biograft.kb import (
     BuildConfig,
     KnowledgeBase,
@@ -59,68 +57,6 @@ class TestAccounts:
         assert names_of(built.base, "A") == [("a", "en"), ("b", "en"), ("a", "de")]
         assert [i.id for i in built.base["A"].ids] == ["X:1"]
 
-    def test_what_is_wrong_is_rejected_with_its_file_and_line(self, build, tmp_path):
-        built = build(
-            [concept("A", "a", parents=["B", "nowhere"]), "not JSON", {"id": "B", "name": " "}],
-            [concept("C", "c"), concept("D", "d", parents=["A", "B"])],
-        )
-        one, two = str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl")
-        assert built.base.parents("D") == ["A"]
-        first, second = rejected(built.report), rejected(built.report, 1)
-        assert first["relations: tail is no concept"] == (
-            2, [(one, 1, "B"), (one, 1, "nowhere")],
-        )  # fmt: skip
-        assert [(n, *where[0][:2]) for n, where in first.values()] == [
-            (2, one, 1), (1, one, 2), (1, one, 3),
-        ]  # fmt: skip
-        assert second == {"relations: tail is no concept": (1, [(two, 2, "B")])}
-        assert built.report.sources[0].n_rejected == 4
-
-    def test_facts_about_unknown_concepts_are_rejected_table_by_table(self, tmp_path, write):
-        names = write("names.txt", "A||a\n")
-        triples = write("relations.tsv", "head\trelation\ttail\nA\tis-a\tB\n")
-        table = write("table.csv", "head,rel,tail\nB,is-a,A\nA,is-a,B\nC,is-a,A\n")
-        columns = {"head": "head", "relation": "rel", "tail": "tail"}
-        sources = (SourceConfig(path=names), SourceConfig(path=table, columns=columns))
-        report = build_store(BuildConfig(sources=sources), tmp_path / "kb")
-        assert rejected(report, 1) == {
-            "relations: head is no concept": (2, [(str(table), 2, "B"), (str(table), 4, "C")]),
-            "relations: tail is no concept": (1, [(str(table), 3, "B")]),
-        }
-        # the entities of triples are concepts themselves
-        report = build_store(BuildConfig(sources=(SourceConfig(path=triples),)), tmp_path / "kb2")
-        assert report.counts["relations"] == 1
-
-    def test_an_id_defined_twice_is_reported_and_its_facts_joined(self, build, tmp_path):
-        built = build([concept("A", "a"), concept("B", "b"), concept("A", "other")])
-        example = {"file": str(tmp_path / "one.jsonl"), "line": 3, "text": "A"}
-        assert built.report.sources[0].doubtful == {
-            "id defined twice": {"n": 1, "examples": [example]}
-        }
-        assert rejected(built.report) == {}
-        assert names_of(built.base, "A") == [("a", "en"), ("other", "en")]
-        assert len(built.base) == 2
-
-    def test_the_manifest_holds_the_report_and_the_hashes_of_sources_and_files(
-        self, build, tmp_path
-    ):
-        built = build([concept("A", "a", {"text": "甲", "language": "zh"})])
-        manifest = json.loads((built.folder / "manifest.json").read_text())
-        source = tmp_path / "one.jsonl"
-        assert manifest["sources"][0]["files"] == [
-            {"path": str(source), "bytes": source.stat().st_size, "sha256": hash_file(source)}
-        ]
-        report = json.loads(json.dumps(built.report.to_json()))
-        assert {key: manifest[key] for key in report if key != "store"} == {
-            key: value for key, value in report.items() if key != "store"
-        }
-        assert manifest["n_names_by_language"] == {"en": 1, "zh": 1}
-        for name, entry in manifest["files"].items():
-            assert hash_file(built.folder / name) == entry["sha256"]
-        assert sorted(path.name for path in built.folder.iterdir()) == sorted(
-            [*manifest["files"], "manifest.json"]
-        )
-
 
 class TestSources:
     def test_several_sources_make_one_store_and_equal_ids_one_concept(self, build):
@@ -166,27 +102,6 @@ class TestSources:
             build(["{}", '{"name": "x"}'], merge=merge)
         assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
 
-    def test_a_faulty_second_source_leaves_no_store(self, build, tmp_path):
-        with pytest.raises(InputError, match=r"two.jsonl: is empty"):
-            build([concept("A", "a")], [])
-        assert not list(tmp_path.glob("*kb*"))
-
-
-class TestHierarchy:
-    def test_a_cycle_is_kept_and_warned_of_with_its_path(self, build):
-        built = build(
-            [
-                concept("A", "a", parents=["B"]),
-                concept("B", "b", parents=["C"]),
-                concept("C", "c", parents=["A", "D"]),
-                concept("D", "d"),
-            ]
-        )
-        (warning,) = built.report.warnings
-        assert "is-a has cycles: 3 concepts lie on or between them" in warning
-        assert "such as A -> B -> C -> A;" in warning
-        assert built.base.ancestors("A") == ["B", "C", "D"]
-
 
 TYPED = [
     concept("A", "a", types=[{"type": "T1", "label": "one", "tree": "B1"}], parents=["C"]),
@@ -213,10 +128,6 @@ class TestTypes:
         assert built.report.sources[0].filtered == {"concept left out": 6}
         assert list(built.report.sources[0].rejected) == ["relations: tail is no concept"]
         assert built.base.relations("B") == built.base.relations("A", direction="in")
-
-    def test_a_type_that_no_concept_has_is_refused(self, build):
-        with pytest.raises(ConfigError, match="types: no concept has the type 'T99'; known: B1"):
-            build(TYPED, types=("T1", "T99"))
 
     def test_a_type_may_be_named_by_its_label(self, build):
         labelled = {"id": "A", "name": "a", "types": [{"type": "T1", "label": "Sign or Symptom"}]}
@@ -248,11 +159,8 @@ class TestNames:
             (("zh",), [DE, EN, ZH], "z"),
             (("fr", "zh"), [DE, EN, ZH], "z"),
             (("zh", "de"), [EN, DE], "d"),
-            (("ENG",), [DE, EN], "e"),
-            (("zh",), [DE, EN], "d"),
             ((), [("s", "en", "synonym"), DE], "d"),
             ((), [("x", "de", "synonym"), ("s", "en", "synonym")], "s"),
-            ((), [("first", "en", "preferred"), EN], "first"),
         ],
     )
     def test_the_preferred_name_is_in_the_first_language_that_has_one(
@@ -276,15 +184,6 @@ class TestNames:
         }
         assert built.report.merged["names"] == 1
 
-    def test_shared_names_stay_in_the_concept_with_the_fewest(self, build):
-        built = build(
-            [concept("A", "Cold", "a", "b"), concept("B", "cold"), concept("C", "a")],
-            names=NameRules(resolve_shared=True),
-        )
-        assert [[n.text for n in c.names] for c in built.base] == [["b"], ["cold"], ["a"]]
-        assert built.report.dropped["names that several concepts share"] == 2
-        assert [m.concept for m in built.base.find("cold")] == ["B"]
-
     def test_shared_names_are_dropped_in_every_partition(self, build, monkeypatch):
         monkeypatch.setattr(assembly, "PARTITION_ROWS", 2)
         shared = [concept(f"C{k}", f"own {k}", "shared") for k in range(5)]
@@ -301,22 +200,11 @@ def tables(folder):
     "options", [{}, {"merge": "xrefs", "names": NameRules(resolve_shared=True)}]
 )
 class TestSameness:
-    def test_two_builds_are_equal_to_the_byte(self, build, random_concepts, options):
-        concepts = random_concepts(300, 1), random_concepts(200, 2, "D")
-        first, second = (build(*concepts, **options) for _ in range(2))
-        assert tables(first.folder) == tables(second.folder)
-        ignored = ("made_at", "seconds")
-        manifests = [
-            {key: value for key, value in built.base.manifest.items() if key not in ignored}
-            for built in (first, second)
-        ]
-        assert manifests[0] == manifests[1]
-
-    @pytest.mark.parametrize("partition_rows", [11, 400])
+    @pytest.mark.parametrize("partition_rows", [11, 100])
     def test_tables_made_in_partitions_hold_the_same(
         self, build, random_concepts, contents, options, partition_rows, monkeypatch
     ):
-        concepts = random_concepts(300, 1), random_concepts(30, 2, "D")
+        concepts = random_concepts(120, 1), random_concepts(30, 2, "D")
         single = build(*concepts, **options)
         monkeypatch.setattr(assembly, "PARTITION_ROWS", partition_rows)
         monkeypatch.setattr(id_rows, "MIN_ROWS", 0 if partition_rows == 11 else 1 << 30)
@@ -357,15 +245,6 @@ def test_partitions_without_a_known_concept_are_no_error(build, monkeypatch):
     monkeypatch.setattr(collector, "FLUSH_RECORDS", 1)
     lines = [concept("A", "a", parents=["X", "Y", "Z"]), concept("B", "b", parents=["A"])]
     assert build(lines).base.parents("B") == ["A"]
-
-
-def test_an_existing_store_is_kept_unless_it_may_be_overwritten(build, tmp_path):
-    built = build([concept("A", "a")])
-    config = BuildConfig(sources=(SourceConfig(path=tmp_path / "one.jsonl"),))
-    with pytest.raises(OutputError, match="exists already"):
-        build_store(config, built.folder)
-    build_store(config, str(built.folder), overwrite=True)
-    KnowledgeBase.open(built.folder).verify()
 
 
 class TestSpellings:
@@ -583,7 +462,7 @@ def test_a_store_built_through_the_disk_is_the_same_to_the_byte(
     build, random_concepts, monkeypatch
 ):
     """Declared concepts stayed on disk, and the build failed on removing its working folder."""
-    concepts = random_concepts(300, 1), random_concepts(200, 2, "D")
+    concepts = random_concepts(120, 1), random_concepts(80, 2, "D")
     here = build(*concepts, merge="xrefs")
     monkeypatch.setattr(collector, "FLUSH_RECORDS", 50)
     little = functools.partial(collector.CollectedRecords, memory_budget=5000)
@@ -616,13 +495,6 @@ def test_the_first_label_of_a_type_stays(build):
     assert [each.label for each in built.base.types] == ["label 0"]
 
 
-def test_too_many_labels_are_refused(tmp_path):
-    encoder, labels = collector.LabelEncoder("sources"), pl.Series(map(str, range(1 << 16)))
-    assert encoder.encode(labels, pl.UInt16, tmp_path)[-1] == 65535
-    with pytest.raises(FormatError, match="over 65,536 different sources"):
-        encoder.encode(pl.Series(["one more"]), pl.UInt16, tmp_path)
-
-
 def test_a_value_that_is_no_text_is_refused_with_file_and_row(tmp_path):
     """Guards: a reader that gave numbers as ids ended in a traceback of polars."""
     records, log = collector.CollectedRecords(tmp_path), ReadLog(tmp_path / "a.obo")
@@ -648,10 +520,10 @@ def test_texts_change_only_by_the_rules(build, rules, expected):
     assert [name.text for name in built.base["A"].names] == expected
 
 
-@pytest.mark.parametrize("symbol", ",.;{}[]()+-_*/?!\\\"'`=%<>")
-def test_every_symbol_becomes_a_space(build, symbol):
-    built = build([concept("A", f"a{symbol}b")], names=NameRules(strip_symbols=True))
-    assert built.base["A"].name == "a b"
+def test_every_symbol_becomes_a_space(build):
+    names = [f"{k}{symbol}b" for k, symbol in enumerate(",.;{}[]()+-_*/?!\\\"'`=%<>")]
+    base = build([concept("A", *names)], names=NameRules(strip_symbols=True)).base
+    assert [name.text for name in base["A"].names] == [f"{k} b" for k in range(len(names))]
 
 
 def plain_drop(names):

@@ -60,14 +60,6 @@ def test_languages_of_two_names_exchanged_is_a_difference(build):
     assert diff_stores(old, new).counts["name-added"] == 2
 
 
-def test_one_concept_among_the_others_loses_its_names(build):
-    old = build([{"id": "A", "name": "a"}, {"id": "B", "name": "b"}, {"id": "C", "name": "c"}]).base
-    new = build([{"id": "A", "name": "a"}, {"id": "B"}, {"id": "C", "name": "c"}]).base
-    diff = diff_stores(old, new)
-    assert list(diff.changes(["renamed"])) == [Change("renamed", "B", "B", ("b",), ("B",))]
-    assert diff.counts["name-removed"] == 1
-
-
 def test_cross_references_tell_where_alternate_ids_do_not(build):
     old = build([{"id": "A", "name": "a"}, {"id": "B", "name": "b"}]).base
     refer = [{"id": "A", "kind": "xref"}, {"id": "B", "kind": "xref"}]
@@ -76,14 +68,6 @@ def test_cross_references_tell_where_alternate_ids_do_not(build):
         ("A", ("X", "Y"), "xref"),
         ("B", ("X",), "alternate"),
     ]
-
-
-def test_stores_without_names_types_or_relations(build):
-    bare = build([{"id": "A"}]).base
-    diff = diff_stores(bare, build(OLD).base)
-    assert diff.counts["added"] == 5
-    assert diff.counts["name-added"] == 2
-    assert diff_stores(build(OLD).base, bare).counts["retired"] == 5
 
 
 def test_only_some_kinds_and_an_unknown_one(build):
@@ -185,7 +169,7 @@ def changed(concepts, rng):
     return later
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_equals_plain_loops_on_random_releases(build, random_concepts, seed):
     rng = random.Random(seed)
     concepts = random_concepts(40, seed)

@@ -42,34 +42,6 @@ def n_ambiguous(built):
 
 
 ALT, XREF = "alternate", "xref"
-EXAMPLES = {
-    "an alternate id": ("ids", [("A", [(ALT, "B")])], [("B", [])], [["A", "B"]], 0),
-    "a shared alternate id": ("ids", [("A", [(ALT, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0),
-    "two spellings": ("ids", [("MSH:D1", [])], [("D1", [])], [["D1", "MSH:D1"]], 0),
-    "an xref, by ids": ("ids", [("A", [(XREF, "B")])], [("B", [])], [["A"], ["B"]], 0),
-    "an xref": ("xrefs", [("A", [])], [("B", [(XREF, "A")])], [["A", "B"]], 0),
-    "a third xref": ("xrefs", [("A", [(XREF, "X")])], [("B", [(XREF, "X")])], [["A"], ["B"]], 0),
-    "an xref to an alternate": (
-        "xrefs", [("A", [(XREF, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0,
-    ),
-    "one source": ("ids", [("A", [(ALT, "B")]), ("B", [])], [], [["A"], ["B"]], 1),
-    "two partners": (
-        "xrefs", [("A", [(XREF, "B"), (XREF, "C")])], [("B", []), ("C", [])],
-        [["A"], ["B"], ["C"]], 2,
-    ),
-    "two links to one": (
-        "xrefs", [("A", [(XREF, "C")]), ("B", [(XREF, "C")])], [("C", [])],
-        [["A"], ["B"], ["C"]], 2,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("by", "first", "second", "groups", "n"), EXAMPLES.values(), ids=EXAMPLES)
-def test_ids_and_xrefs_merge_concepts(merged, by, first, second, groups, n):
-    sources = [source for source in (first, second) if source]
-    built, found = merged(*sources, by=by)
-    assert found == groups
-    assert n_ambiguous(built) == n
 
 
 UTI = [concept("D1", (), "Urinary Tract Infections", "Tract Infection, Urinary")]
@@ -218,7 +190,7 @@ def test_merging_agrees_with_a_plain_union_find(merged, by, seed):
 
 
 @pytest.mark.parametrize("by", ["ids", "xrefs"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_two_concepts_of_one_source_are_never_merged(merged, by, seed):
     sources = random_sources(seed, shared=True)
     built, _ = merged(*sources, by=by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -49,21 +50,28 @@ def pykeen(shared_data):
     return read_tensors(folder / "embeddings.safetensors"), expected
 
 
-@pytest.fixture
-def small_base(tmp_path):
-    """Build a store of a folder with train, valid and test: 30 entities in a ring."""
-    from biograft.kb import BuildConfig, KnowledgeBase, build_store
+@pytest.fixture(scope="session")
+def ring(tmp_path_factory):
+    """A folder with train, valid and test, of 30 entities in a ring, and the store of it."""
+    from biograft.kb import BuildConfig, build_store
     from biograft.sources import SourceConfig
 
     lines = [f"e{k}\t{name}\te{(k + n) % 30}" for n, name in ((1, "next"), (7, "far"), (3, "by"))
              for k in range(30)]  # fmt: skip
-    folder = tmp_path / "graph"
-    folder.mkdir()
-    for name, rows in (
-        ("train", lines[:72]),
-        ("valid", lines[72:81]),
-        ("test", lines[81:]),
-    ):
-        (folder / f"{name}.txt").write_text("\n".join(rows) + "\n")
-    build_store(BuildConfig(sources=(SourceConfig(path=folder),)), tmp_path / "kb")
+    folder = tmp_path_factory.mktemp("ring")
+    (folder / "graph").mkdir()
+    parts = {"train": lines[:72], "valid": lines[72:81], "test": lines[81:]}
+    for name, rows in parts.items():
+        (folder / "graph" / f"{name}.txt").write_text("\n".join(rows) + "\n")
+    source = SourceConfig(path=folder / "graph")
+    build_store(BuildConfig(sources=(source,)), folder / "kb")
+    return folder
+
+
+@pytest.fixture
+def small_base(ring, tmp_path):
+    """The store of the ring, and its source beside it, to be changed by a test."""
+    from biograft.kb import KnowledgeBase
+
+    shutil.copytree(ring, tmp_path, dirs_exist_ok=True)
     return KnowledgeBase.open(tmp_path / "kb")

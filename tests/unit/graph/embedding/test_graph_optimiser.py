@@ -33,13 +33,6 @@ def random_table():
     return rng.normal(size=(7, 4)), rng.normal(size=(*ROWS.shape, 4))
 
 
-def test_slots_are_grouped_by_row_in_their_order():
-    groups = group_rows(np.array([4, -1, 2, 4, 2, 4], np.int32), np.full(9, -1, np.int32))
-    assert groups.rows.tolist() == [4, 2]
-    assert groups.starts.tolist() == [0, 3, 5]
-    assert groups.order.tolist() == [0, 3, 5, 2, 4]
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [("adam", "Adam"), ("adagrad", "Adagrad"), ("lazy-adam", "SparseAdam")]
 )

@@ -67,9 +67,3 @@ def test_entities_are_sampled_uniformly(graph):
     counts = np.bincount(sampled, minlength=9)
     assert counts[6:].sum() == 0  # entities without triples are not sampled
     assert counts[[0, 2, 4]].min() / counts[[0, 2, 4]].max() > 0.95
-
-
-def test_samples_follow_from_the_seed(random_graph):
-    triples = random_graph()
-    assert sample(triples) == sample(triples)
-    assert sample(triples) != sample(triples, seed=4)
