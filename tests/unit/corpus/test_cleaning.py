@@ -18,26 +18,18 @@ class TestSteps:
             ("CO<sub>2</sub> <p>rose</p>", "CO2 rose", {"tags": 4, "whitespace": 1}),
             ("a<!-- x > y -->b<script>var x = '<p>';</script>c", "a b c", {"tags": 2}),
             ("p < 0.05 and x > 3, A<b>C", "p < 0.05 and x > 3, AC", {"tags": 1}),
-            ("5 < age > 3, <patient>", "5 < age > 3, <patient>", {}),
             ("p &lt; 0.05 &amp; AT&T &alpha;", "p < 0.05 & AT&T α", {"entities": 3}),
             ("see https://a.org/b?c=d. Then", "see . Then", {"urls": 1, "whitespace": 1}),
-            ("详见http://www.a.com/b,电话", "详见 ,电话", {"urls": 1}),
             ("www.a.com 和 WWW.B.CN", "和", {"urls": 2, "whitespace": 2}),
-            ("the www. of it", "the www. of it", {}),
             ("to a.b-c@d-e.co.uk, or @x", "to , or @x", {"emails": 1, "whitespace": 1}),
             ("发热\u200b😀★ 37 °C ± 0.5 ℃", "发热 37 °C ± 0.5 ℃", {"symbols": 1}),
             ("a\t b\u3000c\nd", "a b c\nd", {"whitespace": 2}),
-            ("Crohn's disease, α-synuclein", "Crohn's disease, α-synuclein", {}),
         ],
     )  # fmt: skip
     def test_each_step_is_counted(self, text, expected, steps):
         text, counts = cleaned(text)
         assert text == expected
         assert counts == steps
-
-    def test_steps_can_be_disabled(self):
-        text = "<b>x</b> a@b.org www.a.com ★"
-        assert cleaned(text, html=False, urls=False, emails=False, symbols=False)[0] == text
 
     @pytest.mark.parametrize("text", ["a" * 300_000, "<" * 50_000, "a@" * 50_000, "&a" * 50_000])
     def test_pathological_text_is_cleaned_in_linear_time(self, text):
@@ -76,9 +68,3 @@ class TestCutting:
             assert max(map(len, segments)) <= longest
             assert "".join("".join(segments).split()) == "".join(text.split())
         assert all(s.endswith((".", "!", "。")) for s in cut_at_punctuation(text, 512))
-
-    def test_a_decimal_is_not_split(self):
-        assert cut_at_punctuation("aaaaaaa 3.5,6 bbbbbbb", 12) == ["aaaaaaa", "3.5,6", "bbbbbbb"]
-
-    def test_text_without_punctuation_is_split_at_the_limit(self):
-        assert cut_at_punctuation("a" * 25, 10) == ["a" * 10, "a" * 10, "a" * 5]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import sys
 import zipfile
 
@@ -13,7 +12,7 @@ import pytest
 from biograft.corpus import DOCUMENT_FORMATS, InputConfig, Inputs, read_texts, write_documents
 from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document, Mention
-from biograft.errors import BiograftError, ConfigError, FormatError, InputError
+from biograft.errors import BiograftError, ConfigError, InputError
 
 PUBTATOR = "7|t|Flu season\n7|a|High fever.\n7\t0\t3\tFlu\tDisease\tD1\n\n"
 ANNOTATED = Document("7", "嘴里起了个泡。", (Mention(0, 1, "嘴", ("D1",), "body", id="T1"),))
@@ -99,11 +98,9 @@ class TestFormats:
         [
             ("a.txt", '{"note": "flu"}\n', "no reader of documents knows"),
             ("a.txt", '<?xml version="1.0"?><x>flu</x>', "no reader of documents knows"),
-            ("a.json", "flu", "no reader of documents knows"),
             ("a.csv", "id,note\n1,flu\n", "is a table; name the column"),
             ("a.pubtator", "flu\n", "holds no title line"),
             ("a.pdf", b"%PDF-1.4", "is a PDF; convert it"),
-            ("a.txt", b"flu\nfe\x00ver", "a.txt:2: holds a NUL byte"),
         ],
     )
     def test_what_is_no_plain_text_is_refused(self, write, name, data, message):
@@ -115,13 +112,9 @@ class TestFormats:
         assert [text.strip() for text in texts(path)] == [""]
         assert texts(path, lines=True) == []
 
-    def test_a_long_first_json_line(self, write):
-        line = json.dumps({"id": "1", "text": "flu " * 50_000})
-        assert len(texts(write("a.txt", f"{line}\n"))) == 1
-
 
 class TestEncodings:
-    @pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "big5", "utf-8-sig"])
+    @pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-8-sig"])
     @pytest.mark.parametrize("packed", [False, True])
     def test_named_encodings_of_text_and_documents(self, write, encoding, packed):
         pack = gzip.compress if packed else bytes
@@ -131,18 +124,10 @@ class TestEncodings:
         path = write("b.txt", pack('{"text": "糖尿病"}\n'.encode(encoding)))
         assert texts(path, encoding=encoding) == ["糖尿病"]
 
-    def test_xml_states_its_own_encoding(self, write):
-        path = write("a.xml", (
-            '<?xml version="1.0" encoding="UTF-8"?><collection><document><id>1</id><passage>'
-            "<offset>0</offset><text>糖尿病</text></passage></document></collection>"
-        ))  # fmt: skip
-        assert texts(path, encoding="gb18030") == ["糖尿病"]
-
     @pytest.mark.parametrize(
         ("text", "encoding"),
         [
             (CHINESE, "gb18030"),
-            ("Type 2 diabetes of long standing, hypertension: " * 30 + "糖尿病", "gb18030"),
             ("fièvre élevée", "cp1252"),
             (CHINESE, "utf-16"),
         ],
@@ -165,20 +150,6 @@ class TestEncodings:
 
 
 class TestTables:
-    @pytest.mark.parametrize(
-        ("name", "data"),
-        [
-            ("a.csv", 'pid,note\n1,"flu, then\nfever"\n2,\n3,cold\n'),
-            ("a.tsv", 'pid\tnote\n1\t"flu, then\nfever"\n2\t\n3\tcold\n'),
-            ("a.txt", '{"pid": 1, "note": "flu, then\\nfever"}\n{"pid": 2, "note": ""}\n'
-                      '{"pid": 3, "note": "cold"}\n'),
-        ],
-    )  # fmt: skip
-    def test_a_row_is_a_document(self, write, name, data):
-        inputs = Inputs([write(name, data)], InputConfig(column="note", id_column="pid"))
-        assert [(d.id, d.text) for d in inputs] == [("1", "flu, then\nfever"), ("3", "cold")]
-        assert inputs.log.filtered == {"a row without text": 1}
-
     def test_ids_are_lines_and_columns_may_be_numbers(self, write):
         path = write("a.csv", "1,flu\n2,cold\n")
         assert [(d.id, d.text) for d in documents(path, column="#2")] == [
@@ -193,11 +164,6 @@ class TestTables:
         for wrong in ({"format": "table"}, {"id_column": "x"}, {"column": "x", "format": "brat"}):
             with pytest.raises(ConfigError):
                 InputConfig(**wrong)
-
-    def test_rows_of_another_length_are_counted(self, write):
-        inputs = Inputs([write("a.csv", "id,note\n1,flu\n2\n")], InputConfig(column="note"))
-        assert len(list(inputs)) == 1
-        assert inputs.log.rejected.counts == {"1 cells, expected 2": 1}
 
 
 class TestFolders:
@@ -258,11 +224,3 @@ def test_texts_of_a_corpus(write):
     ]
     with pytest.raises(InputError, match="holds no text"):
         list(read_texts([write("c.txt", "\n \n")]))
-
-
-def test_rejected_records_are_counted(write):
-    inputs = Inputs([write("a.txt", PUBTATOR + "nonsense\n")])
-    assert len(list(inputs)) == 1
-    assert inputs.log.rejected.counts.total() == 1
-    with pytest.raises(FormatError):
-        documents(write("b.pubtator", "nonsense\n"))

@@ -9,9 +9,8 @@ import pytest
 from array_damage import put
 from hypothesis import given, settings, strategies as st
 
-from biograft.corpus import MisspeltNames, NamesIndex, WordFinder, find_tokens
+from biograft.corpus import MisspeltNames, NamesIndex, WordFinder
 from biograft.corpus.spelling.nearest import LONG_WORD, MAX_NEAREST, MIN_LETTERS
-from biograft.corpus.tokens import hash_words, join_texts
 from biograft.errors import StoreError
 
 NAMES = [
@@ -60,13 +59,6 @@ def test_the_nearest_words_are_those_of_a_plain_comparison(vocabulary, word):
     ends = np.cumsum([0, *map(len, vocabulary)])
     letters = np.frombuffer("".join(vocabulary).encode("utf-32-le"), np.dtype("<u4"))
     assert WordFinder.build(ends, letters).nearest(word) == plain_nearest(word, vocabulary)
-
-
-def test_words_are_hashed_at_once_as_the_scan_does():
-    words = ["a", "hypertension", "müde".replace("ü", "u"), "血"]
-    tokens = find_tokens(join_texts(words))
-    assert hash_words(words).tolist() == tokens.hashes[tokens.hashes > 0].tolist()
-    assert len(hash_words([])) == 0
 
 
 @pytest.mark.parametrize(
@@ -134,21 +126,15 @@ CHINESE = ["急性心肌梗死", "慢性阻塞性肺疾病", "高血压病", "�
     ("text", "expected"),
     [
         ("患者急性心饥梗死入院", ["急性心饥梗死"]),  # a wrong character
-        ("慢性阻赛性肺疾病", ["慢性阻赛性肺疾病"]),
         ("慢性阻塞性肺疾", []),  # in the last character: only of longer text
         ("高血雅病", ["高血雅病"]),
         ("高血压雅", []),  # in the last character of a short name
         ("急性心肌梗塞", []),  # another word
         ("糖雅病", []),  # three characters
-        ("患者患高血压病", []),
     ],
 )
 def test_a_wrong_character_in_a_chinese_name(text, expected):
     assert found(text, CHINESE) == expected
-
-
-def test_a_missing_character_in_a_chinese_name():
-    assert found("见蝶窦雅圆孔。", ["蝶窦雅卵圆孔"]) == ["蝶窦雅圆孔"]
 
 
 @pytest.mark.parametrize("name", ["word_ends", "slots"])

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from array_damage import DAMAGES, damage, put
@@ -8,9 +6,9 @@ from naive_names import naive_find, naive_matches
 
 from biograft.artifacts import MANIFEST
 from biograft.compiled import BUDGET, MAX_UNCOMPILED
-from biograft.corpus import NameMatch, NamesIndex, NamesIndexConfig, read_stop_words
+from biograft.corpus import NameMatch, NamesIndex, NamesIndexConfig
 from biograft.corpus.name_arrays import NameArrays
-from biograft.errors import ConfigError, InputError, StoreError
+from biograft.errors import StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
 
@@ -28,34 +26,23 @@ class TestFinding:
             ("lung cancer", "A Lung-Cancer, lung\n cancers", ["Lung-Cancer", "lung\n cancers"]),
             ("Crohn's ileus", "Crohn’s ileus, crohns ileus", ["Crohn’s ileus", "crohns ileus"]),
             ("cancer", "cancerous precancer cancer's cancer", ["cancer's", "cancer"]),
-            ("tumors", "tumor tumors", ["tumor", "tumors"]),
             ("Hip Fractures", "Left hip fracture", ["hip fracture"]),
-            ("bones cancer", "bone cancer", ["bone cancer"]),
             ("Parkinson Disease", "Parkinson's disease", ["Parkinson's disease"]),
             ("hemorrhage", "haemorrhages Hæmorrhage", ["haemorrhages", "Hæmorrhage"]),
-            ("preterm labour", "pre-term labor, Preterm labor", ["Preterm labor"]),
             ("oesophageal biopsies", "esophageal biopsy", ["esophageal biopsy"]),
-            ("hdls", "HDL hdls", ["hdls"]),
             ("hi", "his", []),
             ("TNF-alpha", "TNFα TNF-α", ["TNFα", "TNF-α"]),
             ("β thalassemia", "Beta-thalassaemia", ["Beta-thalassaemia"]),
             ("mu", "5 μg, μ", ["μ"]),
-            ("νόσος", "Νόσος", ["Νόσος"]),
             ("type 2 diabetes", "Type II diabetes", ["Type II diabetes"]),
             ("type I error", "type 1 errors, type V errors", ["type 1 errors"]),
-            ("vitamin V", "vitamin 5", []),
             ("2型病", "二型病 Ⅱ型病 II 型病 十二型病", ["二型病", "Ⅱ型病", "II 型病"]),
             ("lung cancer", "lung. cancer lung, cancer", []),
-            ("diabetes, type 2", "Diabetes, type-2", ["Diabetes, type-2"]),
             ("Sjögren syndrome", "SJO\u0308GREN syndrome", ["SJO\u0308GREN syndrome"]),
-            ("strasse", "Straße", ["Straße"]),
             ("fix", "ﬁx", ["ﬁx"]),
-            ("糖尿病", "2型糖尿病人", ["糖尿病"]),
             ("2型糖尿病", "12型糖尿病 ２型糖尿病", ["２型糖尿病"]),
             ("か", "か\u3099 かか", []),
-            ("HIV感染", "有HIV感染者", ["HIV感染"]),
             ("pain", "😀pain😀", ["pain"]),
-            ("pain", "", []),
             ("pain", "\ud800 \0 \u200b", []),
         ],
     )  # fmt: skip
@@ -66,28 +53,6 @@ class TestFinding:
         matcher = NamesIndex.build(["skin", "Lung Cancer", "lung-cancer"], rows=[7, 40, 9])
         assert matcher.find("  lung cancers") == [NameMatch(2, 14, "lung cancers", (9, 40))]
         assert matcher.n_names == 3
-
-    def test_the_leftmost_then_longest_match_is_taken(self):
-        names = ["lung cancer", "cancer", "lung", "cancer cell line", "cancer cel"]
-        text = "lung cancer cell line, cancer cells"
-        assert matches(names, text) == [("lung cancer", 0), ("cancer", 1)]
-
-    def test_a_search_returns_all_matches(self):
-        names = ["lung cancer", "cancer", "lung", "cancer cell"]
-        text, index = "lung cancer cells", NamesIndex.build(names)
-        found = index.search([text])
-        assert [text[a:b] for a, b in zip(found.start, found.end, strict=True)] == [
-            "lung cancer", "lung", "cancer cells", "cancer"
-        ]  # fmt: skip
-        assert [index.rows_of(p, text) for p in found.pattern.tolist()] == [(0,), (2,), (3,), (1,)]
-
-    def test_an_exact_match_comes_before_a_plural(self):
-        names = ["tumor", "tumors"]
-        assert matches(names, "tumors tumor") == [("tumors", 1), ("tumor", 0)]
-        index = NamesIndex.build(names)
-        assert [m.name_rows for m in index.find("tumor tumors tumour")] == [(0,), (1,), (0, 1)]
-        found = NamesIndex.build(["DM", "dms"]).find("DMs")
-        assert [match.name_rows for match in found] == [(1,)]
 
     def test_words_of_texts_are_normalised_when_first_seen(self, monkeypatch):
         """The table of such words is begun anew when it is full."""
@@ -106,55 +71,12 @@ class TestCase:
             ("AIDS", "aids Aids AIDS", ["AIDS"]),
             ("DM", "dm DM DMs DMS", ["DM", "DMs"]),
             ("IL-2", "IL-2 il-2 IL 2", ["IL-2", "IL 2"]),
-            ("HNPCC", "hnpcc HNPCC", ["hnpcc", "HNPCC"]),
             ("cAMP", "camp cAMP", ["cAMP"]),
-            ("GRACE", "grace GRACE", ["grace", "GRACE"]),
             ("Skin", "skin SKIN", ["skin", "SKIN"]),
-            ("skin", "Skin", ["Skin"]),
         ],
     )
     def test_acronyms_and_common_words_keep_their_case(self, name, text, expected):
         assert [text for text, _ in matches([name], text)] == expected
-
-    def test_a_name_in_the_wrong_case_does_not_hide_a_shorter_one(self):
-        assert matches(["a ALS", "ALS", "pain AB"], "als") == []
-        assert matches(["DM 1", "DM-1", "fever"], "dm 1 fever") == [("dm 1", 0), ("fever", 2)]
-        assert matches(["IL-2", "2 pains"], "il-2 pains") == [("2 pains", 1)]
-
-    def test_the_length_of_acronyms_is_an_option(self):
-        assert matches(["HNPCC"], "hnpcc", acronym_length=5) == []
-        assert matches(["DM"], "dm", acronym_length=0) == [("dm", 0)]
-
-
-class TestNames:
-    def test_skipped_names_are_counted(self):
-        matcher = NamesIndex.build(["the", "No", "x", "12", "1-2", "--", "", "pain", "α β"])
-        assert matcher.skipped == {"stop word": 2, "short": 3, "number": 2}
-        assert [m.text for m in matcher.find("the no x 12 1-2 -- pain α-β")] == ["pain", "α-β"]
-
-    def test_an_empty_dictionary_matches_nothing(self):
-        assert matches([], "some text") == []
-        assert matches(["the"], "the text") == []
-
-    def test_stop_words_are_read(self, write):
-        path = write("stop.txt", "Fever\n\n lung-cancer \n")
-        assert read_stop_words(path) == ("Fever", "lung-cancer")
-        with pytest.raises(InputError, match="does not exist"):
-            read_stop_words(path.with_name("none"))
-
-    def test_min_length(self):
-        assert matches(["癌", "y"], "癌 y", min_length=1) == [("癌", 0), ("y", 1)]
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"min_length": 0}, "min_length: expected 1 or more, found 0"),
-            ({"acronym_length": -1}, "acronym_length: expected 0 or more, found -1"),
-        ],
-    )
-    def test_invalid_options_are_refused(self, options, message):
-        with pytest.raises(ConfigError, match=re.escape(message)):
-            NamesIndexConfig(**options)
 
 
 class TestStore:

@@ -29,12 +29,9 @@ def paragraph(*runs):
     ("page", "text"),
     [
         ("<p>No <b>fe</b>ver.</p><p>Flu", "No fever.\nFlu"),
-        ("<title>x</title><body>a<script>b</script><style>c</style> d", "a d"),
         ("<table><tr><td>Na<td>140</tr><tr><td>K<td>4</table>", "Na\n140\nK\n4"),
-        ("a &lt; b &amp; c&nbsp;d &#8805; e", "a < b & c d ≥ e"),
         ("a<!-- no -->b<br/>c", "ab\nc"),
         ("<head><title>x</title></head><body>text</body>", "text"),
-        ("<select><option>a</select>b", "b"),
     ],
 )
 def test_the_text_of_a_page(page, text):
@@ -50,12 +47,6 @@ def test_a_page_is_recognised_and_read(tmp_path):
     as_text = Inputs([path], InputConfig(format="text"))
     assert "<p>" in next(iter(as_text)).text
     assert as_text.notes
-
-
-def test_the_encoding_that_a_page_states(tmp_path):
-    path = tmp_path / "note.html"
-    path.write_bytes("<html><meta charset='gb2312'><body>无发热".encode("gb18030"))
-    assert [d.text for d in Inputs([path])] == ["无发热"]
 
 
 def test_the_text_of_a_word_document(tmp_path):
@@ -83,11 +74,8 @@ def test_a_word_document_with_entities_or_too_much_text_is_refused(tmp_path, mon
     ("head", "advice"),
     [
         (b"%PDF-1.7", "is a PDF; convert it to text first"),
-        (b"\x89PNG\r\n", "is an image; .*OCR"),
         (b"\xd0\xcf\x11\xe0\xa1", "before 2007, or encrypted; save it as .docx"),
-        (b"\0" * 128 + b"DICM", "DICOM"),
         (b"\x7fELF\x02\x01\0\0\xff\xfe", "is a binary file, no text; convert it"),
-        (b"{\\rtf1 x}", "RTF; save it"),
     ],
 )
 def test_a_file_without_text_is_refused_with_advice(tmp_path, head, advice):
@@ -108,10 +96,3 @@ def test_other_files_of_office_programs_are_refused(tmp_path, member, what):
         archive.writestr(member, "<x/>")
     with pytest.raises(InputError, match=f"is {what}; save it as"):
         list(Inputs([path]))
-
-
-def test_a_file_that_is_no_word_document(tmp_path):
-    path = tmp_path / "note.docx"
-    path.write_text("No fever.")
-    with pytest.raises(InputError, match="recognised as text, not as docx"):
-        list(Inputs([path], InputConfig(format="docx")))

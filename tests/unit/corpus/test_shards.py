@@ -11,7 +11,7 @@ from biograft.corpus import (
     shard_path,
     write_shard,
 )
-from biograft.corpus.shards import SCHEMA, read_report, to_table
+from biograft.corpus.shards import read_report, to_table
 from biograft.errors import StoreError
 
 SPANS = (LinkedSpan(0, 11, "D1", 1.0), LinkedSpan(12, 14, "D1", 0.5))
@@ -35,23 +35,6 @@ def test_documents_round_trip(tmp_path):
     assert list(shards) == DOCUMENTS
     assert len(shards) == 3
     assert [path.name for path in shards.paths] == ["part-00000.parquet", "part-00001.parquet"]
-
-
-def test_columns(tmp_path):
-    path = finished(tmp_path / "a") / "part-00000.parquet"
-    table = pq.read_table(path)
-    assert table.schema.equals(SCHEMA)
-    assert table["mentions"].to_pylist()[0][0] == {
-        "start": 0, "end": 11, "concept": "D1", "score": 1.0
-    }  # fmt: skip
-    assert read_report(path) == {"n": 2}
-
-
-def test_equal_documents_give_equal_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_shard(tmp_path / name, DOCUMENTS, {"b": 1, "a": 2})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert to_table([]).num_rows == 0
 
 
 def test_an_unfinished_folder_is_refused(tmp_path):

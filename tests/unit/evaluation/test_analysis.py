@@ -12,17 +12,14 @@ from biograft.evaluation import (
     ErrorKind,
     EvaluationConfig,
     LinkQuery,
-    Population,
     count_causes,
     count_kinds,
     evaluate_linking,
     find_mistakes,
     name_similarity,
     score_reachable,
-    similarity_buckets,
     sub_populations,
 )
-from biograft.metrics import Interval
 
 SMALL = EvaluationConfig(n_resamples=20)
 
@@ -58,11 +55,6 @@ def test_populations_by_hand(base, result):
     }
 
 
-def test_without_training_only_what_needs_none(base, result):
-    names = [population.name for population in sub_populations(result, base)]
-    assert names == ["overall", "single word", "multi word", "not a direct match"]
-
-
 def test_gaps_of_the_store_are_told_from_errors_of_the_linker(base, exact):
     queries = [query("grippe", "D1"), query("bad cold", "D4"), query("grippe", "unknown")]
     result = evaluate_linking(exact, base, queries, "lenient", SMALL)
@@ -70,26 +62,6 @@ def test_gaps_of_the_store_are_told_from_errors_of_the_linker(base, exact):
     assert (known.n, known.acc1) == (2, 0.5)
     assert known == score_reachable(result)
     assert result["acc@1"] == pytest.approx(1 / 3)
-
-
-def test_an_empty_population_stays_with_size_0(base, exact):
-    result = evaluate_linking(exact, base, [query("grippe", "D1")], "lenient", SMALL)
-    (multi,) = [p for p in sub_populations(result, base) if p.name == "multi word"]
-    assert (multi.n, multi.acc1) == (0, 0)
-    assert multi.to_json()["interval"] == [0, 0]
-
-
-def test_a_population_is_told_in_percent():
-    told = Population("all", 4, 0.5, 0.75, Interval(0.25, 0.875)).to_json()
-    assert told == {"name": "all", "n": 4, "acc@1": 50, "acc@5": 75, "interval": [25, 87.5]}
-
-
-def test_top_concepts_are_the_most_frequent(base, exact, monkeypatch):
-    monkeypatch.setattr("biograft.evaluation.analysis.TOP_CONCEPTS", 1)
-    result = evaluate_linking(exact, base, QUERIES, "lenient", SMALL)
-    training = [query("a", "D4"), query("b", "D4"), query("c", "D1")]
-    sizes = {p.name: p.n for p in sub_populations(result, base, training)}
-    assert sizes["top 1 concepts"] == 2
 
 
 def cosine(a, b):
@@ -105,13 +77,6 @@ def test_similarity_is_the_nearest_gold_name(base):
     expected = max(cosine("bad cold", name) for name in ("cold", "common cold", "flu"))
     assert name_similarity(query("bad cold", "D4"), base) == pytest.approx(expected)
     assert name_similarity(query("x", "unknown"), base) == 0
-
-
-def test_buckets_hold_every_query_once(base, result):
-    buckets = similarity_buckets(result, base)
-    assert sum(bucket.n for bucket in buckets) == result.n
-    assert buckets[-1].n == 2
-    assert buckets[-1].acc1 == 1
 
 
 def test_kinds_of_error(base, ranker):

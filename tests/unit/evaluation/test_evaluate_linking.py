@@ -107,16 +107,6 @@ def test_a_search_for_names_is_a_ranker(base):
     assert (first.concept, first.name, first.evidence[0].rank) == ("MESH:D1", "flu", 1)
 
 
-def test_a_composite_is_right_when_its_parts_are(base, exact):
-    parts = ("breast cancer", "ovarian cancer")
-    composite = query("breast cancer|ovarian cancer", "D5", "D6", parts=parts)
-    for scorer in ("lenient", "strict"):
-        assert evaluate_linking(exact, base, [composite], scorer, SMALL)["acc@1"] == 1
-    twice = query("breast cancer|breast cancers", "D5", "D6", parts=("breast cancer",) * 2)
-    assert evaluate_linking(exact, base, [twice], "lenient", SMALL)["acc@1"] == 1
-    assert evaluate_linking(exact, base, [twice], "strict", SMALL)["acc@1"] == 0
-
-
 def test_the_linker_splits_mentions_itself(base, exact):
     linker, config = Linker.open(base), EvaluationConfig(n_resamples=20, split_mentions=True)
     both = query("breast cancer and ovarian cancer", "D5", "D6", parts=("breast cancer",))
@@ -171,31 +161,6 @@ def test_answers_of_nil_need_no_probability(base, ranker):
     assert "ece" not in nothing.metrics
 
 
-def test_probabilities_are_judged_where_all_answers_have_them(base, ranker):
-    table = {"flu": [("D1", 1.0)], "cold": [("D2", 1.0)]}
-    queries = [query("flu", "D1"), query("cold", "D4")]
-    with_them = evaluate_linking(ranker(table, probability=0.75), base, queries, "lenient", SMALL)
-    assert with_them["ece"] == pytest.approx(0.25)
-    assert with_them["brier"] == pytest.approx((0.25**2 + 0.75**2) / 2)
-    assert "ece" not in evaluate_linking(ranker(table), base, queries, "lenient", SMALL).metrics
-
-
-def test_the_plain_values_are_in_percent(base, exact):
-    result = evaluate_linking(exact, base, [query("grippe", "D1", document="d")], "strict", SMALL)
-    values = result.to_json()
-    assert values["acc@1"] == values["acc@5"] == values["recall@30"] == values["mrr"] == 100
-    assert values["intervals"]["acc@1"] == [100, 100]
-    assert (values["n"], values["scorer"], values["n_documents"]) == (1, "strict", 1)
-
-
-def test_unknown_gold_counts_as_wrong_and_is_reported(base, exact):
-    result = evaluate_linking(
-        exact, base, [query("flu", "D1"), query("flu", "Q9")], "lenient", SMALL
-    )
-    assert result["acc@1"] == 0.5
-    assert result.to_json()["n_unknown_gold"] == result.to_json()["n_unreachable"] == 1
-
-
 def test_two_runs_are_compared_query_by_query(base, ranker):
     queries = [query(str(k), "D1", document=f"d{k // 2}") for k in range(60)]
     good = ranker({str(k): [("D1", 1.0)] for k in range(60)})
@@ -233,10 +198,7 @@ def test_comparing_needs_the_same_queries_and_whole_values(base, exact):
     ("options", "message"),
     [
         ({"ks": ()}, "ks: expected numbers from 1"),
-        ({"ks": (0,)}, "ks: expected numbers from 1"),
         ({"level": 95}, "level: expected a number between 0 and 1, found 95"),
-        ({"n_resamples": 0}, "n_resamples: expected at least 1, found 0"),
-        ({"batch": 0}, "batch: expected at least 1, found 0"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, message):
@@ -244,14 +206,14 @@ def test_options_that_cannot_be_are_refused(options, message):
         EvaluationConfig(**options)
 
 
+TEXTS = ("Influenza", "influensa", "grippe", "gripe", "ovarian cancer", "orvarian cancers", "zzz")
+
+
 def test_no_queries_are_refused(base, exact):
     with pytest.raises(ConfigError, match="queries: expected at least one"):
         evaluate_linking(exact, base, [])
     with pytest.raises(ConfigError, match="scorer: expected one of lenient, strict"):
         evaluate_linking(exact, base, [query("a", "D1")], "loose")
-
-
-TEXTS = ("Influenza", "influensa", "grippe", "gripe", "ovarian cancer", "orvarian cancers", "zzz")
 
 
 class Sceptic(SearchRanker):
@@ -286,12 +248,9 @@ def linker_of(base):
     ("kind", "threshold", "fitted_threshold", "expected"),
     [
         (None, None, None, (None, False)),
-        (SearchRanker, None, None, (None, False)),
         (Sceptic, None, None, (0.95, True)),
-        (None, 0.97, None, (0.97, False)),
         (Sceptic, 0.6, None, (0.6, False)),
         (None, None, 0.9, (0.9, False)),
-        (Sceptic, None, 0.9, (0.9, False)),
         (Sceptic, 0.3, 0.9, (0.3, False)),
     ],
 )

@@ -36,12 +36,6 @@ def test_archives_are_read_in_every_compression(tmp_path, mode):
     assert len(read_gold(path, "biosyn").queries) == 601
 
 
-def test_a_wrong_line_of_an_archive_is_found_again(tmp_path):
-    path = make_archive(tmp_path / "a", {"test/1.concept": LINE, "test/2.concept": LINE + "bad\n"})
-    [[example]] = read_gold(path, "biosyn").log.rejected.examples.values()
-    assert (example.path, example.line) == (f"{tmp_path / 'a'}::test/2.concept", 2)
-
-
 @pytest.mark.parametrize(
     "files",
     [
@@ -58,14 +52,6 @@ def test_an_archive_that_would_become_large_is_refused(tmp_path, files, mode):
     with pytest.raises(InputError, match="BIOGRAFT_MAX_") as error:
         read_gold(path, "biosyn")
     assert error.value.path == tmp_path / "a"
-
-
-def test_the_total_size_of_files_is_bounded(tmp_path):
-    path = make_archive(
-        tmp_path / "a", {f"test/{k}.concept": " " * (MIB - 1) for k in range(3)}, "w"
-    )
-    with pytest.raises(InputError, match=EXPANSION):
-        read_gold(path, "biosyn")
 
 
 def test_the_size_of_headers_is_bounded(tmp_path):

@@ -101,12 +101,6 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
     write_report(report, folder, overwrite=True)
 
 
-def test_a_report_without_extras_is_short(report):
-    bare = to_markdown(LinkingReport(result=report.result))
-    assert "Sub-populations" not in bare
-    assert "Errors" not in bare
-
-
 def test_without_matplotlib_the_extra_is_named():
     script = """
 import sys

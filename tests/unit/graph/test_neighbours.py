@@ -120,6 +120,27 @@ def test_gather_refuses_a_width_below_0(store: Build, tmp_path: Path) -> None:
         table.gather([3])
 
 
+def test_gather_finds_edges_beyond_what_32_bits_count(store: Build, tmp_path: Path) -> None:
+    kb = store("kb", FACTS)
+    build_neighbours(kb, tmp_path / "n")
+    table, first = NeighbourTable.open(tmp_path / "n", kb), 2**33 + 7
+
+    class LargeColumn:
+        """A very long column in which each edge holds its own index."""
+
+        def __len__(self) -> int:
+            return first + 5
+
+        def __getitem__(self, at: Any) -> Any:
+            assert at.dtype == np.int64
+            return np.where(at >= first, at - first, -7)
+
+    ends = np.array([0, first, first + 3, first + 5])
+    table._columns = {name: ends if name == "ends" else LargeColumn() for name in COLUMNS}  # type: ignore[misc]
+    assert table.gather([1, 2], width=4).neighbours.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
+    assert table[2].neighbours.tolist() == [3, 4]
+
+
 def test_best_first(store: Build, tmp_path: Path) -> None:
     kb = store("kb", random_facts(60, 300, 1))
     build_neighbours(kb, tmp_path / "n", PeprConfig(k=4))

@@ -54,16 +54,6 @@ def rejected(term: str, concept: str, **more: object) -> Decision:
     return Decision(term=term, concept=concept, verdict="rejected", **{"time": TIME, **more})
 
 
-def test_an_approved_term_is_a_name_from_now_on(kb, index):
-    assert Linker.open(kb, index).link_mentions(["widow maker"]) == [[]]
-    report = learn(kb, index, [approved("widow maker", "D1")])
-    assert (report.n_approved, report.n_unknown) == (1, 0)
-    (found,) = Linker.open(kb, index).link_mentions(["Widow  Maker"])
-    assert (found[0].concept, found[0].concept_name) == ("D1", "Myocardial Infarction")
-    assert (found[0].score, found[0].types) == (1.0, ("T047",))
-    assert found[0].evidence[0].generator == "reviewed"
-
-
 def test_similar_terms_find_a_reviewed_name_where_other_decisions_support_it(kb, index):
     def similar():
         (found,) = Linker.open(kb, index).link_mentions(["a widow makers"])

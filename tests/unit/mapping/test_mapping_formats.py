@@ -1,9 +1,7 @@
 """Formats of a mapping: SSSOM, source_to_concept_map and ConceptMap."""
 
-import csv
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,6 @@ from biograft.mapping import (
     EarlierDecisions,
     MappingRun,
     SourceTerm,
-    concept_map,
-    format_of,
     map_terms,
     read_decisions,
     read_earlier,
@@ -59,21 +55,6 @@ def test_sssom_has_decisions_proposals_and_what_changed(mappings, run, tmp_path)
     assert read_metadata(path).source == "lab"
 
 
-def test_omop_has_all_columns_of_the_table(mappings, run, tmp_path):
-    path = tmp_path / "stcm.csv"
-    write_mapping(mappings, path, run, to="omop")
-    rows = list(csv.DictReader(path.read_text().splitlines()))
-    assert list(rows[0]) == [
-        "source_code", "source_concept_id", "source_vocabulary_id", "source_code_description",
-        "target_concept_id", "target_vocabulary_id", "valid_start_date", "valid_end_date",
-        "invalid_reason",
-    ]  # fmt: skip
-    assert [row["target_concept_id"] for row in rows] == ["4329847", "437663", "0", "0"]
-    assert rows[0]["source_vocabulary_id"] == "lab"
-    assert rows[2]["target_vocabulary_id"] == "None"
-    assert (rows[0]["valid_start_date"], rows[0]["valid_end_date"]) == ("1970-01-01", "2099-12-31")
-
-
 def test_omop_refuses_what_its_columns_cannot_hold(kb, linker, run, tmp_path):
     from dataclasses import replace
 
@@ -112,25 +93,6 @@ def test_a_concept_map_is_valid_fhir(mappings, run, tmp_path):
     model.model_validate(value)
 
 
-def test_the_source_of_a_concept_map(mappings, kb):
-    run = MappingRun(kb=kb, ids=ConceptIds(kb), source="http://lab.example/tests")
-    value = concept_map(mappings, run)
-    assert value["sourceUri"] == value["group"][0]["source"] == "http://lab.example/tests"
-
-
-@pytest.mark.parametrize(
-    ("name", "to", "found"),
-    [
-        ("a.CSV", "", "csv"),
-        ("a.sssom.tsv", "", "sssom"),
-        ("a.json", "", "fhir"),
-        ("a", "omop", "omop"),
-    ],
-)
-def test_the_format_of_an_output(name, to, found):
-    assert format_of(Path(name), to) == found
-
-
 def test_a_table_that_a_spreadsheet_saved_in_another_encoding(tmp_path):
     path = tmp_path / "m.csv"
     path.write_bytes("source_term,concept,verdict\n发热,HP:1,approved\n".encode("gb18030"))
@@ -145,8 +107,6 @@ def test_a_table_that_a_spreadsheet_saved_in_another_encoding(tmp_path):
     ("row", "problem"),
     [
         ("flu,HP:1,yes", ":2: verdict: expected one of"),
-        ("flu,,approved", ":2: concept: expected an id"),
-        ("flu,HP:1", ":2: 2 cells, expected 3"),
         ("flu,HP:1,", "no row has a verdict; fill in the column"),
     ],
 )

@@ -48,13 +48,6 @@ def query(place, *commands):
         return [database.execute(command).fetchall() for command in commands][-1]
 
 
-def test_all_that_is_written_has_its_hash(place):
-    for table in TABLES:
-        assert query(place, f"SELECT count(*) FROM {table} WHERE hash IS NULL") == [(0,)]
-        assert query(place, f"SELECT count(*) FROM {table} WHERE length(hash) = 32")[0][0] > 0
-    assert check_review(place).problems == ()
-
-
 def columns():
     return [
         (table.name, column.name)

@@ -11,11 +11,6 @@ from biograft.metrics import METRICS, Judgements, Metric
 TEXTS = [f"{name}@7" if METRICS.load(name).has_cutoff else name for name in METRICS]
 
 
-def test_the_names_of_metrics():
-    names = "acc recall mrr nil_precision nil_recall nil_f1 ece ece_mass brier"
-    assert list(METRICS) == names.split()
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_text_form_parses_back(text):
     assert str(Metric.parse(text)) == text
@@ -27,9 +22,6 @@ def test_the_text_form_parses_back(text):
         ("accuracy@1", "no metric is called 'accuracy'"),
         ("acc", "expected the form acc@k"),
         ("mrr@5", "expected the form mrr"),
-        ("acc@0", "a number from 1"),
-        ("acc@x", "a number from 1"),
-        ("acc@", "a number from 1"),
         ("acc@²", "a number from 1"),
     ],
 )

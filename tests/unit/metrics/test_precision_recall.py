@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus.formats.tokenised import decode
-from biograft.errors import ConfigError
 from biograft.metrics import (
     ConceptSpan,
     Counts,
-    document_counts,
     entity_report,
     label_report,
     mention_counts,
@@ -40,16 +38,6 @@ def test_overlap_needs_a_common_character_and_the_concept():
     assert mention_counts(GOLD, [span("d", 4, 7, "A")], overlap=True) == Counts(1, 0, 2)
     assert mention_counts(GOLD, [span("d", 5, 7, "A")], overlap=True) == Counts(0, 1, 3)
     assert mention_counts(GOLD, [span("d", 4, 7, "B")], overlap=True) == Counts(0, 1, 3)
-
-
-def test_by_document_the_position_does_not_matter():
-    given_spans = [span("d", 90, 99, "B"), span("d", 8, 9, "B"), span("d", 1, 2, "C")]
-    assert document_counts(GOLD, given_spans) == Counts(1, 1, 2)
-
-
-def test_a_document_without_answers_is_missed():
-    assert document_counts(GOLD, []) == Counts(0, 0, 3)
-    assert mention_counts(GOLD, []) == Counts(0, 0, 3)
 
 
 SPANS = st.lists(
@@ -108,14 +96,6 @@ def plain(tags):
     return result
 
 
-def test_labels_count_positive_classes_only():
-    gold = ["false", "false", "effect", "effect", "int", "false"]
-    answers = ["false", "effect", "effect", "false", "effect", "false"]
-    report = label_report(gold, answers, ["effect", "int"])
-    assert report.classes == {"effect": Counts(1, 2, 1), "int": Counts(0, 0, 1)}
-    assert report.micro.f1 == pytest.approx(2 / (2 + 2 + 2))
-
-
 def test_labels_equal_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng, labels = random.Random(1), ["no", "a", "b", "c"]
@@ -127,13 +107,3 @@ def test_labels_equal_scikit_learn():
     assert report.to_json()["classes"]["a"]["right"] == sum(
         one == other == "a" for one, other in zip(gold, answers, strict=True)
     )
-
-
-def test_answers_must_match_the_examples():
-    with pytest.raises(ConfigError, match="1 answers to 2 examples"):
-        label_report(["a", "b"], ["a"], ["a"])
-
-
-def test_an_empty_report_is_zero():
-    report = entity_report([], [])
-    assert (report.micro.f1, report.macro_f1, report.to_json()["classes"]) == (0, 0, {})

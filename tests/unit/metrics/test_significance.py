@@ -30,12 +30,6 @@ def test_the_interval_of_a_proportion_is_near_the_normal_one():
     assert interval.high == pytest.approx(0.75 + width, abs=0.006)
 
 
-def test_the_same_seed_gives_the_same_interval():
-    values = np.random.default_rng(0).random(50)
-    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
-    assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
-
-
 def test_resampling_documents_widens_the_interval_of_correlated_queries():
     values = np.repeat([1.0, 0.0] * 10, 20)
     documents = [f"d{k // 20}" for k in range(400)]
@@ -52,7 +46,7 @@ def test_groups_are_resampled_as_a_whole():
 
 def test_nothing_has_no_interval():
     assert bootstrap_interval(np.array([])).high == 0
-    assert {i.high for i in bootstrap_counts([]).values()} == {0}
+    assert {i.high for n in (0, 3) for i in bootstrap_counts([Counts()] * n).values()} == {0}
 
 
 def test_the_interval_of_added_counts_agrees_with_plain_loops():
@@ -73,38 +67,6 @@ def test_the_interval_of_added_counts_agrees_with_plain_loops():
     for name, each in values.items():
         expected = np.quantile(each, [0.05, 0.95])
         assert (result[name].low, result[name].high) == pytest.approx(tuple(expected))
-
-
-def test_added_counts_are_not_the_mean_of_documents():
-    """A large document weighs more; a single document has no variance."""
-    large, small = Counts(90, 10, 0), Counts(0, 1, 1)
-    within = bootstrap_counts([large, small])["precision"]
-    assert (within.low, within.high) == (0, 0.9)
-    single = bootstrap_counts([large])
-    assert (single["precision"].low, single["f1"].high) == (0.9, large.f1)
-
-
-def test_documents_without_anything_do_no_harm():
-    assert bootstrap_counts([Counts()] * 3)["f1"].high == 0
-
-
-def test_equal_runs_do_not_differ():
-    values = np.random.default_rng(1).integers(0, 2, 100).astype(float)
-    result = paired_bootstrap(values, values)
-    assert (result.difference, result.interval.low, result.interval.high, result.p) == (0, 0, 0, 1)
-    assert approximate_randomisation(values, values) == 1
-    assert mcnemar_exact(values == 1, values == 1) == 1
-
-
-def test_a_clear_difference_is_found_by_all():
-    a = np.ones(200)
-    b = np.repeat([1.0, 0.0], [160, 40])
-    result = paired_bootstrap(a, b)
-    assert result.difference == pytest.approx(0.2)
-    assert 0 < result.interval.low < 0.2 < result.interval.high
-    assert result.p < 0.01
-    assert approximate_randomisation(a, b) < 0.01
-    assert mcnemar_exact(a == 1, b == 1) < 1e-6
 
 
 def test_no_p_of_resampling_is_0():
@@ -175,12 +137,8 @@ def test_mcnemar_of_very_many_does_not_overflow():
     ("call", "message"),
     [
         (lambda: paired_bootstrap(np.ones(2), np.ones(3)), "2 values against 3"),
-        (lambda: mcnemar_exact(np.ones(2, bool), np.ones(3, bool)), "2 values against 3"),
         (lambda: bootstrap_interval(np.ones(2), ["a"]), "1 groups for 2 values"),
         (lambda: bootstrap_interval(np.ones(2), level=95), "between 0 and 1, found 95"),
-        (lambda: bootstrap_interval(np.ones(2), n_resamples=0), "at least 1, found 0"),
-        (lambda: bootstrap_counts([Counts()], n_resamples=0), "at least 1, found 0"),
-        (lambda: bootstrap_counts([Counts()], level=95), "between 0 and 1, found 95"),
     ],
 )
 def test_invalid_input_is_refused(call, message):
@@ -204,19 +162,7 @@ def test_all_tests_equal_scipy(n, shift):
         assert ours.p == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-14)
 
 
-def test_the_difference_is_that_of_the_means():
-    assert one_sample_t([0.4, 0.6], 0.3).difference == pytest.approx(0.2)
-    assert welch_t([0.4, 0.6], [0.9, 0.9]).difference == pytest.approx(-0.4)
-
-
 def test_runs_without_variance():
     assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1
     assert welch_t([0.5, 0.5], [0.6, 0.6]).p == 0
     assert one_sample_t([0.5, 0.5], 0.4).t == float("inf")
-
-
-def test_a_single_run_is_refused():
-    with pytest.raises(ConfigError, match="at least 2 runs, found 1"):
-        one_sample_t([0.5], 0.4)
-    with pytest.raises(ConfigError, match="2 values against 3"):
-        paired_t([1, 2], [1, 2, 3])

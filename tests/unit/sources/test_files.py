@@ -30,6 +30,11 @@ def test_lines_are_numbered_and_lose_only_their_ends(write, pack, data, lines):
     assert lines_of(write("f", pack(data))) == list(enumerate(lines, 1))
 
 
+def test_gzip_of_several_members_is_one_stream(write):
+    data = gzip.compress(b"a\n") + gzip.compress(b"b\n")
+    assert lines_of(write("f.gz", data)) == [(1, "a"), (2, "b")]
+
+
 @pytest.mark.parametrize(
     ("data", "encoding", "message"),
     [

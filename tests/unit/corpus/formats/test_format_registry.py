@@ -26,53 +26,6 @@ def own(tmp_path):
     return tmp_path / "own.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("to", "losses"),
-    [
-        ("jsonl", {}),
-        ("bioc-json", {}),
-        ("pubtator", {
-            "language": 1, "gaps": 1, "mention ids": 2, "relations between mentions": 1,
-        }),
-        ("brat", {
-            "language": 1, "passages": 1, "parts of composites": 1, "mention ids": 2,
-            "relations between concepts": 1,
-        }),
-        ("conll", {
-            "language": 1, "passages": 1, "gaps": 1, "nesting": 1, "concepts": 1,
-            "mention ids": 1, "relations between mentions": 1, "relations between concepts": 1,
-            "whitespace between tokens": 1,
-        }),
-        ("cmeee", {
-            "language": 1, "passages": 1, "gaps": 1, "concepts": 2, "parts of composites": 1,
-            "mention ids": 2, "relations between mentions": 1, "relations between concepts": 1,
-            "document ids": 1,
-        }),
-        ("ddi", {
-            "language": 1, "passages": 1, "concepts": 2, "parts of composites": 1,
-            "relations between concepts": 1, "roles of relations": 1,
-        }),
-    ],
-)  # fmt: skip
-def test_conversion_reports_losses(own, tmp_path, to, losses):
-    conversion = convert(own, tmp_path / "out", to)
-    assert conversion.losses == losses
-    assert conversion.counts == {"documents": 1, "mentions": 2, "relations": 2}
-    if losses:
-        with pytest.raises(OutputError, match=r"nothing was written"):
-            convert(own, tmp_path / "strict", to, strict=True)
-        assert not (tmp_path / "strict").exists()
-    else:
-        assert list(read_documents(tmp_path / "out", to)) == [DOCUMENT]
-
-
-def test_conll_fills_gaps_and_keeps_the_longest_of_overlapping_mentions(own, tmp_path):
-    convert(own, tmp_path / "out", "conll")
-    (document,) = read_documents(tmp_path / "out")
-    assert document.mentions == (Mention(0, 18, "Heme and free iron", type="drug"),)
-    assert document.text == "Heme and free iron harm ."
-
-
 def test_rejected_records_are_reported_and_refused_with_strict(write, tmp_path):
     path = write("a.jsonl", '{"id": "1", "text": "a"}\n{"id": "2"}\n')
     report = convert(path, tmp_path / "out", "bioc-xml").to_json()

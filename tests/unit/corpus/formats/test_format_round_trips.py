@@ -41,17 +41,6 @@ def test_a_written_document_reads_back_as_adapted(form, written):
             assert (mention.start, mention.end) == (mention.spans[0][0], mention.spans[-1][1])
 
 
-@pytest.mark.parametrize("form", WRITABLE)
-@settings(max_examples=10)
-@given(written=st.lists(documents(), min_size=1, max_size=2))
-def test_adapting_twice_loses_nothing_more(form, written):
-    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
-    adapted = [adapter.adapt(document) for document in written]
-    again = FormatAdapter(DOCUMENT_FORMATS.load(form))
-    assert [again.adapt(document) for document in adapted] == adapted
-    assert not again.losses
-
-
 @settings(max_examples=40)
 @given(written=st.lists(documents(), max_size=3))
 def test_jsonl_holds_everything(written):

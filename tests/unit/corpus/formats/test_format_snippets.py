@@ -1,16 +1,14 @@
 """Snippets of each document format, valid and malformed, as their corpora have them."""
 
 import gzip
-import io
 import json
-import zipfile
 from itertools import chain
 
 import pytest
 
 from biograft.corpus import read_documents, sniff
 from biograft.documents import Document, Mention, Passage, Relation
-from biograft.errors import BiograftError, FormatError, InputError, NotFoundError, UnrecognisedError
+from biograft.errors import FormatError, InputError, NotFoundError, UnrecognisedError
 from biograft.sources import ReadLog
 
 BIOC = """<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>
@@ -82,39 +80,6 @@ class TestBioc:
         assert rejected(log) == {"an offset is no whole number": [18]}
         assert log.filtered == {"infon CompositeRole": 1}
 
-    def test_json_of_the_same(self, read_as):
-        annotation = {
-            "id": "0", "infons": {"type": "Disease", "identifier": "D1|D2"}, "text": "Skin pain",
-            "locations": [{"offset": 0, "length": 4}, {"offset": 15, "length": 4}],
-        }  # fmt: skip
-        passages = [
-            {"offset": 0, "text": "Skin and liver pain.", "annotations": [annotation]},
-            {"offset": 5, "infons": {"type": "b"}, "text": "Tea", "annotations": [
-                {"text": "Tea", "locations": [{"offset": 5, "length": 3}]}]},
-        ]  # fmt: skip
-        value = {"documents": [{"id": 1, "passages": passages}, [], {"passages": [{}]}]}
-        documents, log = read_as("", json.dumps(value))
-        (document,) = documents
-        assert document.text == "Skin and liver pain. Tea"
-        assert document.mentions == (DOCUMENT.mentions[0], Mention(21, 24, "Tea"))
-        assert document.passages == (Passage(21, 24, "b"),)
-        assert log.doubtful.counts == {"a passage begins within the one before it": 1}
-        assert set(rejected(log)) == {"expected an object", "offset is missing or no whole number"}
-
-    def test_sentences_of_a_passage_without_text_are_passages(self, read_as):
-        sentences = [{"offset": 0, "text": "A b."}, {"offset": 5, "text": "C."}]
-        value = {"documents": [{"id": "1", "passages": [{"offset": 0, "sentences": sentences}]}]}
-        assert read_as("bioc-json", json.dumps(value))[0] == [
-            Document(
-                "1", "A b. C.", passages=(Passage(0, 4, "sentence"), Passage(5, 7, "sentence"))
-            )
-        ]
-
-    def test_entities_are_not_expanded(self, read_as):
-        bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><collection>&b;</collection>'
-        with pytest.raises(FormatError, match="declares entities"):
-            read_as("bioc-xml", bomb)
-
     def test_damaged_xml_is_reported_with_its_line(self, read_as):
         with pytest.raises(FormatError, match=r"a:1[0-9]: the XML is damaged"):
             read_as("", BIOC.replace("</passage>", "", 1))
@@ -133,14 +98,6 @@ class TestDdi:
             "the XML is damaged": [2], "the XML declares entities, which are not read": [0],
             "is UTF-16": [0],
         }  # fmt: skip
-
-    def test_a_zip_and_a_single_file(self, write):
-        memory = io.BytesIO()
-        with zipfile.ZipFile(memory, "w") as archive:
-            archive.writestr("x/a.xml", DDI)
-        for path in (write("a.zip", memory.getvalue()), write("a.xml", DDI)):
-            assert sniff(path) == "ddi"
-            assert list(read_documents(path)) == [DDI_DOCUMENT]
 
 
 class TestBrat:
@@ -227,18 +184,6 @@ def test_half_a_surrogate_pair_rejects_its_document(read_as, form, value):
 
 
 class TestChinese:
-    def test_cmeee_has_inclusive_ends(self, read_as):
-        entities = [
-            {"start_idx": 0, "end_idx": 3, "type": "dis", "entity": "肺炎病毒"},
-            {"start_idx": 0, "end_idx": 1, "type": "dis", "entity": "肺炎"},
-            {"start_idx": 9, "end_idx": 12, "type": "dis", "entity": "感冒"},
-        ]
-        value = [{"text": "肺炎病毒传播", "entities": entities}, {"entities": []}, 3]
-        documents, log = read_as("", json.dumps(value, ensure_ascii=False))
-        expected = (Mention(0, 4, "肺炎病毒", type="dis"), Mention(0, 2, "肺炎", type="dis"))
-        assert documents == [Document("1", "肺炎病毒传播", expected)]
-        assert log.rejected.counts.total() == 3
-
     def test_mention_data_with_offsets_as_text(self, read_as):
         data = [
             {"mention": "HIV", "type": "disease", "offset": "1", "guid": "None"},
@@ -255,39 +200,6 @@ class TestChinese:
         assert log.doubtful.counts == {"the text is written otherwise": 1}
         assert sorted(chain(*rejected(log).values())) == [2, 3, 5]
         assert log.filtered == {"segment": 1}
-
-    def test_labels_make_it_cehrner(self, write):
-        row = {"text": "胃痛", "mention_data": [{"mention": "胃", "label": "部位", "offset": "0"}]}
-        path = write("a.json", json.dumps(row))
-        assert sniff(path) == "cehrner"
-        assert next(read_documents(path)).mentions == (Mention(0, 1, "胃", type="部位"),)
-
-    def test_a_dialogue(self, read_as):
-        turns = [
-            {
-                "speaker": "医生",
-                "sentence": "吐吗",
-                "label": "BO",
-                "normalized": ["呕吐"],
-                "type": ["2"],
-            },
-            {"speaker": "患者", "sentence": "吐", "label": "B", "normalized": [], "type": []},
-            {"speaker": "患者", "sentence": "是", "label": "OO", "normalized": [], "type": []},
-        ]
-        rows = [{"example-id": "5", "dialogue-content": turns}, {"dialogue-content": []}]
-        documents, log = read_as("", "\n".join(json.dumps(row) for row in rows))
-        kinds = ["医生", "患者", "患者"]
-        bounds = [(0, 2), (3, 4), (5, 6)]
-        assert documents == [
-            Document(
-                "5", "吐吗\n吐\n是", (Mention(0, 1, "吐", ("呕吐",), "2"), Mention(3, 4, "吐")),
-                passages=tuple(Passage(*p, k) for p, k in zip(bounds, kinds, strict=True)),
-            )
-        ]  # fmt: skip
-        assert log.doubtful.counts == {"not as many normal forms as tags B": 1}
-        assert rejected(log) == {
-            "not as many tags as characters": [1], "example-id is missing or no text": [2],
-        }  # fmt: skip
 
 
 class TestJsonl:
@@ -324,8 +236,3 @@ class TestSniff:
             read_documents(tmp_path / "gone")
         with pytest.raises(NotFoundError, match="did you mean 'jsonl'"):
             read_documents(write("a", "x"), "json")
-
-    @pytest.mark.parametrize("form", ["bioc-json", "cmeee", "bioc-xml"])
-    def test_a_wrong_format_is_refused(self, read_as, form):
-        with pytest.raises(BiograftError, match="a"):
-            read_as(form, "nonsense\n")

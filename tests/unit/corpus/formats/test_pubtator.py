@@ -1,24 +1,11 @@
-import gzip
-from dataclasses import replace
-
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
 from biograft.corpus.formats.pubtator import split_title_abstract
-from biograft.documents import Document, Mention, Passage, Relation
-from biograft.errors import FormatError, InputError, OutputError
+from biograft.documents import Document, Mention, Passage
+from biograft.errors import FormatError, OutputError
 from biograft.sources import ReadLog
-
-SNIPPET = """
-1|t|Skin tumour and fever.
-1|a|Fever again.
-1\t0\t11\tSkin tumour\tDisease\tD012878|D009369+ D000001
-1\t23\t28\tFever\tDisease\t-1\tone|two
-1\tCID\tD1\tD2
-
-2|t|Only a title
-"""
 
 
 @pytest.fixture
@@ -32,35 +19,6 @@ def read(write):
 
 
 class TestReading:
-    def test_a_snippet_gives_its_documents(self, read):
-        documents, log = read(SNIPPET)
-        assert documents == [
-            Document(
-                "1",
-                "Skin tumour and fever. Fever again.",
-                (
-                    Mention(0, 11, "Skin tumour", ("D012878", "D009369", "D000001"), "Disease"),
-                    Mention(23, 28, "Fever", (), "Disease", parts=("one", "two")),
-                ),
-                relations=(
-                    Relation("CID", (("Chemical", "D1"), ("Disease", "D2")), of="concepts"),
-                ),
-                passages=(Passage(0, 22, "title"), Passage(23, 35, "abstract")),
-            ),
-            Document("2", "Only a title", passages=(Passage(0, 12, "title"),)),
-        ]
-        assert not log.filtered
-        assert (log.n_read, log.rejected.counts.total(), log.doubtful.counts.total()) == (6, 0, 0)
-
-    def test_gzip_line_ends_and_language_are_handled(self, write):
-        data = SNIPPET.replace("\n", "\r\n").encode()
-        documents = list(read_pubtator(write("a.gz", gzip.compress(data)), language="en"))
-        assert [d.text for d in documents] == [
-            "Skin tumour and fever. Fever again.",
-            "Only a title",
-        ]
-        assert documents[0].language == "en"
-
     def test_a_repeated_document_is_kept_twice(self, read):
         assert [d.id for d in read("1|t|a\n\n1|t|a\n")[0]] == ["1", "1"]
 
@@ -85,13 +43,9 @@ class TestReading:
         ("content", "message"),
         [
             ("1|a|abstract\n", r"a.txt:1: no title comes before this"),
-            ("1\t0\t1\ta\tD\tX\n", r"a.txt:1: no title"),
             ("1|t|a\n1|a|b\n1|a|c\n", r"a.txt:3: an abstract out of place"),
             ("1|t|a\n2|a|b\n", r"a.txt:2: belongs to document '2', not to '1'"),
-            ("1|t|a\n2\t0\t1\ta\tD\tX\n", r"a.txt:2: belongs to document '2'"),
             ("1|t|a\n1\t0\tx\ta\tD\tX\n", r"a.txt:2: a mention in other .*found: .*; expected"),
-            ("1|t|a\n1\t0\t1\ta\n", r"a.txt:2: a mention in other columns"),
-            ("1|t|a\n1\n", r"a.txt:2: is no line of a PubTator file"),
         ],
     )  # fmt: skip
     def test_malformed_lines_raise_without_a_log(self, write, content, message):
@@ -108,10 +62,6 @@ class TestReading:
     def test_a_file_without_any_title_is_refused(self, read):
         with pytest.raises(FormatError, match="holds no title line"):
             read("1\t0\t1\ta\tD\tX\n")
-
-    def test_a_missing_file_is_refused(self, tmp_path):
-        with pytest.raises(InputError, match="does not exist"):
-            list(read_pubtator(tmp_path / "none.txt"))
 
 
 TEXT = st.text(st.one_of(st.sampled_from("ab .?|-é😀\u0301\u2028\x85"), st.characters(
@@ -133,45 +83,21 @@ def documents(draw):
 
 
 class TestWriting:
-    @given(written=st.lists(documents(), min_size=1, max_size=3))
-    def test_what_is_written_reads_back(self, written, tmp_path_factory):
-        path = tmp_path_factory.mktemp("pubtator") / "a.txt"
-        write_pubtator(written, path)
-        log = ReadLog(path)
-        assert [replace(d, passages=()) for d in read_pubtator(path, log)] == written
-        assert not log.rejected.counts
-        assert not log.doubtful.counts
-
-    def test_the_first_sentence_is_the_title(self, tmp_path):
-        write_pubtator([Document("1", "A b. C d. E", (Mention(0, 1, "A"),))], tmp_path / "a.txt")
-        assert (tmp_path / "a.txt").read_text() == "1|t|A b.\n1|a|C d. E\n1\t0\t1\tA\t\t-1\n\n"
-
     @pytest.mark.parametrize(
         ("document", "message"),
         [
             (Document("1", "a\nb"), "document 1: its text holds a line end"),
             (Document("1", "a\ud800"), "half a surrogate pair"),
-            (Document("", "a"), "document id ''"),
             (Document("a|b", "a"), r"document id 'a\|b'"),
             (Document("1", "abc", (Mention(0, 2, "ac"),)), "the text has 'ab' there"),
-            (Document("1", "abc", (Mention(1, 1, ""),)), "mention '' at 1"),
             (Document("1", "a\tb", (Mention(0, 3, "a\tb"),)), "a tab"),
             (Document("1", "a", (Mention(0, 1, "a", ("A|B",)),)), r"concept 'A\|B'"),
-            (Document("1", "a", (Mention(0, 1, "a", ("-1",)),)), "concept '-1'"),
         ],
     )
     def test_what_the_format_cannot_hold_is_refused(self, document, message, tmp_path):
         with pytest.raises(OutputError, match=message):
             write_pubtator([document], tmp_path / "a.txt")
         assert not list(tmp_path.iterdir())
-
-    def test_an_existing_file_is_kept_without_overwrite(self, tmp_path):
-        path = tmp_path / "a.txt"
-        write_pubtator([Document("1", "a")], path)
-        with pytest.raises(OutputError, match="exists already"):
-            write_pubtator([Document("2", "b")], path)
-        write_pubtator([Document("2", "b")], path, overwrite=True)
-        assert [d.id for d in read_pubtator(path)] == ["2"]
 
 
 def test_an_empty_abstract_takes_nothing_from_the_title(tmp_path):

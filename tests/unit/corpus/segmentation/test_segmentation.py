@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from array_damage import DAMAGES, damage
 
-from biograft.cli.corpus import app
 from biograft.corpus import Segmentation, SegmentationConfig, build_segmentation
-from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.errors import NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
 
@@ -25,10 +22,6 @@ NAMES = [
     "慢性活动性肝炎",
 ]
 UNIGRAM = SegmentationConfig(word_segmenter="unigram")
-
-
-def run(*words):
-    app([str(word) for word in words], standalone_mode=False)
 
 
 @pytest.fixture
@@ -70,14 +63,6 @@ def test_reviewed_cut_points_are_used(base, text, write, tmp_path):
     assert opened.manifest["config"]["cut_points"] == "points.tsv"
 
 
-def test_english_names_have_heads(base, tmp_path):
-    build_segmentation(base, [], tmp_path / "out", SegmentationConfig(language="en"))
-    opened = Segmentation.open(tmp_path / "out")
-    entity = opened.segment("early breast cancer")
-    assert entity.cut(entity.head) == "cancer"
-    assert len(opened) == 3
-
-
 def test_wrong_languages_stores_and_damaged_files_are_refused(base, text, tmp_path):
     with pytest.raises(NotFoundError, match="no name is in language 'de'"):
         build_segmentation(base, [text], tmp_path / "out", SegmentationConfig(language="de"))
@@ -105,23 +90,3 @@ def test_damaged_arrays_are_refused(base, text, tmp_path, name, how):
     with pytest.raises(StoreError, match="damaged") as caught:
         Segmentation.open(tmp_path / "out")
     assert "\n" not in str(caught.value)
-
-
-def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
-    out = str(tmp_path / "out")
-    run("segment", base.folder, text, "-o", out, "--word-segmenter", "unigram", "--json", "-q")
-    assert json.loads(capsys.readouterr().out)["n_long"] == 5
-    run("segment", out, "--show", "慢性活动性肝炎", "--show", "肝炎")
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "慢性活动性 | 肝炎\tadjective: 慢性活动性\thead: 肝炎"
-    assert second == "肝炎\tshort"
-    run("segment", out, "--show", "急性肝炎", "--json")
-    assert json.loads(capsys.readouterr().out)["head"] == [2, 4]
-
-
-@pytest.mark.parametrize(
-    ("more", "problem"), [((), "-o: name a folder"), (("--show", "肝炎"), "--show: without -o")]
-)
-def test_the_command_refuses_contradicting_options(base, text, more, problem):
-    with pytest.raises(ConfigError, match=problem):
-        run("segment", base.folder, text, *more)

@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from biograft.cli import app
 from biograft.corpus import TaskConfig, read_task, sniff_task
-from biograft.corpus.tasks.cmeie import nearest_occurrences
 from biograft.documents import Mention
 from biograft.errors import ConfigError, FormatError
 
@@ -84,7 +82,7 @@ def test_wrong_lines_are_rejected(file):
     }
 
 
-@pytest.mark.parametrize("content", [[], [{"predicate": "预防"}], [["a"]], [*SCHEMA, {}]])
+@pytest.mark.parametrize("content", [[{"predicate": "预防"}], [*SCHEMA, {}]])
 def test_a_wrong_schema_is_refused(file, content):
     with pytest.raises(FormatError, match="expected one relation per line"):
         read_task(TaskConfig(path=file(LINES), schema=file(content, "schema.json")))
@@ -94,33 +92,3 @@ def test_a_schema_is_for_cmeie_alone(write, file):
     path = write("a.jsonl", '{"text": "a", "labels": ["1"]}\n')
     with pytest.raises(ConfigError, match="schema: does not apply to the task format 'jsonl'"):
         read_task(TaskConfig(path=path, schema=file(SCHEMA, "schema.json")))
-
-
-@pytest.mark.parametrize(
-    ("text", "names", "expected"),
-    [
-        ("a b a", ("a", "b"), (0, 2)),
-        ("b..a.b", ("a", "b"), (3, 5)),
-        ("ab", ("ab", "b"), (0, 1)),
-        ("ab b", ("ab", "b"), (0, 3)),
-        ("a", ("a", "b"), None),
-        ("a", ("", "a"), None),
-    ],
-)
-def test_nearest_occurrences(text, names, expected):
-    assert nearest_occurrences(text, *names) == expected
-
-
-def test_the_command_takes_a_schema(file):
-    from typer.testing import CliRunner
-
-    arguments = [
-        "corpus",
-        "tasks",
-        str(file(LINES[:1])),
-        "--schema",
-        str(file(SCHEMA, "s.json")),
-        "--json",
-    ]
-    result = CliRunner().invoke(app, arguments)
-    assert json.loads(result.stdout)["labels"] == {"疾病|预防|药物": 2}

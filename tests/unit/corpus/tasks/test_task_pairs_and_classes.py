@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from biograft.corpus import ClassExample, PairExample, TaskConfig, read_task
@@ -39,11 +37,6 @@ def test_malformed_pairs_are_rejected(write):
         "4 cells, expected 3 (label, text, text)": [(4, "0\tc\td\te")],
     }
     assert result.log.n_read == 4
-
-
-def test_gzip_is_read(write):
-    path = write("a.txt.gz", gzip.compress("1\t甲\t乙\n".encode()))
-    assert read(path, "cmedqq").examples == (PairExample("甲", "乙", "1"),)
 
 
 def test_a_file_without_examples_is_refused(write):
@@ -94,8 +87,6 @@ def test_ambiguous_files_are_refused(write):
     ("options", "message"),
     [
         ({"split": "test"}, "split: .*cmedqq"),
-        ({"grouped": True}, "grouped: "),
-        ({"columns": {"first": "#1"}}, "columns: "),
         ({"split": "validation"}, "split: 'validation'"),
     ],
 )

@@ -51,10 +51,3 @@ def test_searches_keep_grades_and_addresses(write):
         "not JSON": 1,
         "not a JSON object": 1,
     }
-
-
-def test_decidable():
-    answers = (Answer("a", 1), Answer("b"))
-    assert RankingExample("q", answers).decidable
-    assert not RankingExample("q", answers[:1]).decidable
-    assert not RankingExample("q", answers[1:]).decidable

@@ -15,7 +15,7 @@ from biograft.corpus import (
     overlap,
     summarise,
 )
-from biograft.corpus.tasks.summary import first_right, majority, random_ranking, reciprocal_rank
+from biograft.corpus.tasks.summary import first_right, reciprocal_rank
 from biograft.documents import Mention
 
 
@@ -34,16 +34,6 @@ def test_chance_of_a_ranking_is_the_mean_over_all_orders(relevances):
     assert reciprocal_rank(ranking(*relevances)) == pytest.approx(sum(ranks) / len(ranks))
 
 
-def test_questions_without_answer_count_as_zero():
-    assert random_ranking([ranking(1, 0), ranking(0)]) == {"acc@1": 0.25, "mrr": 0.375}
-    assert random_ranking([]) == {"acc@1": 0.0, "mrr": 0.0}
-
-
-def test_majority_breaks_ties_by_name():
-    pairs = [PairExample("a", "b", label) for label in "1001"]
-    assert majority(pairs) == (("0",), 0.5)
-
-
 def test_summary_of_rankings():
     result = summarise([ranking(1, 0, 0), ranking(0), ranking(1)])
     assert (result.kind, result.labels) == ("ranking", {"0": 3, "1": 2})
@@ -56,19 +46,6 @@ def test_summary_of_rankings():
     }
     assert result.chance["acc@1"] == pytest.approx((1 / 3 + 0 + 1) / 3)
     assert result.chance["acc@1 (decidable)"] == pytest.approx(1 / 3)
-
-
-def test_summary_of_classes():
-    several = [ClassExample("x", labels, multi=True) for labels in [("A", "B"), (), (), ("A",)]]
-    result = summarise(several)
-    assert (result.labels, result.n_unlabelled) == ({"A": 2, "B": 1}, 0)
-    assert result.chance == {"accuracy": 0.5, "answer": []}
-    assert result.extra == {"n_without_label": 2}
-    assert result.n_repeated == 3
-    single = summarise([ClassExample("longer", ("A",), "context"), ClassExample("x")])
-    assert (single.n_unlabelled, single.max_length, single.chance["accuracy"]) == (1, 7, 1.0)
-    assert single.mean_length == pytest.approx((6 + 7 + 1) / 3)
-    assert summarise([ClassExample("x")]).chance == {}
 
 
 def relation(first, second, label="1", text="a b c d"):

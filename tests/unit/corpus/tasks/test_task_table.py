@@ -7,7 +7,7 @@ import time
 import pytest
 
 from biograft.corpus import Answer, ClassExample, PairExample, RankingExample, TaskConfig, read_task
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import ConfigError
 
 
 def read(path, **columns):
@@ -73,23 +73,6 @@ def test_tabs_and_numbered_columns(write):
     assert rejected(result) == {"text is empty": [3], "1 cells, expected 3": [4]}
 
 
-def test_several_labels(write):
-    result = read(write("a.tsv", "t\tl\nx\tA| B\ny\t\n"), text="t", labels="l")
-    assert result.examples == (
-        ClassExample("x", ("A", "B"), multi=True),
-        ClassExample("y", (), multi=True),
-    )
-
-
-def test_json_lines(write):
-    path = write(
-        "a.jsonl", '{"q": "x", "l": ["A", "B"], "n": 1}\n{"q": "y", "l": []}\n{"q": "z"}\n'
-    )
-    result = read(path, text="q", labels="l")
-    assert [example.labels for example in result.examples] == [("A", "B"), ()]
-    assert rejected(result) == {"the key 'l' is missing": [3]}
-
-
 def test_answers_are_grouped_by_question(write):
     path = write("a.csv", "q,a,r\nq1,x,1\nq2,y,0\nq1,z,0\nq1,w,maybe\nq1,,1\n")
     result = read(path, query="q", answer="a", relevance="r")
@@ -109,20 +92,8 @@ def test_answers_are_grouped_by_question(write):
         ({"one": "a"}, "no role is called 'one'"),
         ({"first": "a"}, "map first and second"),
         ({"first": "a", "second": "b", "labels": "c"}, "labels"),
-        ({"text": "a", "label": "b", "labels": "c"}, "map only one of both"),
-        ({"text": "#0"}, "'#0' is not a column number"),
     ],
 )
 def test_mappings_that_make_no_sense(write, columns, message):
     with pytest.raises(ConfigError, match=message):
         read(write("a.csv", "a,b,c\n1,2,3\n"), **columns)
-
-
-def test_a_missing_column(write):
-    with pytest.raises(FormatError, match="'x' occurs 0 times"):
-        read(write("a.csv", "a,b\n1,2\n"), first="a", second="x")
-
-
-def test_a_table_without_mapping_is_refused(write):
-    with pytest.raises(ConfigError, match="map first and second"):
-        read_task(TaskConfig(path=write("a.csv", "a,b\n1,2\n"), format="table"))
