@@ -51,12 +51,6 @@ def test_other_brackets_define_no_abbreviation(text):
     assert pairs(text) == []
 
 
-def test_the_long_form_has_few_words():
-    # for two letters four words are looked at
-    assert pairs("xeno and so beta (XB)") == [("XB", "xeno and so beta")]
-    assert pairs("xeno and so on beta (XB)") == []
-
-
 class TestLongForms:
     forms = LongForms.of(
         "Breast cancer (BC) and BC (bladder cancer); tumor (T1). diabetes mellitus (DM)"

@@ -12,7 +12,7 @@ import pytest
 from biograft.corpus import DOCUMENT_FORMATS, InputConfig, Inputs, read_texts, write_documents
 from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document, Mention
-from biograft.errors import BiograftError, ConfigError, InputError
+from biograft.errors import BiograftError, InputError
 
 PUBTATOR = "7|t|Flu season\n7|a|High fever.\n7\t0\t3\tFlu\tDisease\tD1\n\n"
 ANNOTATED = Document("7", "嘴里起了个泡。", (Mention(0, 1, "嘴", ("D1",), "body", id="T1"),))
@@ -76,10 +76,6 @@ class TestFormats:
         """'Hepatitis B' has the form of a token and its tag."""
         assert texts(write("a.txt", text)) == [text]
 
-    def test_many_untyped_tags_are_tags(self, write):
-        (document,) = documents(write("a.txt", "flu B\nis O\n" * 6))
-        assert len(document.mentions) == 6
-
     def test_a_named_format_must_be_that_of_the_file(self, write):
         path = write("a.txt", PUBTATOR)
         assert refusal(path, format="bioc-xml").endswith(
@@ -140,14 +136,6 @@ class TestEncodings:
         assert working_encoding(path) == encoding
         assert texts(path, encoding=encoding) == [f"first\n{text}"]
 
-    def test_a_wrong_encoding_that_is_named(self, write):
-        path = write("a.txt", "one\nfièvre é\n".encode("latin-1"))
-        message = refusal(path, encoding="gb18030")
-        assert "a.txt:2: byte" in message
-        assert "is not gb18030" in message
-        assert "give --encoding cp1252" in message
-        assert "no encoding is called 'nope'" in refusal(path, encoding="nope")
-
 
 class TestTables:
     def test_ids_are_lines_and_columns_may_be_numbers(self, write):
@@ -156,14 +144,6 @@ class TestTables:
             (f"{path}:1", "flu"),
             (f"{path}:2", "cold"),
         ]
-
-    def test_wrong_columns(self, write):
-        path = write("a.csv", "id,note\n1,flu\n")
-        assert "did you mean 'note'" in refusal(path, column="notes")
-        assert "has no columns" in refusal(write("b.txt", PUBTATOR), column="note")
-        for wrong in ({"format": "table"}, {"id_column": "x"}, {"column": "x", "format": "brat"}):
-            with pytest.raises(ConfigError):
-                InputConfig(**wrong)
 
 
 class TestFolders:
@@ -190,11 +170,6 @@ class TestFolders:
         found = documents(folder)
         assert [d.text for d in found] == ["one", "two", "three", "Flu season High fever."]
         assert [m.type for m in found[2].mentions] == ["Disease"]
-
-    def test_nothing_there(self, tmp_path):
-        assert "does not exist" in refusal(tmp_path / "none")
-        (tmp_path / "empty").mkdir()
-        assert "folder without files" in refusal(tmp_path / "empty")
 
     def test_zip_archives(self, tmp_path):
         path = tmp_path / "a.zip"

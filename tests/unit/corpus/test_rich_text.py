@@ -83,16 +83,3 @@ def test_a_file_without_text_is_refused_with_advice(tmp_path, head, advice):
     path.write_bytes(head)
     with pytest.raises(InputError, match=advice):
         list(Inputs([path]))
-
-
-@pytest.mark.parametrize(
-    ("member", "what"),
-    [("ppt/presentation.xml", "a PowerPoint file"), ("content.xml", "an OpenDocument file")],
-)
-def test_other_files_of_office_programs_are_refused(tmp_path, member, what):
-    path = tmp_path / "file.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "x")
-        archive.writestr(member, "<x/>")
-    with pytest.raises(InputError, match=f"is {what}; save it as"):
-        list(Inputs([path]))

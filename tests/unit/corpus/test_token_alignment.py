@@ -7,7 +7,6 @@ from hypothesis import given, settings, strategies as st
 from tiny_models import tiny_tokenizer
 
 from biograft.corpus import align_spans, split_tokens
-from biograft.corpus.alignment import word_indices
 
 
 def plain_align(offsets, spans):
@@ -42,18 +41,6 @@ def texts(draw):
 def test_align_spans_equals_plain_loops(case):
     offsets, spans = case
     assert align_spans(offsets, spans).tolist() == [list(p) for p in plain_align(offsets, spans)]
-
-
-@settings(deadline=None)
-@given(texts())
-def test_word_indices_equals_plain_loops(case):
-    offsets, _ = case
-    words = [(3 * k, 3 * k + 2) for k in range(9)]
-    expected = []
-    for first, last in offsets:
-        covered = [n for n, (a, b) in enumerate(words) if max(a, first) < min(b, last)]
-        expected.append(covered[0] if covered else -1)
-    assert word_indices(offsets, words).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -80,45 +80,25 @@ def test_similarity_is_the_nearest_gold_name(base):
 
 
 def test_kinds_of_error(base, ranker):
-    table = {
-        "a": [("D2", 2.0), ("D3", 1.0)],
-        "b": [("D3", 1.0)],
-        "c": [("D5", 1.0)],
-        "d": [("D5", 2.0), ("D6", 1.0)],
-        "e1": [("D5", 1.0)],
-        "e2": [("D1", 1.0)],
-        "g": [("D1", 1.0)],
-        "h": [("D2", 1.0)],
-        "t": [("D2", 1.0), ("D6", 1.0)],
-    }
-    queries = [
-        query("a", "D3"),
-        query("b", "D2"),
-        query("c", "D6"),
-        query("d", "D6"),
-        query("e", "D5", "D6", parts=("e1", "e2")),
-        query("f", "D6"),
-        query("g"),
-        query("h", "Q9"),
-        query("t", "D6"),
-        query("right", "D5", parts=("c",)),
+    rows = [
+        ("a", ["D3"], [("D2", 2.0), ("D3", 1.0)], ErrorKind.BROADER),
+        ("b", ["D2"], [("D3", 1.0)], ErrorKind.NARROWER),
+        ("c", ["D6"], [("D5", 1.0)], ErrorKind.NOT_FOUND),
+        ("d", ["D6"], [("D5", 2.0), ("D6", 1.0)], ErrorKind.RANKED_LOWER),
+        ("f", ["D6"], [], ErrorKind.NO_ANSWER),
+        ("g", [], [("D1", 1.0)], ErrorKind.NIL_MISSED),
+        ("h", ["Q9"], [("D2", 1.0)], ErrorKind.NOT_IN_STORE),
+        ("t", ["D6"], [("D2", 1.0), ("D6", 1.0)], ErrorKind.TIED),
     ]
-    result = evaluate_linking(ranker(table), base, queries, "strict", SMALL)
-    mistakes = find_mistakes(result, base)
-    assert [(m.mention, m.kind) for m in mistakes] == [
-        ("a", ErrorKind.BROADER),
-        ("b", ErrorKind.NARROWER),
-        ("c", ErrorKind.NOT_FOUND),
-        ("d", ErrorKind.RANKED_LOWER),
-        ("e", ErrorKind.PART_MISSED),
-        ("f", ErrorKind.NO_ANSWER),
-        ("g", ErrorKind.NIL_MISSED),
-        ("h", ErrorKind.NOT_IN_STORE),
-        ("t", ErrorKind.TIED),
-    ]
+    table = {mention: answers for mention, _, answers, _ in rows}
+    queries = [query(mention, *gold) for mention, gold, _, _ in rows]
+    queries.append(query("e", "D5", "D6", parts=("c", "g")))
+    queries.append(query("right", "D5", parts=("c",)))
+    mistakes = find_mistakes(evaluate_linking(ranker(table), base, queries, "strict", SMALL), base)
+    expected = [(mention, kind) for mention, _, _, kind in rows]
+    assert [(m.mention, m.kind) for m in mistakes] == [*expected, ("e", ErrorKind.PART_MISSED)]
     assert (mistakes[0].gold_name, mistakes[0].predicted) == ("Viral infection", "D2")
-    assert mistakes[7].gold_name == "(not in the store)"
-    assert mistakes[6].gold == "NIL"
+    assert (mistakes[5].gold, mistakes[6].gold_name) == ("NIL", "(not in the store)")
     assert sum(count_kinds(mistakes).values()) == 9
 
 
@@ -138,39 +118,24 @@ def test_a_name_of_both_concepts_is_reported(base, exact):
 
 
 def test_every_error_has_one_cause(base, ranker):
-    queries = [
-        query("ovarian and breast cancer", "D5", "D6"),
-        query("flu", "D1"),
-        query("flu", "D4"),
-        query("shivers", "D4"),
-        query("Shivers", "D1"),
-        query("BC", "D5"),
-        query("oc", "D6"),
-        query("grippe", "D4"),
-        query("cancers, breast", "D5"),
-        query("rhinitis", "D4"),
-        query("unknown", "Q9"),
-        query("cold", "D4"),
-        query("nothing"),
+    rows = [
+        (query("ovarian and breast cancer", "D5", "D6"), ErrorCause.COMPOSITE),
+        (query("flu", "D1"), ErrorCause.AMBIGUOUS),
+        (query("flu", "D4"), ErrorCause.AMBIGUOUS),
+        (query("shivers", "D4"), ErrorCause.ANNOTATION),
+        (query("Shivers", "D1"), ErrorCause.ANNOTATION),
+        (query("BC", "D5"), ErrorCause.ABBREVIATION),
+        (query("oc", "D6"), ErrorCause.ABBREVIATION),
+        (query("grippe", "D4"), ErrorCause.OTHERS_NAME),
+        (query("cancers, breast", "D5"), ErrorCause.SPELLING),
+        (query("rhinitis", "D4"), ErrorCause.NO_NAME),
+        (query("unknown", "Q9"), ErrorCause.NO_NAME),
+        (query("cold", "D4"), ErrorCause.OTHER),
+        (query("nothing"), ErrorCause.OTHER),
     ]
+    queries = [each for each, _ in rows]
     table = {each.mention: [("D7", 1.0)] for each in queries}
     result = evaluate_linking(ranker(table), base, queries, "lenient", SMALL)
     mistakes = find_mistakes(result, base)
-    assert [mistake.cause for mistake in mistakes] == [
-        ErrorCause.COMPOSITE,
-        ErrorCause.AMBIGUOUS,
-        ErrorCause.AMBIGUOUS,
-        ErrorCause.ANNOTATION,
-        ErrorCause.ANNOTATION,
-        ErrorCause.ABBREVIATION,
-        ErrorCause.ABBREVIATION,
-        ErrorCause.OTHERS_NAME,
-        ErrorCause.SPELLING,
-        ErrorCause.NO_NAME,
-        ErrorCause.NO_NAME,
-        ErrorCause.OTHER,
-        ErrorCause.OTHER,
-    ]
-    counts = count_causes(mistakes)
-    assert list(counts) == list(ErrorCause)
-    assert sum(counts.values()) == len(queries)
+    assert [mistake.cause for mistake in mistakes] == [cause for _, cause in rows]
+    assert list(count_causes(mistakes)) == list(ErrorCause)

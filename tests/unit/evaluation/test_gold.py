@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tarfile
 
 import pytest
@@ -67,12 +66,6 @@ def test_biosyn_by_hand(concepts):
 )
 def test_queries_can_be_selected(concepts, config, n):
     assert len(read_gold(concepts, "biosyn", config).queries) == n
-
-
-def test_the_fast_path_leaves_mentions_and_plus_alone(concepts):
-    gold = read_gold(concepts, "biosyn", GoldConfig(split_composites=False))
-    assert shown(gold)[0][2] == ("Breast cancer|ovarian cancer",)
-    assert shown(gold)[-1] == ("x+y", ["D4+D5"], ("x+y",))
 
 
 @pytest.fixture
@@ -153,30 +146,6 @@ def test_procedures_give_names(write):
     assert query == LinkQuery("脾切除。", gold_names=("切除术", "其他"))
     assert query.is_composite
     assert not query.is_nil
-
-
-DOCUMENT = {"id": "1", "text": "flu", "mentions": [{"start": 0, "end": 3, "text": "flu"}]}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (json.dumps(DOCUMENT), r"KeyError\('concepts'\)"),
-        (
-            json.dumps(
-                {
-                    "id": "1",
-                    "text": "a flu",
-                    "mentions": [DOCUMENT["mentions"][0] | {"concepts": []}],
-                }
-            ),
-            "text from 0 to 3 is not the mention",
-        ),
-    ],
-)
-def test_a_damaged_sample_is_refused_with_its_line(write, line, message):
-    with pytest.raises(FormatError, match=message):
-        read_gold(write("a.jsonl", f"\n{line}\n"), "sample")
 
 
 @pytest.mark.parametrize("form", list(GOLD_FORMATS))

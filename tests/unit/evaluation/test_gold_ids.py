@@ -23,11 +23,6 @@ def test_prefixes_do_not_matter(base, gold, known):
     assert StoreIds(base).known(gold) == known
 
 
-def test_a_bare_id_that_fits_two_prefixes_is_unknown(store_of):
-    ids = StoreIds(store_of([{"id": "HP:5", "name": "a"}, {"id": "DOID:5", "name": "b"}]))
-    assert (ids.known("5"), ids.known("HP:5")) == (None, "HP:5")
-
-
 def test_resolving_spells_gold_as_the_store_does(base):
     queries = [
         LinkQuery("a", frozenset({"MESH:D1", "77"})),

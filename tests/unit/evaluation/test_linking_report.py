@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from base64 import b64decode
 
 import pytest
@@ -99,19 +97,3 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
     with pytest.raises(OutputError, match="exists already"):
         write_report(report, folder)
     write_report(report, folder, overwrite=True)
-
-
-def test_without_matplotlib_the_extra_is_named():
-    script = """
-import sys
-sys.modules["matplotlib"] = sys.modules["matplotlib.figure"] = None
-from biograft.errors import MissingExtraError
-try:
-    import biograft.evaluation.figures
-except MissingExtraError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert "pip install 'biograft[report]'" in done.stdout

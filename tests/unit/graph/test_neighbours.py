@@ -22,7 +22,7 @@ from biograft.graph import (
     build_neighbours,
     neighbours as ranking,
 )
-from biograft.graph.neighbours import COLUMNS, DIRECTIONS, hash_start
+from biograft.graph.neighbours import COLUMNS, DIRECTIONS
 from biograft.kb import KnowledgeBase, build_store
 
 Build = Callable[..., KnowledgeBase]
@@ -285,29 +285,10 @@ def test_few_rounds_begin_with_frequencies(store: Build, tmp_path: Path) -> None
         assert isinstance(bad.exception, BiograftError)
 
 
-def test_start_vectors_of_equal_sums_have_different_hashes(store: Build, tmp_path: Path) -> None:
-    """A weighted sum was used as hash: work of another start was resumed."""
-    start = np.array([0.5, 0.25, 0.25])
-    shifts = np.array([[1e-9, -2e-9, 1e-9], [2, -1, 0]])  # of weighted sum 0
-    others = [start[::-1], start[[1, 0, 2]], start + shifts[0], start + shifts[1]]
-    weights = np.arange(1, 4)
-    assert np.dot(others[2], weights) == pytest.approx(np.dot(start, weights), abs=1e-15)
-    assert np.dot(others[3], weights) == np.dot(start, weights)
-    hashes = [hash_start(np.asarray(each)) for each in (start, *others)]
-    assert len(set(hashes)) == 5
-    assert hash_start(start.astype(np.float32)) == hashes[0]
-    kb, config = store("kb", FACTS), PeprConfig(rounds=1)
-    manifests = [
-        build_neighbours(kb, tmp_path / str(k), config, start=each)
-        for k, each in enumerate((start, start.copy(), others[3]))
-    ]
-    assert [manifest["start"] for manifest in manifests] == [hashes[0], hashes[0], hashes[4]]
-    assert build_neighbours(kb, tmp_path / "none")["start"] is None
-
-
 def test_work_of_another_start_is_not_resumed(
     store: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A weighted sum was used as hash: work of another start was resumed."""
     kb, config = store("kb", random_facts(200, 1500, 2)), PeprConfig(rounds=1, threads=1)
     draw = np.random.default_rng(0)
     start = draw.random(len(kb))

@@ -90,12 +90,6 @@ def test_entities_with_the_same_neighbours_stay_equal(monkeypatch, rounds, cost)
         assert (twins == twins[0]).all()
 
 
-def test_hubs_are_found_by_what_they_save():
-    assert pepr.find_hubs(star(2000)).n_hubs == 1
-    assert pepr.find_hubs(star(5)).n_hubs == 0
-    assert pepr.find_hubs(build_adjacency([], [], 3)).n_hubs == 0
-
-
 def test_time_of_a_star_grows_with_its_size():
     """It was quadratic: 9 s for 20,000 leaves, 36 s for 40,000."""
 

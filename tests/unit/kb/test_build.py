@@ -134,14 +134,6 @@ class TestTypes:
         built = build([labelled, concept("B", "b")], types=("sign or symptom",))
         assert [c.id for c in built.base] == ["A"]
 
-    def test_filters_that_match_nothing_are_warned_of(self, build):
-        built = build(
-            [concept("A", "a")], source_options={"relations": ("isa",), "languages": ("en",)}
-        )
-        assert built.report.warnings == (
-            "relations: nothing in the sources is called 'isa'; nothing was kept",
-        )
-
 
 def named(*names):
     keys = ("text", "language", "kind")
@@ -238,13 +230,6 @@ def test_facts_of_several_sources_keep_their_order(build):
     expected = [f"{file} {n}" for file in "xy" for n in "abcd"]
     for each in build(*many, merge="ids").base:
         assert [definition.text for definition in each.definitions] == expected
-
-
-def test_partitions_without_a_known_concept_are_no_error(build, monkeypatch):
-    monkeypatch.setattr(assembly, "PARTITION_ROWS", 1)
-    monkeypatch.setattr(collector, "FLUSH_RECORDS", 1)
-    lines = [concept("A", "a", parents=["X", "Y", "Z"]), concept("B", "b", parents=["A"])]
-    assert build(lines).base.parents("B") == ["A"]
 
 
 class TestSpellings:

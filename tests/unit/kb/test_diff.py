@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from collections import Counter, defaultdict
 
 import pytest
 
-from biograft.errors import ConfigError, OutputError
+from biograft.errors import ConfigError
 from biograft.kb import CHANGES, Change, diff_stores
 from biograft.vocabularies import canonical_id
 
@@ -77,22 +76,14 @@ def test_only_some_kinds_and_an_unknown_one(build):
         diff_stores(old, new, only=["add"])
 
 
-def test_written_as_tsv_and_as_json_lines(build, tmp_path):
-    diff = diff_stores(build(OLD).base, build(NEW).base, only=["merged", "moved", "name-removed"])
-    assert diff.write(tmp_path / "d.tsv") == 3
+def test_written_as_tsv(build, tmp_path):
+    diff = diff_stores(build(OLD).base, build(NEW).base, only=["merged", "moved"])
+    assert diff.write(tmp_path / "d.tsv") == 2
     assert (tmp_path / "d.tsv").read_text().splitlines() == [
         "change\tid\tname\told\tnew\tlanguage\tevidence",
         "merged\tB\tCold\t\tA\t\talternate",
-        "name-removed\tF2\tCough\tHusten\t\tde\t",
         "moved\tC\tFever\t\tD\t\t",
     ]
-    assert diff.write(tmp_path / "d.jsonl.gz") == 3
-    lines = gzip.decompress((tmp_path / "d.jsonl.gz").read_bytes()).decode().splitlines()
-    assert json.loads(lines[0]) == {
-        "change": "merged", "id": "B", "name": "Cold", "new": ["A"], "evidence": "alternate"
-    }  # fmt: skip
-    with pytest.raises(OutputError, match="exists"):
-        diff.write(tmp_path / "d.tsv")
     with pytest.raises(ConfigError, match=r"ends in \.tsv"):
         diff.write(tmp_path / "d.csv")
 

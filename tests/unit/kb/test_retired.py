@@ -38,11 +38,6 @@ def test_a_retired_id_leads_to_what_takes_its_place(build):
         base["X:2"]
 
 
-def test_a_concept_that_is_kept_although_retired_names_its_successor(build):
-    base = build([{"id": "A", "name": "a", "ids": replaces("B")}, {"id": "B", "name": "b"}]).base
-    assert (base["B"].name, base.replacement("B")) == ("b", Replacement("B", ("A",)))
-
-
 def test_it_survives_the_export(build, contents, tmp_path):
     first = build(
         [{"id": "A", "name": "a", "ids": [*replaces("B"), *replaces("C", kind="consider")]}]

@@ -36,11 +36,6 @@ def base(build):
 
 
 class TestConcepts:
-    def test_a_concept_without_names_goes_by_its_id(self, base):
-        concept = base["NAMELESS"]
-        assert (concept.name, concept.names, concept.definition) == ("NAMELESS", (), "")
-        assert base.relations("NAMELESS", relation="is-a")[0].head_name == "NAMELESS"
-
     def test_a_store_without_names_can_be_queried(self, build):
         base = build([{"id": "A", "names": []}]).base
         assert (base.find("a"), base.find(""), base["A"].names) == ([], [], ())
@@ -80,11 +75,6 @@ class TestIds:
     @pytest.mark.parametrize("query", ["MIM:125853", "OMIM:125853", "mim: 125853"])
     def test_a_cross_reference_leads_to_all_that_carry_it(self, base, query):
         assert [c.id for c in base.by_xref(query)] == ["D003924", "D008687"]
-
-    def test_an_unknown_id_raises(self, base):
-        with pytest.raises(NotFoundError, match="no concept has the id 'X'"):
-            base["X"]
-        assert 3 not in base
 
     def test_every_id_of_a_larger_store_is_found(self, build, random_concepts):
         concepts = random_concepts(500, 3)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from biograft.kb import KnowledgeBase, NameSuggestions, build_starter
+from biograft.kb import KnowledgeBase, NameSuggestions
 from biograft.text import normalise
 
 
 @pytest.fixture(scope="module")
-def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
-    folder = tmp_path_factory.mktemp("suggest") / "KB"
-    build_starter(folder)
-    return KnowledgeBase.open(folder)
+def kb(starter: Path) -> KnowledgeBase:
+    return KnowledgeBase.open(starter)
 
 
 @pytest.fixture(scope="module")

@@ -30,26 +30,6 @@ DECISIONS = [
 ]  # fmt: skip
 
 
-def test_the_rows_are_those_of_sssom(tmp_path):
-    path = tmp_path / "d.sssom.tsv"
-    write_decisions(path, DECISIONS)
-    lines = path.read_text("utf-8").split("\n")
-    block = [line for line in lines if line.startswith("#")]
-    assert "#  MESH: http://id.nlm.nih.gov/mesh/" in block
-    assert "#license: https://w3id.org/sssom/license/unspecified" in block
-    header, first, second = lines[len(block) : len(block) + 3]
-    row = dict(zip(header.split("\t"), first.split("\t"), strict=True))
-    assert row["subject_id"] == "code:I%2021"
-    assert row["predicate_id"] == "skos:broadMatch"
-    assert row["object_id"] == "MESH:D009203"
-    assert row["mapping_justification"] == "semapv:ManualMappingCuration"
-    assert (row["author_label"], row["reviewer_id"]) == ("Ada", "orcid:0000-0002-1825-0097")
-    assert (row["mapping_date"], row["confidence"]) == ("2026-11-24", "0.75")
-    assert "\tsssom:NoTermFound\t" in second
-    assert "\tNot\tconcept:E11%209\t" in path.read_text("utf-8")
-    assert "\tsemapv:LexicalMatching\t" in path.read_text("utf-8")
-
-
 def test_a_file_of_another_tool_is_read(tmp_path):
     path = tmp_path / "m.tsv"
     path.write_text(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.errors import ConfigError, EncodingError
 from biograft.linking import ConceptIds
 from biograft.mapping import (
     Decision,
@@ -101,17 +101,3 @@ def test_a_table_that_a_spreadsheet_saved_in_another_encoding(tmp_path):
     path.write_text("\ufeffsource_term;concept;verdict\n发热;HP:1;Approved\n", "utf-8")
     (decision,) = read_earlier(path)
     assert (decision.term, decision.concept, decision.verdict) == ("发热", "HP:1", "approved")
-
-
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ("flu,HP:1,yes", ":2: verdict: expected one of"),
-        ("flu,HP:1,", "no row has a verdict; fill in the column"),
-    ],
-)
-def test_an_edited_table_with_a_mistake(tmp_path, row, problem):
-    path = tmp_path / "m.csv"
-    path.write_text(f"source_term,concept,verdict\n{row}\n")
-    with pytest.raises(FormatError, match=problem):
-        read_earlier(path)

@@ -165,15 +165,6 @@ def test_many_are_approved_at_once_and_taken_back_at_once(store, queue):
     assert store.item(ids["hart atack"]).state.rejected == ("D1",)
 
 
-def test_a_rejected_concept_is_not_suggested_again(store, queue):
-    term = fill(store, queue)["hart atack"]
-    after = store.decide(term, "reject", reviewer="ann")
-    assert (after.state.status, after.suggestion.concept) == ("rejected", "D2")
-    after = store.decide(term, "approve", reviewer="ann", concept="D9", relation="broad")
-    assert (after.state.concept, after.state.relation) == ("D9", "broad")
-    assert after.state.rejected == ("D1",)
-
-
 def test_every_event_can_be_undone(store, queue):
     term = fill(store, queue)["hart atack"]
     first = store.item(term).state
@@ -369,26 +360,6 @@ def test_decisions_go_through_sssom_into_another_review(store, queue, tmp_path):
     late = import_review(store, file, reviewer="eve", queue=queue)
     assert [row for row, _ in late.problems] == [3]
     assert store.item(ids["zzq"]).state.concept == "D7"
-
-
-def test_verdicts_in_a_mapped_table_are_decisions(store, queue, tmp_path):
-    table = tmp_path / "mapped.csv"
-    header = "source_term,concept,name,score,probability,flag,source_code,frequency,relation"
-    rows = (
-        "sodium,D1,Sodium,0.9,,,7,3,broad,approved,specimen: urine",
-        "sodium,D2,Sodium,0.9,,,7,1,,,specimen: blood",
-        "zzq,D3,Z,0.2,,,8,1,,rejected,",
-    )
-    table.write_text("\n".join([f"{header},verdict,context", *rows]), "utf-8")
-    done = import_review(store, table, reviewer="ann", queue=queue)
-    assert (done.n_rows, done.n_added, done.n_decided, done.problems) == (3, 3, 2, ())
-    found = {(i.term.text, i.term.context): i.state for i in store.items(queue)}
-    urine = found["sodium", "specimen: urine"]
-    assert (urine.status, urine.relation, urine.reviewer) == ("approved", "broad", "ann")
-    assert found["sodium", "specimen: blood"].status == "open"
-    assert found["zzq", ""].rejected == ("D3",)
-    again = import_review(store, table, reviewer="ann", queue=queue)
-    assert (again.n_added, again.n_decided, again.problems) == (0, 0, ())
 
 
 def test_what_is_no_review_is_said_in_a_line(tmp_path):

@@ -21,37 +21,33 @@ from biograft.metrics import (
 RNG = np.random.default_rng(0)
 
 
-def plain_resamples(a, b, groups, n_resamples, seed):
-    """The same draws as ``crossed_bootstrap``, one item after the other."""
-    n_pre, n_fine, n_items = a.shape
-    names = list(dict.fromkeys(groups))
-    cell = {
-        (i, j): sum(a[i, j, k] - b[i, j, k] for k in range(n_items)) / n_items
-        for i in range(n_pre)
-        for j in range(n_fine)
-    }
-    of_pre = {i: sum(cell[i, j] for j in range(n_fine)) / n_fine for i in range(n_pre)}
+def plain_bootstrap(value, n_pre, n_fine, n_documents, n_resamples, seed):
+    """The effect, and its means over the same draws, of ``value(cell, documents)`` by loops."""
+    grid = list(itertools.product(range(n_pre), range(n_fine)))
+    cells = {cell: value(cell, range(n_documents)) for cell in grid}
+    of_pre = {i: sum(cells[i, j] for j in range(n_fine)) / n_fine for i in range(n_pre)}
     whole = sum(of_pre.values()) / n_pre
     rng, means = np.random.default_rng(seed), []
     for _ in range(n_resamples):
         pre = rng.integers(0, n_pre, n_pre)
         fine = rng.integers(0, n_fine, (n_pre, n_fine))
-        documents = rng.integers(0, len(names), len(names))
-        total, n = 0.0, 0
+        documents = rng.integers(0, n_documents, n_documents)
+        values = []
         for row, i in enumerate(pre):
             for j in fine[row]:
-                more = 0.0
+                values.append(value((i, j), documents))
                 if n_pre > 1:
-                    more += (sqrt(n_pre / (n_pre - 1)) - 1) * (of_pre[i] - whole)
+                    values[-1] += (sqrt(n_pre / (n_pre - 1)) - 1) * (of_pre[i] - whole)
                 if n_fine > 1:
-                    more += (sqrt(n_fine / (n_fine - 1)) - 1) * (cell[i, j] - of_pre[i])
-                for document in documents:
-                    for k in range(n_items):
-                        if groups[k] == names[document]:
-                            total += a[i, j, k] - b[i, j, k] + more
-                            n += 1
-        means.append(total / n)
-    return means
+                    values[-1] += (sqrt(n_fine / (n_fine - 1)) - 1) * (cells[i, j] - of_pre[i])
+        means.append(sum(values) / len(values))
+    return whole, means
+
+
+def is_that_of_plain_loops(found, whole, means):
+    assert isclose(found.effect, whole, abs_tol=1e-12)
+    assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=1e-9)
+    assert 0 < found.p <= 1
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(0, 99))
@@ -59,12 +55,34 @@ def test_the_bootstrap_equals_plain_loops(n_pre, n_fine, n_items, seed):
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 2, (2, n_pre, n_fine, n_items)).astype(float)
     groups = rng.integers(0, 3, n_items).tolist()
+    names = list(dict.fromkeys(groups))
+
+    def mean(cell, documents):
+        items = [k for d in documents for k in range(n_items) if groups[k] == names[d]]
+        return sum(a[cell][k] - b[cell][k] for k in items) / len(items)
+
     found = crossed_bootstrap(a, b, groups, n_resamples=20, seed=seed)
-    means = plain_resamples(a, b, groups, 20, seed)
-    assert isclose(found.effect, (a - b).mean(), abs_tol=1e-12)
-    low, high = np.quantile(means, [0.025, 0.975])
-    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
-    assert 0 < found.p <= 1
+    is_that_of_plain_loops(found, *plain_bootstrap(mean, n_pre, n_fine, len(names), 20, seed))
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(0, 99))
+def test_the_bootstrap_of_f1_equals_plain_loops(n_pre, n_fine, n_documents, seed):
+    rng = np.random.default_rng(seed)
+    runs = [
+        np.stack([2 * (right := rng.integers(0, 3, size)), 2 * right + rng.integers(0, 3, size)], 3)
+        for size in [(n_pre, n_fine, n_documents)] * 2
+    ]
+
+    def difference(cell, documents):
+        sums = [[sum(counts[cell][d, k] for d in documents) for k in (0, 1)] for counts in runs]
+        f1 = [top / bottom if bottom else 0.0 for top, bottom in sums]
+        return f1[0] - f1[1]
+
+    a, b = (counts.astype(float) for counts in runs)
+    found = crossed_ratio_bootstrap(a, b, n_resamples=10, seed=seed)
+    is_that_of_plain_loops(
+        found, *plain_bootstrap(difference, n_pre, n_fine, n_documents, 10, seed)
+    )
 
 
 def test_the_interval_counts_the_variance_of_seeds():
@@ -124,48 +142,6 @@ def test_the_detectable_effect_is_found_in_four_of_five_repetitions():
     evidence = EffectSize(0.0, -1.959964, 1.959964, 1.0)  # a standard error of 1
     found = RNG.normal(evidence.detectable, 1, 20_000) > 1.959964
     assert found.mean() == pytest.approx(0.8, abs=0.01)
-
-
-def plain_f1(counts, cell, documents):
-    i, j = cell
-    top = sum(counts[i, j, d, 0] for d in documents)
-    bottom = sum(counts[i, j, d, 1] for d in documents)
-    return top / bottom if bottom else 0.0
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(0, 99))
-def test_the_bootstrap_of_f1_equals_plain_loops(n_pre, n_fine, n_documents, seed):
-    rng = np.random.default_rng(seed)
-    a, b = (
-        np.stack([2 * (right := rng.integers(0, 3, size)), 2 * right + rng.integers(0, 3, size)], 3)
-        for size in [(n_pre, n_fine, n_documents)] * 2
-    )
-    found = crossed_ratio_bootstrap(a.astype(float), b.astype(float), n_resamples=10, seed=seed)
-    everything = range(n_documents)
-    cells = {
-        (i, j): plain_f1(a, (i, j), everything) - plain_f1(b, (i, j), everything)
-        for i in range(n_pre)
-        for j in range(n_fine)
-    }
-    of_pre = {i: sum(cells[i, j] for j in range(n_fine)) / n_fine for i in range(n_pre)}
-    whole = sum(of_pre.values()) / n_pre
-    rng, means = np.random.default_rng(seed), []
-    for _ in range(10):
-        pre = rng.integers(0, n_pre, n_pre)
-        fine = rng.integers(0, n_fine, (n_pre, n_fine))
-        documents = rng.integers(0, n_documents, n_documents)
-        values = []
-        for row, i in enumerate(pre):
-            for j in fine[row]:
-                value = plain_f1(a, (i, j), documents) - plain_f1(b, (i, j), documents)
-                if n_pre > 1:
-                    value += (sqrt(n_pre / (n_pre - 1)) - 1) * (of_pre[i] - whole)
-                if n_fine > 1:
-                    value += (sqrt(n_fine / (n_fine - 1)) - 1) * (cells[i, j] - of_pre[i])
-                values.append(value)
-        means.append(sum(values) / len(values))
-    assert isclose(found.effect, whole, abs_tol=1e-12)
-    assert (found.low, found.high) == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=1e-9)
 
 
 def test_a_clear_difference_has_the_p_of_a_normal_distribution_not_of_the_number_of_resamples():

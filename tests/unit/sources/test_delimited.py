@@ -101,11 +101,6 @@ def test_bytes_in_another_encoding_are_reported_with_their_line(rows, block_size
         rows(data)
 
 
-def test_nul_bytes_stop_the_reading_with_their_line(rows, block_size):
-    with pytest.raises(FormatError, match=r"t:2: holds a NUL byte"):
-        rows(b"a\tb\tc\nd\t\x00\tf\n")
-
-
 @pytest.mark.parametrize(
     ("header", "problem"),
     [

@@ -2,19 +2,9 @@
 
 from pathlib import Path
 
-from biograft.sources import ReadLog, RejectionExample, Rejections
+from biograft.sources import ReadLog, RejectionExample
 
 HERE = Path("a.obo")
-
-
-def test_the_report_gives_the_most_frequent_reason_first():
-    rejections = Rejections()
-    rejections.add("rare")
-    rejections.add("frequent", RejectionExample("a", 3, "x"), n=4)
-    assert list(rejections.to_json().items()) == [
-        ("frequent", {"n": 4, "examples": [{"file": "a", "line": 3, "text": "x"}]}),
-        ("rare", {"n": 1, "examples": []}),
-    ]
 
 
 def test_half_a_character_can_be_printed_and_saved():

@@ -151,17 +151,6 @@ def test_a_supplementary_record_gives_all_its_facts(write, reading):
     ]
 
 
-def test_the_note_on_a_substance_is_no_definition(write, reading):
-    record = (
-        '<SupplementalRecord SCRClass="1"><SupplementalRecordUI>C1</SupplementalRecordUI>'
-        "<SupplementalRecordName><String>Aeron</String></SupplementalRecordName>"
-        "<Note>structure given in first source</Note></SupplementalRecord>"
-    )
-    result = reading(write("a", supplementary(record)))
-    assert not result.of(DefinitionRecord)
-    assert result.of(TypeRecord) == [TypeRecord("C1", "SCR1", "Supplementary Chemicals", "D", 1)]
-
-
 def test_a_translated_set_gives_both_languages(write, reading):
     terms = (
         term("Calcimycin", "T2", main="Y") + term("A-23187", "T3")

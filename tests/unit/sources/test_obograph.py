@@ -161,11 +161,3 @@ def test_invalid_nodes_are_rejected(read, bad, reason):
     result = read([node(1), bad])
     assert result.of(NameRecord) == [NameRecord("X:1", "a", "en", "preferred", line=1)]
     assert result.log.rejected.counts == ({reason: 1} if reason else {})
-
-
-@pytest.mark.parametrize("bad", [{}, [], None, {"sub": "X:1", "pred": "is_a"}])
-def test_an_edge_without_its_ends_is_rejected(read, bad):
-    result = read([node(1)], [bad, edge(1, "is_a", 2)])
-    assert len(result.of(RelationRecord)) == 1
-    assert set(result.log.rejected.counts) <= {"no sub", "no pred", "no obj"}
-    assert result.log.rejected.counts["no obj"] == 1

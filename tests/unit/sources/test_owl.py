@@ -179,13 +179,6 @@ def test_other_subjects_are_counted(write, reading):
     }  # fmt: skip
 
 
-def test_objects_that_are_no_text_are_rejected(write, reading):
-    body = 'obo:X_1 a owl:Class ; rdfs:label ex:a , " " ; oio:hasExactSynonym [] .'
-    result = reading(write("a", turtle(body)))
-    assert result.log.rejected.counts == {"label that is no text": 2,
-                                          "hasExactSynonym that is no text": 1}  # fmt: skip
-
-
 SKOS = """
 ex:a a skos:Concept ; rdfs:label "label"@en ; skos:prefLabel "tomb"@en , "hauta"@fi ;
   skos:altLabel "grave"@en ; skos:hiddenLabel "tombe"@en ; skos:definition "D."@en ;

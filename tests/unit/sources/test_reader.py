@@ -91,13 +91,6 @@ def test_columns_leave_files_that_are_no_tables_as_they_are(write, form, name):
     assert found == ("table" if form in tables else form)
 
 
-def test_columns_make_a_table_of_unrecognised_content(write, reading):
-    path = write("a", "code,label\nD1,flu\n")
-    assert reading(path, columns={"id": "code", "name": "label"}).concepts == {"D1"}
-    with pytest.raises(InputError, match="is empty"):
-        resolve(SourceConfig(path=write("b", ""), columns={"id": "code"}))
-
-
 def test_a_small_table_of_three_columns_is_refused_with_both_ways_out(write):
     """Formerly codes, labels and synonyms were read as head, relation and tail."""
     with pytest.raises(UnrecognisedError, match=r"`--format triples`.* `--columns`") as error:

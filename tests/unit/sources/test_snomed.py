@@ -153,13 +153,6 @@ def test_a_release_gives_all_its_facts(release, reading):
     assert len(result.log.files) == 5
 
 
-@pytest.mark.parametrize("below", ["", "Snapshot", "Snapshot/Terminology"])
-def test_recognised_from_any_folder_of_the_release(release, reading, below):
-    path = release() / below
-    assert sniff(path) == "snomed"
-    assert reading(path).counts["concepts"] == 2
-
-
 def test_a_folder_around_the_release_is_recognised(release):
     path = release("SnomedCT_InternationalRF2_PRODUCTION_20240101T120000Z/Snapshot")
     assert sniff(path) == "snomed"
@@ -174,12 +167,6 @@ def test_inactive_rows_are_kept_on_request(release, reading):
     assert result.counts["relations"] == 5
     assert result.log.filtered == {"inactive": 1}  # the row of a reference set
     assert result.log.left_out == []
-
-
-def test_without_reference_sets_no_name_is_preferred(release, reading):
-    result = reading(release(der2crefset=None))
-    assert {r.kind for r in result.of(NameRecord)} == {"synonym"}
-    assert "no language reference set, so no name is preferred" in result.log.notes
 
 
 def test_a_reference_set_without_preferences_is_ignored(release, reading):

@@ -75,25 +75,6 @@ def test_columns_may_be_numbers_where_there_is_no_header(read, line):
     assert (result.log.n_read, result.of(NameRecord)[0].line) == (2, 1)
 
 
-def test_rows_without_a_header_may_differ_in_length(read):
-    result = read("D1\tflu\nD2\tfever\thot\nD3\n", id="#1", name="#2")
-    assert names(result) == [("D1", "flu", "preferred"), ("D2", "fever", "preferred")]
-    assert result.log.rejected.counts == {"1 columns, expected 2": 1}
-
-
-def test_a_row_may_repeat_an_id_to_add_names(read):
-    result = read("id,name\nD1,flu\nD2,fever\nD1,grippe\n", options={"default_type": "T"})
-    assert names(result)[2] == ("D1", "grippe", "synonym")
-    assert [(r.concept, r.line) for r in result.of(TypeRecord)] == [("D1", 2), ("D2", 3)]
-    assert result.log.rejected.counts == {}
-
-
-@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_the_delimiter_is_found(read, mark):
-    result = read(f"id{mark}name\nD1{mark}flu\n")
-    assert names(result) == [("D1", "flu", "preferred")]
-
-
 def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends(read):
     result = read('id,name,definition\r\nD1,"a, ""b""","one\r\ntwo"\r\nD2,c,d\r\n')
     assert names(result) == [("D1", 'a, "b"', "preferred"), ("D2", "c", "preferred")]

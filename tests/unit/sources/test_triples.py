@@ -53,15 +53,6 @@ def test_the_header_may_have_type_columns(read):
     assert read("a\tb\tc\tDisease\tSymptom\n").of(TypeRecord) == []
 
 
-def test_types_that_are_missing_are_the_configured_one(read):
-    result = read(TYPED + "flu\tcauses\tfever\tDisease\n", default_type="Thing")
-    assert [(r.concept, r.type) for r in result.of(TypeRecord)] == [
-        ("flu", "Disease"),
-        ("fever", "Thing"),
-    ]
-    assert len(read("a\tb\tc\n", default_type="Thing").of(TypeRecord)) == 2
-
-
 def test_without_a_language_a_name_goes_by_its_script(read):
     names = read("流感\t症状\t发热\nflu\t症状\t发热\n").of(NameRecord)
     assert [(each.text, each.language) for each in names] == [
@@ -104,13 +95,6 @@ def folder(write, tmp_path):
     for name, lines in LINES.items():
         write(f"graph/{name}.txt", lines)
     return tmp_path / "graph"
-
-
-def test_each_entity_is_yielded_once_and_lines_count_in_each_file(folder, reading):
-    result = reading(folder, format="triples")
-    relations = result.of(RelationRecord)
-    assert [relation.line for relation in relations] == [1, 2, 3, 1, 2, 3, 1, 2, 3, 4]
-    assert result.counts["names"] == 3
 
 
 def test_a_triple_in_two_splits_stays_held_out(folder, tmp_path):

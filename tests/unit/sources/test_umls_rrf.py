@@ -236,20 +236,6 @@ def test_the_language_of_a_definition_is_that_of_its_vocabulary(
     assert (record.language, record.source) == (language, sab)
 
 
-def test_concepts_without_a_type_stay_without_a_filter_on_types(meta, tmp_path):
-    """``B`` stands in MRCONSO but not in MRSTY; ``C`` the other way round."""
-    path = meta(META | {"MRSTY.RRF": sty(A) + sty(C)})
-    source = SourceConfig(path=path)
-    report = build_store(BuildConfig(sources=(source,)), tmp_path / "all")
-    kb = KnowledgeBase.open(tmp_path / "all")
-    assert [concept.id for concept in kb] == [A, B]
-    assert (len(kb[A].types), kb[B].types) == (1, ())
-    rejected = report.sources[0].rejected["types: concept is no concept"]
-    assert rejected["examples"] == [{"file": str(path / "MRSTY.RRF"), "line": 2, "text": C}]
-    build_store(BuildConfig(sources=(source,), types=("T047",)), tmp_path / "some")
-    assert [concept.id for concept in KnowledgeBase.open(tmp_path / "some")] == [A]
-
-
 def test_codes_of_source_vocabularies_are_kept_on_request(write, reading):
     rows = [
         "C0000001|ENG|P|L1|PF|S1|Y|A1||||MSH|MH|D000001|name|0|N||",

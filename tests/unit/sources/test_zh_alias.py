@@ -1,6 +1,5 @@
 """The Chinese disease table: aliases, lists in cells, and rows that have slipped."""
 
-import gzip
 from functools import partial
 
 import pytest
@@ -50,13 +49,6 @@ def test_a_row_gives_all_its_facts(write, reading):
     ]
     assert result.log.rejected.counts == {"cut short in the source": 1}
     assert result.log.filtered == {"text of the web page": 2}
-
-
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-8", "utf-8-sig"])
-def test_recognised_in_either_encoding(write, reading, encoding):
-    path = write("a", gzip.compress((HEADER + ROW).encode(encoding)))
-    assert sniff(path) == "zh-alias"
-    assert reading(path).concepts >= {"乙肝", "恩替卡韦"}
 
 
 def test_a_character_cut_at_the_end_of_the_head_does_not_mislead(write, reading):

@@ -70,11 +70,3 @@ def test_a_page_gives_all_its_facts(write, reading):
     assert result.log.rejected.counts == {"cut short in the source": 1}
     assert result.log.rejected.examples["cut short in the source"][0].text == "发热伴咳嗽、咯..."
     assert result.log.n_read == 1
-
-
-def test_a_value_that_is_no_list_is_rejected(write, reading):
-    page = {"gaishu_info": {"name": "甲", "common_drug": "糖浆", "treat_way": [1]}}
-    assert reading(write("a", pages(page))).log.rejected.counts == {
-        "gaishu_info.common_drug is not a list of names": 1,
-        "gaishu_info.treat_way is not a list of names": 1,
-    }

@@ -6,9 +6,9 @@ from itertools import chain
 
 import pytest
 
-from biograft.corpus import read_documents, sniff
+from biograft.corpus import read_documents
 from biograft.documents import Document, Mention, Passage, Relation
-from biograft.errors import FormatError, InputError, NotFoundError, UnrecognisedError
+from biograft.errors import FormatError
 from biograft.sources import ReadLog
 
 BIOC = """<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>
@@ -160,14 +160,6 @@ class TestTags:
         assert [(d.id, d.text) for d in documents] == [("1", "a"), ("3", "c")]
         assert (log.filtered, log.rejected.counts.total()) == ({"column": 3}, 1)
 
-    def test_a_space_among_characters(self, read_as):
-        documents, log = read_as("", "嘴 B_body\n  I_body\n泡 O\n\n坏\n\n好 O\n")
-        assert documents == [
-            Document("1", "嘴 泡", (Mention(0, 2, "嘴 ", type="body"),)),
-            Document("3", "好"),
-        ]
-        assert [*rejected(log).values()] == [[5]]
-
 
 @pytest.mark.parametrize(
     ("form", "value"),
@@ -223,16 +215,3 @@ class TestJsonl:
         assert [d.id for d in documents[1:]] == ["8", f"{log.path.name}:9"]
         assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 10]
         assert log.filtered == {"note": 1}
-
-
-class TestSniff:
-    def test_unrecognised_files_are_refused(self, write, tmp_path):
-        with pytest.raises(UnrecognisedError, match="no reader of documents knows this content"):
-            read_documents(write("a", "plain text\n"))
-        (tmp_path / "empty").mkdir()
-        with pytest.raises(UnrecognisedError, match="no reader of documents"):
-            sniff(tmp_path / "empty")
-        with pytest.raises(InputError, match="does not exist"):
-            read_documents(tmp_path / "gone")
-        with pytest.raises(NotFoundError, match="did you mean 'jsonl'"):
-            read_documents(write("a", "x"), "json")

@@ -19,9 +19,6 @@ def read(write):
 
 
 class TestReading:
-    def test_a_repeated_document_is_kept_twice(self, read):
-        assert [d.id for d in read("1|t|a\n\n1|t|a\n")[0]] == ["1", "1"]
-
     def test_wrong_offsets_are_corrected(self, read):
         documents, log = read("1|t|no fever, no fever\n1\t15\t22\tfever  \tD\tX\n")
         assert documents[0].mentions == (Mention(13, 18, "fever", ("X",), "D"),)
@@ -58,10 +55,6 @@ class TestReading:
         assert [(d.id, len(d.mentions)) for d in documents] == [("1", 1), ("2", 0)]
         locations = [(e.line, e.text) for es in log.rejected.examples.values() for e in es]
         assert sorted(locations) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
-
-    def test_a_file_without_any_title_is_refused(self, read):
-        with pytest.raises(FormatError, match="holds no title line"):
-            read("1\t0\t1\ta\tD\tX\n")
 
 
 TEXT = st.text(st.one_of(st.sampled_from("ab .?|-é😀\u0301\u2028\x85"), st.characters(

@@ -8,7 +8,6 @@ from biograft.corpus import (
     CutPoint,
     UnigramVocabulary,
     find_cut_points,
-    fit_vocabulary,
     read_cut_points,
     write_cut_points,
 )
@@ -76,9 +75,3 @@ def test_the_vocabulary_takes_the_most_probable_split():
     segments = [[unit.form for unit in segment] for segment in vocabulary.split(run)]
     # total 27: 8/28 * 8/28 > 1/28 * 9/28 * 1/28
     assert segments == [["甲", "乙"], ["丙", "丁"]]
-
-
-def test_fitting_raises_the_words_that_names_use():
-    fitted = fit_vocabulary({**WORD_COUNTS, "性肝": 5.0}, grouped(NAMES), "zh")
-    assert fitted.counts["肝炎"] > fitted.counts["性肝"]
-    assert set(fitted.counts) == {*WORD_COUNTS, "性肝"}

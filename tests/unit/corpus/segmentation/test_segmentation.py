@@ -54,15 +54,6 @@ def test_stored_names_equal_the_output_of_the_segmenter(base, text, tmp_path):
     assert entity.cut(entity.head) == "肝炎"
 
 
-def test_reviewed_cut_points_are_used(base, text, write, tmp_path):
-    points = write("points.tsv", "# only one\n动\tbefore\t1\t1\t0\t1.0\n")
-    config = SegmentationConfig(word_segmenter="unigram", cut_points=points)
-    build_segmentation(base, [text], tmp_path / "out", config)
-    opened = Segmentation.open(tmp_path / "out")
-    assert [point.character for point in opened.cut_points] == ["动"]
-    assert opened.manifest["config"]["cut_points"] == "points.tsv"
-
-
 def test_wrong_languages_stores_and_damaged_files_are_refused(base, text, tmp_path):
     with pytest.raises(NotFoundError, match="no name is in language 'de'"):
         build_segmentation(base, [text], tmp_path / "out", SegmentationConfig(language="de"))

@@ -69,20 +69,6 @@ def test_examples_round_trip(kind, tmp_path):
     check()
 
 
-def test_the_documented_form(tmp_path):
-    mention = Mention(0, 7, "aspirin", type="drug")
-    other = Mention(8, 15, "and old", fragments=((8, 11), (12, 15)))
-    write_examples(
-        [RelationExample("aspirin and old", mention, other, "int")], tmp_path / "a.jsonl"
-    )
-    assert json.loads((tmp_path / "a.jsonl").read_text()) == {
-        "text": "aspirin and old",
-        "first": {"start": 0, "end": 7, "text": "aspirin", "type": "drug"},
-        "second": {"start": 8, "end": 15, "text": "and old", "fragments": [[8, 11], [12, 15]]},
-        "label": "int",
-    }
-
-
 MENTION = {"start": 0, "end": 1, "text": "a"}
 BROKEN = [
     ({"first": "a", "second": 2}, "second is not a str"),

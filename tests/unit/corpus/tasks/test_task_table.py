@@ -30,12 +30,6 @@ def test_csv_with_cells_over_several_lines(write):
     )
 
 
-def test_a_quote_inside_a_cell_is_text(write):
-    path = write("a.csv", 'q1,q2\n5" plaque,x"y\n"a ""b"",\nc",d\n')
-    result = read(path, first="q1", second="q2")
-    assert result.examples == (PairExample('5" plaque', 'x"y'), PairExample('a "b",\nc', "d"))
-
-
 def test_an_unclosed_quote_rejects_one_line(write):
     path = write("a.csv", 'q1,q2\na,"b\nc,d\n\ne,f,g\nh,"i" j\nk,l\n')
     result = read(path, first="q1", second="q2")

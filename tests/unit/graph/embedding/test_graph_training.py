@@ -98,19 +98,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert not (tmp_path / "stopped" / "state").exists()
 
 
-def test_a_state_of_another_recipe_is_refused(small_base, tmp_path):
-    run_folder = tmp_path / "run"
-    recipe = recipe_of()
-    training._save_state(
-        run_folder / "state",
-        training.new_run(read_triples(small_base), recipe),
-        recipe,
-        made_from(small_base),
-    )
-    with pytest.raises(StoreError, match="saved with another recipe"):
-        embed_graph(small_base, recipe.with_seed(5), run_folder, resume=True)
-
-
 def test_held_out_splits_do_not_affect_training(small_base, tmp_path):
     """The same train split with other valid and test splits gives the same vectors."""
     folder = tmp_path / "graph"
@@ -139,13 +126,6 @@ def test_early_stopping_keeps_the_best_epoch(small_base, tmp_path):
     saved = Embeddings.open(tmp_path / "out")
     result = predict_links(saved.tables, saved.model, triples, "valid")
     assert result.n_candidates == 30
-
-
-def test_inverse_relations_are_learned_and_named(small_base, tmp_path):
-    embed_graph(small_base, recipe_of(**{"model.inverse": True}), tmp_path / "out")
-    saved = Embeddings.open(tmp_path / "out")
-    assert saved.tables.relation.shape == (6, 8)
-    assert saved.relation_names[3:] == [f"{name} (inverse)" for name in saved.relation_names[:3]]
 
 
 def test_rows_and_text_are_by_id(small_base, tmp_path):
@@ -181,17 +161,6 @@ def test_a_store_without_relations_is_refused(tmp_path, write):
     with pytest.raises(InputError, match="holds no relations to learn from"):
         embed_graph(KnowledgeBase.open(tmp_path / "kb"), recipe_of(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_evaluation_without_a_valid_split_is_refused(tmp_path, write):
-    path = write("a.tsv", "head\trelation\ttail\na\tr\tb\n")
-    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
-    with pytest.raises(InputError, match="holds no valid triples to choose by"):
-        embed_graph(
-            KnowledgeBase.open(tmp_path / "kb"),
-            recipe_of(**{"training.evaluate_every": 2}),
-            tmp_path / "out",
-        )
 
 
 @pytest.mark.parametrize("optimiser", ["lazy-adam"])

@@ -30,11 +30,6 @@ def test_filtered_triples_are_never_known(random_graph, kind):
     assert not any(false in known for _, false, _ in sample(triples, kind=kind, filtered=True))
 
 
-def test_one_end_is_replaced_and_by_another(random_graph):
-    for true, false, side in sample(random_graph()):
-        assert [a == b for a, b in zip(true, false, strict=True)] == [side == 1, True, side == 0]
-
-
 def test_a_side_without_negatives_is_left_for_the_other(graph):
     triples = graph([(0, 0, k) for k in range(5)], n_entities=5, n_relations=1)
     assert {side for _, _, side in sample(triples, filtered=True)} == {0}

@@ -61,11 +61,6 @@ def test_norms_are_bounded_alike(random_graph, bound, optimiser):
     np.testing.assert_allclose(torch.run.tables.entity, compiled.run.tables.entity, rtol=1e-6)
 
 
-def test_losses_of_32_bits_agree_at_the_first_step(random_graph):
-    compiled, torch = trainers(random_graph(n=16), [], np.float32)
-    assert train(compiled, 1) == pytest.approx(train(torch, 1), rel=1e-6)
-
-
 def test_a_row_is_touched_only_by_triples_with_a_loss(random_graph):
     """Lazy Adam would else decay the moments of rows without a gradient."""
     changes = ["loss.kind=margin", "loss.margin=0.01", "optimiser.kind=lazy-adam"]
