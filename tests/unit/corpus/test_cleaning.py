@@ -3,7 +3,6 @@ import pytest
 from biograft.corpus import Cleaner, CleaningConfig
 from biograft.corpus.cleaning import cut_at_punctuation
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError
 
 
 def cleaned(text, **options):
@@ -53,11 +52,6 @@ class TestDocuments:
             Document("7#3", "无皮疹", (), "zh"),
         ]
         assert cleaner.report.counts["cut"] == 1
-
-    @pytest.mark.parametrize("options", [{"min_length": -1}, {"min_length": 9, "max_length": 8}])
-    def test_invalid_lengths_are_refused(self, options):
-        with pytest.raises(ConfigError, match=r"m.._length: expected"):
-            CleaningConfig(**options)
 
 
 class TestCutting:

@@ -137,15 +137,6 @@ class TestEncodings:
         assert texts(path, encoding=encoding) == [f"first\n{text}"]
 
 
-class TestTables:
-    def test_ids_are_lines_and_columns_may_be_numbers(self, write):
-        path = write("a.csv", "1,flu\n2,cold\n")
-        assert [(d.id, d.text) for d in documents(path, column="#2")] == [
-            (f"{path}:1", "flu"),
-            (f"{path}:2", "cold"),
-        ]
-
-
 class TestFolders:
     @pytest.fixture
     def folder(self, write):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from array_damage import DAMAGES, damage, put
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from naive_names import naive_find, naive_matches
 
 from biograft.artifacts import MANIFEST
@@ -163,14 +163,6 @@ def test_a_function_word_with_an_invisible_character_is_no_name():
     assert (index.n_names, index.find("a is a\ufe0f")) == (1, [])
 
 
-@given(ODD)
-@example("a\ufe0f")
-def test_a_name_matches_itself(name):
-    index = NamesIndex.build([name], NamesIndexConfig(min_length=1))
-    if index.n_names:
-        assert [match.name_rows for match in index.find(name)] == [(0,)]
-
-
 def test_many_names_are_built_in_blocks(monkeypatch):
     monkeypatch.setattr("biograft.corpus.name_arrays._BLOCK", 3)
     names = [f"name {k} of {k % 7}" for k in range(50)] + ["AB", "病" * 70]
@@ -198,10 +190,6 @@ class TestFiles:
         assert (opened.config, opened.n_names) == (built.config, 6)
         assert not any(array.flags.writeable for array in opened.arrays)
         assert all(isinstance(array.base, np.memmap) for array in opened.arrays)
-
-    def test_other_names_are_refused(self, folder):
-        with pytest.raises(StoreError, match="built from other names; run `biograft index` again"):
-            NamesIndex.open(folder, "those")
 
     @pytest.mark.parametrize("steps", [0, MAX_UNCOMPILED], ids=["compiled", "uncompiled"])
     @pytest.mark.parametrize("how", DAMAGES)

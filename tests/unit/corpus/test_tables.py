@@ -90,13 +90,6 @@ def test_values_of_a_workbook_are_text(tmp_path):
     assert list(cells.values()) == ["2026-01-02", "2026-01-02T03:04:00", "0.1", "true", ""]
 
 
-def test_rows_of_another_width_are_counted(tmp_path):
-    path = save_xlsx(tmp_path / "t.xlsx", ("a", [("x", "y"), ("1", "2", "3"), ("4",)]))
-    log = ReadLog(path)
-    assert rows(path, "x", log=log) == [(3, {"x": "4"})]
-    assert log.rejected.counts == {"3 cells, expected 2": 1}
-
-
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet"])
 def test_a_damaged_file_is_one_line(tmp_path, name):
     path = tmp_path / name

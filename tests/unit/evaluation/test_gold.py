@@ -55,19 +55,6 @@ def test_biosyn_by_hand(concepts):
     assert gold.log.rejected.counts == {"not of the form doc||start|end||type||mention||id": 1}
 
 
-@pytest.mark.parametrize(
-    ("config", "n"),
-    [
-        (GoldConfig(keep_nil=True), 5),
-        (GoldConfig(types=("Modifier",)), 1),
-        (GoldConfig(drop_composites=True), 2),
-        (GoldConfig(drop_duplicates=True), 3),
-    ],
-)
-def test_queries_can_be_selected(concepts, config, n):
-    assert len(read_gold(concepts, "biosyn", config).queries) == n
-
-
 @pytest.fixture
 def archive(tmp_path):
     path = tmp_path / "files.tar.gz"

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from biograft.errors import ConfigError
 from biograft.graph import PageRank, PeprConfig, build_adjacency, stationary_distribution
 
 Floats = npt.NDArray[np.float64]
@@ -113,11 +112,3 @@ def test_stationary_distribution_of_bipartite_components() -> None:
     assert [even[at[0]], even[at[1]]] == [0, 0]
     assert [odd[at[0]], odd[at[1]]] == [0.5, 1.0]
     assert even[at[3]] == odd[at[3]] == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("k", 0), ("damping", 1.0), ("rounds", 7), ("normalise", "cubes")]
-)
-def test_config_errors_name_the_field(name: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"^{name}: expected .* found"):
-        PeprConfig(**{name: value})  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index, update_index
-from biograft.mapping import Decision, forget, learn, map_terms, write_pairs
+from biograft.mapping import Decision, forget, learn, map_terms
 from biograft.sources import SourceConfig
 
 CONCEPTS = [
@@ -199,17 +199,6 @@ def test_decisions_on_other_concepts_are_counted_or_refused(kb, index):
         learn(kb, index, [approved("x", "D999")])
     with pytest.raises(StoreError, match="biograft index"):
         learn(kb, index.parent / "none", [approved("widow maker", "D1")])
-
-
-def test_pairs_are_training_data(tmp_path):
-    from biograft.evaluation import GoldConfig, read_gold
-
-    made = [approved("widow maker", "D1", name="MI"), rejected("a", "D2")]
-    assert write_pairs(tmp_path / "pairs.tsv", made) == 1
-    gold = read_gold(tmp_path / "pairs.tsv", "aap", GoldConfig())
-    assert [(query.mention, query.gold) for query in gold.queries] == [
-        ("widow maker", frozenset({"D1"}))
-    ]
 
 
 @pytest.mark.parametrize("file", ["kb/names.arrow", "lexical/manifest.json"])

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -80,9 +80,29 @@ def queue() -> str:
     return f"labs {uuid.uuid4()}"
 
 
+@pytest.fixture
+def own(tmp_path) -> Iterator[ReviewStore]:
+    """A review without terms, in a file of its own."""
+    with ReviewStore.open(tmp_path / "review.db", create=True) as opened:
+        yield opened
+
+
 def fill(store: ReviewStore, queue: str, approvals: int = 1) -> dict[str, int]:
     store.add_terms(TERMS, reviewer="ann", queue=queue, approvals=approvals)
     return {item.term.text: item.id for item in store.items(queue)}
+
+
+def edit(sheet: Path, change: Callable[[dict[str, str]], object], **form: str) -> list[str]:
+    """Change each row of a worksheet; return the texts of its terms."""
+    mark = "\t" if sheet.suffix == ".tsv" else ","
+    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines(), delimiter=mark))
+    for row in rows:
+        change(row)
+    with sheet.open("w", newline="", encoding=form.get("encoding", "utf-8")) as file:
+        writer = csv.DictWriter(file, rows[0], delimiter=form.get("delimiter", mark))
+        writer.writeheader()
+        writer.writerows(rows)
+    return [row.get("source_term", "") for row in rows]
 
 
 def test_the_most_frequent_and_doubtful_comes_first(store, queue):
@@ -222,21 +242,17 @@ def test_an_edited_worksheet_comes_back_and_conflicts_are_told_by_row(store, que
     sheet = tmp_path / "sheet.csv"
     assert export_review(store, sheet, queue=queue) == 4
     store.decide(ids["hart atack"], "reject", reviewer="bob")
-    with sheet.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    edits = {"hart atack": "Approve", "chill": "approve", "zzq": "nil"}
-    for row in rows:
-        row["decision"] = edits.get(row["source_term"], row["decision"])
-        row["concept"] = "D4" if row["source_term"] == "chill" else row["concept"]
-        row["reason"] = "says the lab" if row["source_term"] == "chill" else ""
-    with sheet.open("w", newline="", encoding="utf-8-sig") as file:  # as Excel writes it
-        writer = csv.DictWriter(file, rows[0], delimiter=";")
-        writer.writeheader()
-        writer.writerows(rows)
+    edits = {
+        "hart atack": {"decision": "Approve"},
+        "chill": {"decision": "approve", "concept": "D4", "reason": "says the lab"},
+        "zzq": {"decision": "nil"},
+    }
+    change = lambda row: row.update(edits.get(row["source_term"], {}))  # noqa: E731
+    terms = edit(sheet, change, encoding="utf-8-sig", delimiter=";")  # as Excel writes it
     done = import_review(store, sheet, reviewer="ann", queue=queue)
     assert (done.n_decided, done.n_unchanged) == (2, 1)
     ((line, why),) = done.problems
-    assert line == 2 + [row["source_term"] for row in rows].index("hart atack")
+    assert line == 2 + terms.index("hart atack")
     assert "rejected D1 by bob" in why
     assert store.item(ids["chill"]).state.concept == "D4"
     assert store.comments(queue)[ids["chill"]] == "says the lab"
@@ -250,74 +266,57 @@ def test_an_edited_worksheet_comes_back_and_conflicts_are_told_by_row(store, que
         ("source_term", "flu", "source_term"),
     ],
 )
-def test_a_row_of_a_worksheet_that_cannot_be_is_told(tmp_path, column, value, why):
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        fill(store, "review")
-        sheet = tmp_path / "sheet.tsv"
-        export_review(store, sheet)
-        rows = list(csv.DictReader(sheet.read_text().splitlines(), delimiter="\t"))
-        rows[0] |= {"decision": "approve", column: value}
-        with sheet.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], delimiter="\t")
-            writer.writeheader()
-            writer.writerows(rows)
-        done = import_review(store, sheet, reviewer="ann")
-        assert [line for line, _ in done.problems] == [2]
-        assert why in done.problems[0][1]
+def test_a_row_of_a_worksheet_that_cannot_be_is_told(own, tmp_path, column, value, why):
+    fill(own, "review")
+    sheet = tmp_path / "sheet.tsv"
+    export_review(own, sheet)
+    change = {"decision": "approve", column: value}
+    edit(sheet, lambda row: row.update(change if row["source_term"] == "hart atack" else {}))
+    done = import_review(own, sheet, reviewer="ann")
+    assert [line for line, _ in done.problems] == [2]
+    assert why in done.problems[0][1]
 
 
 @pytest.mark.parametrize("column", ["was", "version", "review_id", "decision"])
-def test_a_worksheet_without_a_column_is_no_mapped_table(tmp_path, column):
+def test_a_worksheet_without_a_column_is_no_mapped_table(own, tmp_path, column):
     """It was read as one: second candidates became suggestions, and decisions were lost."""
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        fill(store, "review")
-        before = store.items()
-        sheet = tmp_path / "sheet.csv"
-        export_review(store, sheet)
-        rows = list(csv.DictReader(sheet.read_text().splitlines()))
-        with sheet.open("w", newline="") as file:
-            kept = [name for name in rows[0] if name != column]
-            writer = csv.DictWriter(file, kept, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
-        with pytest.raises(FormatError, match=f"a worksheet without the column '{column}'"):
-            import_review(store, sheet, reviewer="ann")
-        assert store.items() == before
+    fill(own, "review")
+    before = own.items()
+    export_review(own, tmp_path / "sheet.csv")
+    edit(tmp_path / "sheet.csv", lambda row: row.pop(column))
+    with pytest.raises(FormatError, match=f"a worksheet without the column '{column}'"):
+        import_review(own, tmp_path / "sheet.csv", reviewer="ann")
+    assert own.items() == before
 
 
-def test_a_worksheet_has_all_candidates(tmp_path):
+def test_a_worksheet_has_all_candidates(own, tmp_path):
     """The best one of a term for which nothing was suggested was left out."""
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        fill(store, "review")
-        sheet = tmp_path / "sheet.csv"
-        export_review(store, sheet)
-        rows = {r["source_term"]: r for r in csv.DictReader(sheet.read_text().splitlines())}
+    fill(own, "review")
+    export_review(own, tmp_path / "sheet.csv")
+    lines = (tmp_path / "sheet.csv").read_text().splitlines()
+    rows = {row["source_term"]: row for row in csv.DictReader(lines)}
     nil, several = rows["zzq"], rows["hart atack"]
     assert (nil["suggestion"], nil["candidate_2"], nil["score_2"]) == ("", "D2", "0.2")
     assert (several["suggestion"], several["candidate_2"]) == ("D1", "D2")
 
 
-def test_an_import_with_a_wrong_verdict_changes_nothing(tmp_path):
+def test_an_import_with_a_wrong_verdict_changes_nothing(own, tmp_path):
     table = tmp_path / "mapped.csv"
     table.write_text("source_term,concept,name,verdict\nchill,D3,Cold,approved\nflu,D4,Flu,yes\n")
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        with pytest.raises(FormatError, match=r":3:.*verdict"):
-            import_review(store, table, reviewer="ann")
-        assert store.queues() == []
+    with pytest.raises(FormatError, match=r":3:.*verdict"):
+        import_review(own, table, reviewer="ann")
+    assert own.queues() == []
 
 
 @pytest.mark.parametrize(
     ("row", "why"),
     [("chill,D3,Cold,0.5,x", "frequency: expected a whole"), ("chill,D3,Cold,0·5,1", "score: exp")],
 )
-def test_a_cell_that_is_no_number_is_named(tmp_path, row, why):
+def test_a_cell_that_is_no_number_is_named(own, tmp_path, row, why):
     table = tmp_path / "mapped.csv"
     table.write_text(f"source_term,concept,name,score,frequency\n{row}\n", encoding="utf-8")
-    with (
-        ReviewStore.open(tmp_path / "review.db", create=True) as store,
-        pytest.raises(FormatError, match=why),
-    ):
-        import_review(store, table, reviewer="ann")
+    with pytest.raises(FormatError, match=why):
+        import_review(own, table, reviewer="ann")
 
 
 def test_several_terms_are_decided_at_once_or_none(store, queue):
@@ -425,20 +424,16 @@ def test_a_killed_process_leaves_a_consistent_database(tmp_path):
                 assert not own or own[-1].after == item.state
 
 
-def test_neither_logs_nor_errors_have_terms(tmp_path, caplog):
+def test_neither_logs_nor_errors_have_terms(own, caplog):
     caplog.set_level(logging.DEBUG)
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        store.add_terms([ReviewTerm("Mrs Miller has flu", candidates=(MI,))], reviewer="ann")
-        term = store.items()[0]
-        store.decide(term.id, "approve", reviewer="ann")
-        with pytest.raises(ConflictError) as conflict:
-            store.decide(term.id, "nil", reviewer="bob", version=1)
-        text = sqlalchemy.text("INSERT INTO review_terms (text) VALUES (:t)")
-        with (
-            store.writing() as connection,
-            pytest.raises(sqlalchemy.exc.SQLAlchemyError) as wrong,
-        ):
-            connection.execute(text, {"t": "Mrs Miller"})
+    own.add_terms([ReviewTerm("Mrs Miller has flu", candidates=(MI,))], reviewer="ann")
+    term = own.items()[0]
+    own.decide(term.id, "approve", reviewer="ann")
+    with pytest.raises(ConflictError) as conflict:
+        own.decide(term.id, "nil", reviewer="bob", version=1)
+    text = sqlalchemy.text("INSERT INTO review_terms (text) VALUES (:t)")
+    with own.writing() as connection, pytest.raises(sqlalchemy.exc.SQLAlchemyError) as wrong:
+        connection.execute(text, {"t": "Mrs Miller"})
     said = caplog.text + str(conflict.value) + str(wrong.value)
     assert "Miller" not in said
 
@@ -484,20 +479,17 @@ def test_the_file_is_readable_by_its_owner_only(tmp_path):
     assert Path(path).stat().st_mode & 0o077 == 0
 
 
-def test_a_full_disk_is_one_line_and_changes_nothing(tmp_path):
+def test_a_full_disk_is_one_line_and_changes_nothing(own):
     """It was a traceback of SQLAlchemy."""
-    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
-        store.add_terms([ReviewTerm("fever")], reviewer="ann")
-        with store.engine.connect() as connection:
-            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-        sqlalchemy.event.listen(
-            store.engine,
-            "begin",
-            lambda connection: connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}"),
-        )
-        with pytest.raises(OutputError, match="disk is full; nothing was changed; free space"):
-            store.add_terms([ReviewTerm(f"term {n} " * 99) for n in range(99)], reviewer="ann")
-        assert len(store.items()) == 1
+    own.add_terms([ReviewTerm("fever")], reviewer="ann")
+    with own.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    limit = f"PRAGMA max_page_count = {pages}"
+    begin = lambda connection: connection.exec_driver_sql(limit)  # noqa: E731
+    sqlalchemy.event.listen(own.engine, "begin", begin)
+    with pytest.raises(OutputError, match="disk is full; nothing was changed; free space"):
+        own.add_terms([ReviewTerm(f"term {n} " * 99) for n in range(99)], reviewer="ann")
+    assert len(own.items()) == 1
 
 
 SSSOM_COLUMNS = (

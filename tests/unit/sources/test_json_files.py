@@ -77,12 +77,6 @@ def test_every_cut_is_a_clear_error(write, end):
         walk(stream, {"a": [None]})
 
 
-def test_an_error_far_from_the_end_is_reported_without_reading_on(write):
-    path = write("x.json", b'["a" "b"' + b" " * (3 << 20) + b"\xff")
-    with JsonStream(path) as stream, pytest.raises(FormatError, match="Expecting ',' delimiter"):
-        stream.value()
-
-
 TWICE = '{"id": "A", "name": "x", "names": [{"text": "y", "text": "z"}]}'
 
 

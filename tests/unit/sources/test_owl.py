@@ -1,12 +1,10 @@
 """OWL and SKOS: the same facts from RDF/XML, Turtle and N-Triples."""
 
-import builtins
 import gzip
 from functools import partial
 
 import pytest
 
-from biograft.errors import MissingExtraError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
@@ -227,17 +225,3 @@ def test_concepts_described_within_each_other_are_whole(write, reading):
 
 
 XML = converted(turtle(CLASS + SKOS), "xml") if owl else b""
-
-
-def test_a_missing_parser_is_reported(write, reading, monkeypatch):
-    original = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name == "pyoxigraph":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    path = write("a", turtle(CLASS))
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(MissingExtraError, match=r"pip install 'biograft\[owl\]'"):
-        reading(path)

@@ -117,11 +117,6 @@ def test_a_mapped_column_that_occurs_twice_is_refused(read, columns):
     assert names(read("id,name,x,x\nD1,a,b,c\n", **columns)) == [("D1", "a", "preferred")]
 
 
-def test_the_language_comes_from_the_row_then_the_configuration(read):
-    result = read("id,name,language\na,x,ZH-cn\nb,y,\n", options={"language": "de"})
-    assert [r.language for r in result.of(NameRecord)] == ["zh", "de"]
-
-
 def test_cells_under_no_column_are_a_fault(read):
     """Formerly an unquoted comma cut a name short without a word."""
     result = read("id,name\nD1,Diabetes, type 2\nD2,flu,,\n")

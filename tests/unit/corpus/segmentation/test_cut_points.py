@@ -12,7 +12,7 @@ from biograft.corpus import (
     write_cut_points,
 )
 from biograft.corpus.segmentation.words import runs
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import FormatError
 
 WORD_COUNTS = {"急性": 5.0, "慢性": 5.0, "肝炎": 5.0, "肾炎": 5.0, "病毒": 5.0}
 NAMES = ["急性肝炎", "慢性肝炎", "慢性肾炎", "病毒急性肾炎"]
@@ -34,13 +34,6 @@ def test_edges_are_counted_by_side():
     assert points["肝"] == CutPoint("肝", "before", 2, 0, 1.0)
     assert points["急"] == CutPoint("急", "before", 2, 0, 1.0)
     assert points["毒"] == CutPoint("毒", "after", 0, 1, 1.0)
-
-
-def test_the_most_frequent_are_kept():
-    assert [point.character for point in cut_points(n=2)] == ["性", "炎"]
-    assert "炎" not in {point.character for point in cut_points(min_ratio=0.5)}
-    with pytest.raises(ConfigError, match="n_cut_points"):
-        cut_points(n=-1)
 
 
 def test_deleted_and_commented_lines_are_dropped(tmp_path):

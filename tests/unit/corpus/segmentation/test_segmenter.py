@@ -15,7 +15,7 @@ from biograft.corpus import (
     UnigramVocabulary,
 )
 from biograft.corpus.segmentation.words import open_word_segmenter, read_units, runs
-from biograft.errors import ConfigError, MissingExtraError
+from biograft.errors import MissingExtraError
 
 POINTS = [CutPoint("性", "after", 0, 9, 1.0), CutPoint("小", "before", 9, 0, 1.0)]
 NAMES = ["急性", "肝炎", "高血压", "心脏病", "急性肝炎", "高血压性心脏病", "阿司匹林"]
@@ -128,13 +128,6 @@ def test_a_missing_rjieba_is_reported_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "rjieba", None)
     with pytest.raises(MissingExtraError, match=r"unigram.*pip install 'biograft\[zh\]'"):
         make_chinese("rjieba")
-
-
-def test_an_unknown_word_segmenter_is_refused():
-    with pytest.raises(ConfigError, match=r"word_segmenter: .*'jieba'"):
-        SegmentationConfig(word_segmenter="jieba")
-    with pytest.raises(ConfigError, match="max_single: expected a number from 0 to 1, found 2"):
-        SegmentationConfig(max_single=2)
 
 
 @pytest.mark.parametrize(

@@ -193,16 +193,6 @@ def test_a_device_that_cannot_be_is_refused(device, name, message, small_base, t
         embed()
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(small_base, tmp_path):
-    changes = {
-        "optimiser.learning_rate": 1e38,
-        "model.norm": "l2-squared",
-        "model.entity_bound": "none",
-    }
-    with pytest.raises(InputError, match=r"is not finite; lower optimiser\.learning_rate"):
-        embed_graph(small_base, recipe_of(**changes), tmp_path / "out")
-
-
 def test_foreign_and_finished_folders_are_refused(small_base, tmp_path):
     with pytest.raises(OutputError, match="holds no embeddings"):
         embed_graph(small_base, recipe_of(), small_base.folder, overwrite=True)

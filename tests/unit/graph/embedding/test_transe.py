@@ -36,15 +36,6 @@ def test_distances_are_plain_sums(size):
     assert distance(head, relation, tail, L2_SQUARED) == pytest.approx(sum(g * g for g in gaps))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (8, 5), (11, 16)])
-def test_projections_are_products(shape):
-    rng = np.random.default_rng(0)
-    vector, matrix = rng.normal(size=shape[0]), rng.normal(size=shape)
-    out = np.empty(shape[1])
-    project(vector, matrix, out)
-    np.testing.assert_allclose(out, vector @ matrix, rtol=1e-12)
-
-
 def score(tables, setting, triple):
     head, relation, tail = triple
     norm = {"l1": L1, "l2": L2, "norm": L2, "squared": L2_SQUARED}[setting.split("_")[1]]
