@@ -55,6 +55,9 @@ class TestDocuments:
 
 
 class TestCutting:
+    def test_text_without_punctuation_is_split_at_the_limit(self):
+        assert cut_at_punctuation("a" * 25, 10) == ["a" * 10, "a" * 10, "a" * 5]
+
     def test_segments_are_full_and_lose_nothing(self):
         text = "One two. Three 3.5 mg, four; five six seven eight nine. Ten! 十一，十二。" * 20
         for longest in (11, 30, 64, 512):

@@ -12,7 +12,7 @@ import pytest
 from biograft.corpus import DOCUMENT_FORMATS, InputConfig, Inputs, read_texts, write_documents
 from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document, Mention
-from biograft.errors import BiograftError, InputError
+from biograft.errors import BiograftError, ConfigError, InputError
 
 PUBTATOR = "7|t|Flu season\n7|a|High fever.\n7\t0\t3\tFlu\tDisease\tD1\n\n"
 ANNOTATED = Document("7", "嘴里起了个泡。", (Mention(0, 1, "嘴", ("D1",), "body", id="T1"),))
@@ -95,6 +95,7 @@ class TestFormats:
             ("a.txt", '{"note": "flu"}\n', "no reader of documents knows"),
             ("a.txt", '<?xml version="1.0"?><x>flu</x>', "no reader of documents knows"),
             ("a.csv", "id,note\n1,flu\n", "is a table; name the column"),
+            ("a.txt", b"flu\nfe\x00ver", "a.txt:2: holds a NUL byte"),
             ("a.pubtator", "flu\n", "holds no title line"),
             ("a.pdf", b"%PDF-1.4", "is a PDF; convert it"),
         ],
@@ -148,6 +149,13 @@ class TestFolders:
 
     def test_files_of_all_formats_sorted_by_path(self, folder):
         assert texts(folder) == ["Flu season High fever.", "one", "two", "three"]
+
+    def test_an_empty_folder_and_wrong_options(self, tmp_path):
+        (tmp_path / "empty").mkdir()
+        assert "folder without files" in refusal(tmp_path / "empty")
+        for wrong in ({"format": "table"}, {"id_column": "x"}, {"column": "x", "format": "brat"}):
+            with pytest.raises(ConfigError):
+                InputConfig(**wrong)
 
     def test_one_broken_file(self, folder, write):
         broken = write("in/b/2.txt", b"caf\xe9")

@@ -205,6 +205,10 @@ class TestFiles:
         for match in found:
             assert all(row < len(self.NAMES) for row in match.name_rows)
 
+    def test_other_names_are_refused(self, folder):
+        with pytest.raises(StoreError, match="built from other names; run `biograft index` again"):
+            NamesIndex.open(folder, "those")
+
     def test_a_full_table_of_tokens_is_refused(self, folder):
         """A look-up in it would never end."""
         slots = np.load(folder / "slots.npy")

@@ -74,6 +74,7 @@ def test_a_word_document_with_entities_or_too_much_text_is_refused(tmp_path, mon
     ("head", "advice"),
     [
         (b"%PDF-1.7", "is a PDF; convert it to text first"),
+        (b"\0" * 128 + b"DICM", "DICOM"),
         (b"\xd0\xcf\x11\xe0\xa1", "before 2007, or encrypted; save it as .docx"),
         (b"\x7fELF\x02\x01\0\0\xff\xfe", "is a binary file, no text; convert it"),
     ],
@@ -82,4 +83,17 @@ def test_a_file_without_text_is_refused_with_advice(tmp_path, head, advice):
     path = tmp_path / "file"
     path.write_bytes(head)
     with pytest.raises(InputError, match=advice):
+        list(Inputs([path]))
+
+
+@pytest.mark.parametrize(
+    ("member", "what"),
+    [("ppt/presentation.xml", "a PowerPoint file"), ("content.xml", "an OpenDocument file")],
+)
+def test_other_files_of_office_programs_are_refused(tmp_path, member, what):
+    path = tmp_path / "file.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "x")
+        archive.writestr(member, "<x/>")
+    with pytest.raises(InputError, match=f"is {what}; save it as"):
         list(Inputs([path]))

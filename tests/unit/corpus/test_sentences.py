@@ -15,6 +15,7 @@ from biograft.corpus import split_sentences
         ["As J. B. Smith and A. Miller said, it is rare.", "Dr. Who agreed."],
         ["They had hepatitis C.", "We treated it with vitamin C.", "It helped."],
         ["Smith et al. reported this.", "So did Jones et al.", "We did not."],
+        ["1. Introduction is here.", "2. Methods follow."],
         ['He said "stop."', "(She left.)", "Why?", "Because!"],
         ["The U.S. Army came to the U.K.", "It was 5 p.m. on Monday."],
         ["患者发热3.5天。", "无皮疹！", "怎么办？", "“头痛。”", "请问……", "谢谢"],

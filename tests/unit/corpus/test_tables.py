@@ -90,6 +90,14 @@ def test_values_of_a_workbook_are_text(tmp_path):
     assert list(cells.values()) == ["2026-01-02", "2026-01-02T03:04:00", "0.1", "true", ""]
 
 
+def test_lists_in_a_parquet_file_are_counted(tmp_path):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": [["a"], None]}).write_parquet(path)
+    log = ReadLog(path)
+    assert rows(path, "x", log=log) == [(2, {"x": ""})]
+    assert log.rejected.counts == {"a list, expected one value": 1}
+
+
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet"])
 def test_a_damaged_file_is_one_line(tmp_path, name):
     path = tmp_path / name

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from biograft.documents import Document, Mention
+from biograft.errors import ConfigError
 from biograft.evaluation import evaluate_text, read_gold_texts
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
@@ -176,3 +177,8 @@ def test_intervals_resample_documents_and_order_does_not_matter(linker):
     assert evaluate_text(linker, [*good, *bad], seed=1) == result
     reversed_result = evaluate_text(linker, [*bad, *good])
     assert reversed_result["mentions"].counts == result["mentions"].counts
+
+
+def test_no_document_at_all_is_refused(linker):
+    with pytest.raises(ConfigError, match="expected at least one, found none"):
+        evaluate_text(linker, [])

@@ -76,3 +76,11 @@ def test_answers_below_a_threshold_cannot_be_fitted():
         ).n
         == 4
     )
+
+
+def test_composite_mentions_are_left_out():
+    composite = LinkQuery("x", frozenset({"A", "B"}), parts=("x", "y"))
+    result = evaluate(OverconfidentRanker(), [*make_queries(4), composite])
+    assert calibrate_result(result, "", store="").n == 4
+    with pytest.raises(ConfigError, match="no answer"):
+        calibrate_result(evaluate(OverconfidentRanker(), [composite]), "", store="")

@@ -54,6 +54,14 @@ def test_an_archive_that_would_become_large_is_refused(tmp_path, files, mode):
     assert error.value.path == tmp_path / "a"
 
 
+def test_the_total_size_of_files_is_bounded(tmp_path):
+    path = make_archive(
+        tmp_path / "a", {f"test/{k}.concept": " " * (MIB - 1) for k in range(3)}, "w"
+    )
+    with pytest.raises(InputError, match=EXPANSION):
+        read_gold(path, "biosyn")
+
+
 def test_the_size_of_headers_is_bounded(tmp_path):
     path = make_archive(tmp_path / "a", {"test/1.concept": LINE}, "w:xz", comment="x" * 2 * MIB)
     assert len(lzma.compress(b"")) < (tmp_path / "a").stat().st_size < 10_000

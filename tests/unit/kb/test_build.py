@@ -8,6 +8,7 @@ import random
 import re
 import select
 
+import polars as pl
 import pytest
 
 from biograft.errors import FormatError, InputError, OutputError
@@ -478,6 +479,13 @@ def test_the_first_label_of_a_type_stays(build):
     types = [{"type": "T1"}, *({"type": "T1", "label": f"label {k}"} for k in range(50))]
     built = build([{"id": "C1", "name": "c", "types": types}])
     assert [each.label for each in built.base.types] == ["label 0"]
+
+
+def test_too_many_labels_are_refused(tmp_path):
+    encoder, labels = collector.LabelEncoder("sources"), pl.Series(map(str, range(1 << 16)))
+    assert encoder.encode(labels, pl.UInt16, tmp_path)[-1] == 65535
+    with pytest.raises(FormatError, match="over 65,536 different sources"):
+        encoder.encode(pl.Series(["one more"]), pl.UInt16, tmp_path)
 
 
 def test_a_value_that_is_no_text_is_refused_with_file_and_row(tmp_path):

@@ -260,6 +260,7 @@ def change_manifest(folder, **changes):
             {"version": 2},
             "knowledge base of version 2, this biograft reads version 1; update biograft, or build",
         ),
+        ({"format": None}, "states no format, so it is no knowledge base"),
         ({"format": "other"}, "no knowledge base but 'other'; build one"),
         ({"files": None}, "damaged"),
         ({"vocabularies": None}, "damaged"),

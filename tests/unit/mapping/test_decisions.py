@@ -58,6 +58,8 @@ def test_metadata_beside_the_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("#a\nsubject_id\tx\n", "names and values"),
+        ("subject_id\tpredicate_id\tobject_id\nA:1\tx\tB:1\n", ":1: .*_justific"),
         ("#a: [\nsubject_id\tx\n", "YAML"),
         (
             "subject_id\tpredicate_id\tobject_id\tmapping_justification\tconfidence\n"
@@ -81,6 +83,9 @@ def test_a_damaged_file_is_refused(tmp_path, text, problem):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
+        ({"term": " "}, "term or a code"),
+        ({"time": "2026-02-30"}, "time"),
+        ({"comment": "a\0b"}, "comment"),
         ({"verdict": "maybe"}, "verdict"),
         ({"verdict": "approved"}, "concept: expected an id"),
         ({"verdict": "nil", "concept": "D1"}, "concept: expected none"),

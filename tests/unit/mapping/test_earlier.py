@@ -47,6 +47,12 @@ def test_the_latest_decision_counts(kb):
         assert EarlierDecisions(order, kb).of("MI").decision == new
 
 
+def test_proposals_are_no_decisions(kb):
+    earlier = EarlierDecisions([Decision(term="MI", concept="HP:8")], kb)
+    assert earlier.of("MI").flag == ""
+    assert (earlier.n_decided, earlier.n_proposed) == (0, 1)
+
+
 def test_codes_and_contexts_tell_terms_apart(kb):
     one = decided(code="1", context="unit: a")
     two = decided("HP:1", "Fever", code="2", context="unit: b")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from biograft.errors import ConfigError, EncodingError
+from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.linking import ConceptIds
 from biograft.mapping import (
     Decision,
@@ -97,6 +97,9 @@ def test_a_table_that_a_spreadsheet_saved_in_another_encoding(tmp_path):
     path = tmp_path / "m.csv"
     path.write_bytes("source_term,concept,verdict\n发热,HP:1,approved\n".encode("gb18030"))
     with pytest.raises(EncodingError, match="save it as UTF-8"):
+        read_earlier(path)
+    path.write_text("source_term,concept,verdict\nflu,HP:1,\n")
+    with pytest.raises(FormatError, match="no row has a verdict"):
         read_earlier(path)
     path.write_text("\ufeffsource_term;concept;verdict\n发热;HP:1;Approved\n", "utf-8")
     (decision,) = read_earlier(path)

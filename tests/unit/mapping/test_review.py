@@ -263,6 +263,7 @@ def test_an_edited_worksheet_comes_back_and_conflicts_are_told_by_row(store, que
     ("column", "value", "why"),
     [
         ("review_id", "999999", "no term"),
+        ("decision", "maybe", "decision"),
         ("source_term", "flu", "source_term"),
     ],
 )
@@ -327,6 +328,12 @@ def test_several_terms_are_decided_at_once_or_none(store, queue):
     assert all(item.state.status == "open" for item in store.items(queue))
     store.decide_all(decisions)
     assert len({event.batch for event in store.history(queue)}) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that cannot be written")
+def test_a_place_that_cannot_be_written_is_one_line():
+    with pytest.raises(OutputError, match=r"cannot be made \(.*\); choose another place"):
+        ReviewStore.open("/proc/self/review.db", create=True)
 
 
 def test_a_pipe_is_no_review(tmp_path):

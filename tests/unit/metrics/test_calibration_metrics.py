@@ -96,6 +96,8 @@ def judgements(rows):
     ("probability", "right", "n_bins", "message"),
     [
         ([np.nan], [1], 10, "carry no probability"),
+        ([1.5], [1], 10, "from 0 to 1"),
+        ([0.5], [1], 0, "bins: expected at least 1"),
         ([0.5], [1, 1], 10, "1 probabilities for 2 answers"),
     ],
 )

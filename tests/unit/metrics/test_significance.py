@@ -137,6 +137,8 @@ def test_mcnemar_of_very_many_does_not_overflow():
     ("call", "message"),
     [
         (lambda: paired_bootstrap(np.ones(2), np.ones(3)), "2 values against 3"),
+        (lambda: mcnemar_exact(np.ones(2, bool), np.ones(3, bool)), "2 values against 3"),
+        (lambda: bootstrap_counts([Counts()], n_resamples=0), "at least 1, found 0"),
         (lambda: bootstrap_interval(np.ones(2), ["a"]), "1 groups for 2 values"),
         (lambda: bootstrap_interval(np.ones(2), level=95), "between 0 and 1, found 95"),
     ],
@@ -166,3 +168,10 @@ def test_runs_without_variance():
     assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1
     assert welch_t([0.5, 0.5], [0.6, 0.6]).p == 0
     assert one_sample_t([0.5, 0.5], 0.4).t == float("inf")
+
+
+def test_a_single_run_is_refused():
+    with pytest.raises(ConfigError, match="at least 2 runs, found 1"):
+        one_sample_t([0.5], 0.4)
+    with pytest.raises(ConfigError, match="2 values against 3"):
+        paired_t([1, 2], [1, 2, 3])

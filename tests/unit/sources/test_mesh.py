@@ -172,6 +172,14 @@ def test_a_translated_set_gives_both_languages(write, reading):
     }  # fmt: skip
 
 
+def test_a_second_language_without_a_title_takes_its_main_term(write, reading):
+    terms = term("Kalzimycin", "ger1", main="Y") + term("Calcimycin", "T2", main="Y")
+    more = f"<ConceptList>{concept('M1', terms, 'Y')}</ConceptList>"
+    text = descriptors(descriptor("D1", "Kalzimycin", more=more), language="ger")
+    names = [(r.text, r.language, r.kind) for r in reading(write("a", text)).of(NameRecord)]
+    assert names == [("Kalzimycin", "de", "preferred"), ("Calcimycin", "en", "preferred")]
+
+
 def test_the_language_is_the_sets_own_then_the_configured_one(write, reading):
     record = descriptor("D1", "a") + descriptor("D2", "b")
     plain = f"<DescriptorRecordSet>{record}</DescriptorRecordSet>"

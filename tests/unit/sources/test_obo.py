@@ -142,6 +142,9 @@ def test_typedefs_and_instances_are_no_terms(read):
 @pytest.mark.parametrize(
     ("tags", "reason", "line", "text"),
     [
+        ("name:", "empty name", 7, ""),
+        ("synonym: x EXACT []", "synonym without a text in quotes", 7, "x EXACT []"),
+        ("\n[Term\nid: X:2", "malformed stanza heading", 8, "[Term"),
         ("def: no quotes", "definition without a text in quotes", 7, "no quotes"),
         ('synonym: "x" EXACTLY A []', "synonym with an unknown scope", 7, '"x" EXACTLY A []'),
         ("is_a: X:2 cancer", "relation without exactly one target", 7, "X:2 cancer"),

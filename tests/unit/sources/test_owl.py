@@ -186,6 +186,13 @@ ex:s a skos:ConceptScheme .
 """
 
 
+def test_objects_that_are_no_text_are_rejected(write, reading):
+    body = 'obo:X_1 a owl:Class ; rdfs:label ex:a , " " ; oio:hasExactSynonym [] .'
+    result = reading(write("a", turtle(body)))
+    assert result.log.rejected.counts == {"label that is no text": 2,
+                                          "hasExactSynonym that is no text": 1}  # fmt: skip
+
+
 @pytest.mark.parametrize("form", ["turtle", "xml"])
 def test_a_skos_concept_gives_all_its_facts(write, reading, form):
     path = write("a", converted(turtle(SKOS), form))

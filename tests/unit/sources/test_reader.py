@@ -232,6 +232,25 @@ def test_keys_that_are_given_twice_are_counted(write, reading, inner):
     assert result.log.doubtful.examples["a key is given twice, and the last counts"][0].line == 2
 
 
+_TERMS = "http://purl.org/dc/terms/license"
+NOTED = {
+    "obo": "data-version: v1\nremark: licensed under x\nimport: a.owl\n\n[Term]\nid: X:1\n",
+    "obograph": '{"graphs": [{"meta": {"version": "v1", "basicPropertyValues": [{"pred": '
+    f'"{_TERMS}", "val": "x"}}]}}, "nodes": [{{"id": "X:1", "lbl": "a", "type": "CLASS"}}]}}]}}',
+    "owl": "@prefix owl: <http://www.w3.org/2002/07/owl#> .\n<http://e/o> a owl:Ontology ;"
+    f' owl:versionInfo "v1" ; <{_TERMS}> <http://e/x> . <http://e/a> a owl:Class .',
+}
+
+
+@pytest.mark.parametrize("form", NOTED)
+def test_version_licence_and_imports_are_noted(write, reading, form):
+    version, licence, *rest = reading(write("a", NOTED[form]), format=form).log.notes
+    assert version == "data version: v1"
+    assert licence.startswith("licence: ")
+    assert licence.endswith("x")
+    assert rest == (["import not followed: a.owl"] if form == "obo" else [])
+
+
 _CTD = "# DiseaseName\tDiseaseID\tSynonyms\n"
 _CONSO = SNIPPETS["umls"]["MRCONSO.RRF"]
 CLAIMED = [

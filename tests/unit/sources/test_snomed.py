@@ -213,6 +213,15 @@ def test_full_and_delta_files_are_refused(write, reading, tmp_path, state):
             reading(path)
 
 
+def test_a_folder_without_a_release_is_reported(write, reading, tmp_path):
+    write("R/x.txt", "a")
+    with pytest.raises(InputError, match="holds no files of RF2; name the release folder"):
+        reading(tmp_path / "R")
+    write("R/der2_Refset_SimpleSnapshot_INT_20240101.txt", "a")
+    with pytest.raises(InputError, match="holds no sct2_Concept, sct2_Description or"):
+        reading(tmp_path / "R")
+
+
 def test_historical_associations_name_what_takes_the_place_of_a_concept(write, reading):
     def of(refset, component, target, **options):
         return row("9", refset, component, target, **options)

@@ -6,6 +6,7 @@ from functools import partial
 import polars as pl
 import pytest
 
+from biograft.errors import UnrecognisedError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.sources import SourceConfig, sniff
@@ -95,6 +96,15 @@ def test_a_file_with_unusual_content_is_recognised_by_name(write, umls):
     result = umls(write("MRREL_part.RRF", "odd\n" * 5 + rel(A, "RO", B, "treats")))
     assert [r.relation for r in result.records] == ["treats"]
     assert result.log.rejected.counts == {"does not end in |": 5}
+
+
+def test_other_files_are_refused(write, umls, tmp_path):
+    with pytest.raises(
+        UnrecognisedError, match=r"a\.txt:1: is none of MRCONSO, MRSTY, MRDEF, MRREL"
+    ):
+        umls(write("a.txt", "C0000001|x|\n"))
+    with pytest.raises(UnrecognisedError, match=r"holds no MRCONSO.RRF; name the META folder"):
+        umls(tmp_path)
 
 
 def test_the_three_flags_together_make_the_preferred_name(write, umls):

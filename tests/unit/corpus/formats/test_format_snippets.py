@@ -80,6 +80,16 @@ class TestBioc:
         assert rejected(log) == {"an offset is no whole number": [18]}
         assert log.filtered == {"infon CompositeRole": 1}
 
+    def test_passages_that_overlap_and_sentences_of_passages_without_text(self, read_as):
+        sentences = [{"offset": 0, "text": "A b."}, {"offset": 5, "text": "C."}]
+        passages = [{"offset": 0, "sentences": sentences}, {"offset": 3, "text": "D"}]
+        value = {"documents": [{"id": "1", "passages": passages}, [], {"passages": [{}]}]}
+        (document,), log = read_as("bioc-json", json.dumps(value))
+        assert document.text == "A b. C. D"
+        assert [p.kind for p in document.passages][:2] == ["sentence", "sentence"]
+        assert log.doubtful.counts == {"a passage begins within the one before it": 1}
+        assert set(rejected(log)) == {"expected an object", "offset is missing or no whole number"}
+
     def test_damaged_xml_is_reported_with_its_line(self, read_as):
         with pytest.raises(FormatError, match=r"a:1[0-9]: the XML is damaged"):
             read_as("", BIOC.replace("</passage>", "", 1))
@@ -159,6 +169,22 @@ class TestTags:
         documents, log = read_as("", "a NN B\r\n\r\n\r\nb NN O\r\nx\r\n\r\nc NN O\r\n")
         assert [(d.id, d.text) for d in documents] == [("1", "a"), ("3", "c")]
         assert (log.filtered, log.rejected.counts.total()) == ({"column": 3}, 1)
+
+
+def test_a_dialogue(read_as):
+    tags = [("吐吗", "BO", ["呕吐"]), ("吐", "B", []), ("是", "OO", [])]
+    turns = [
+        {"speaker": "患者", "sentence": text, "label": label, "normalized": names, "type": ["2"]}
+        for text, label, names in tags
+    ]
+    rows = [{"example-id": "5", "dialogue-content": turns}, {"dialogue-content": []}]
+    (document,), log = read_as("", "\n".join(json.dumps(row) for row in rows))
+    assert document.text == "吐吗\n吐\n是"
+    assert [(m.start, m.concepts) for m in document.mentions] == [(0, ("呕吐",)), (3, ())]
+    assert log.doubtful.counts == {"not as many normal forms as tags B": 2}
+    assert rejected(log) == {
+        "not as many tags as characters": [1], "example-id is missing or no text": [2],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,13 @@ def test_the_quality_of_planted_phrases_is_learned_from_names():
     assert again.phrases == mined.phrases
 
 
+def test_without_names_there_is_no_quality():
+    documents = make_documents()
+    assert {phrase.quality for phrase in mine_phrases(documents, ALL).phrases} == {None}
+    with pytest.raises(ConfigError, match="min_quality: needs at least 10 names"):
+        mine_phrases(documents, PhraseConfig(min_quality=0.5), names=["糖尿病"])
+
+
 def test_phrases_round_trip(tmp_path):
     phrases = [Phrase("糖尿病", 12, 4.5, 1.25, 2.0, 0.875), Phrase("肝炎", 9, 3.125, 2.0, 1.5)]
     path = tmp_path / "phrases.tsv"

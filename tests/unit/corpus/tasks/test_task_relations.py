@@ -10,7 +10,7 @@ import pytest
 
 from biograft.corpus import TaskConfig, read_task, sniff_task
 from biograft.documents import Mention
-from biograft.errors import InputError, UnrecognisedError
+from biograft.errors import ConfigError, FormatError, InputError, UnrecognisedError
 
 SENTENCE = "Aspirin and old or new statins interact."
 DOCUMENT = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -61,6 +61,24 @@ def test_drugs_with_gaps_and_types(corpus):
     assert reasons(result.log.doubtful) == {
         "an interaction without a type, read as int": [("1.xml", 8)]
     }
+
+
+def test_splits_and_the_dev_list(corpus, write):
+    dev_list = write("dev.tsv", "DDI-X.d2.s0.p0\t@DRUG$ and @DRUG$\tDDI-effect\n")
+
+    def documents(**options):
+        return {example.document for example in read(corpus, **options).examples}
+
+    assert documents(split="train") == {"DDI-X.d1", "DDI-X.d2"}
+    assert documents(split="train", dev_list=dev_list) == {"DDI-X.d1"}
+    assert documents(split="dev", dev_list=dev_list) == {"DDI-X.d2"}
+    assert documents(split="test", dev_list=dev_list) == {"DDI-X.d3"}
+    with pytest.raises(ConfigError, match="needs a dev_list"):
+        read(corpus, split="dev")
+    with pytest.raises(ConfigError, match="dev_list: "):
+        read(corpus, dev_list=dev_list)
+    with pytest.raises(FormatError, match="holds no XML file of DDI's test"):
+        read(corpus / "Train", split="test")
 
 
 def test_the_zip_reads_like_the_folder(corpus, tmp_path, write):

@@ -67,6 +67,15 @@ def test_tabs_and_numbered_columns(write):
     assert rejected(result) == {"text is empty": [3], "1 cells, expected 3": [4]}
 
 
+def test_json_lines(write):
+    path = write(
+        "a.jsonl", '{"q": "x", "l": ["A", "B"], "n": 1}\n{"q": "y", "l": []}\n{"q": "z"}\n'
+    )
+    result = read(path, text="q", labels="l")
+    assert [example.labels for example in result.examples] == [("A", "B"), ()]
+    assert rejected(result) == {"the key 'l' is missing": [3]}
+
+
 def test_answers_are_grouped_by_question(write):
     path = write("a.csv", "q,a,r\nq1,x,1\nq2,y,0\nq1,z,0\nq1,w,maybe\nq1,,1\n")
     result = read(path, query="q", answer="a", relevance="r")

@@ -128,6 +128,13 @@ def test_early_stopping_keeps_the_best_epoch(small_base, tmp_path):
     assert result.n_candidates == 30
 
 
+def test_inverse_relations_are_learned_and_named(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(**{"model.inverse": True}), tmp_path / "out")
+    saved = Embeddings.open(tmp_path / "out")
+    assert saved.tables.relation.shape == (6, 8)
+    assert saved.relation_names[3:] == [f"{name} (inverse)" for name in saved.relation_names[:3]]
+
+
 def test_rows_and_text_are_by_id(small_base, tmp_path):
     embed_graph(small_base, recipe_of(), tmp_path / "out")
     saved = Embeddings.open(tmp_path / "out")
@@ -163,6 +170,17 @@ def test_a_store_without_relations_is_refused(tmp_path, write):
     assert not (tmp_path / "out").exists()
 
 
+def test_evaluation_without_a_valid_split_is_refused(tmp_path, write):
+    path = write("a.tsv", "head\trelation\ttail\na\tr\tb\n")
+    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
+    with pytest.raises(InputError, match="holds no valid triples to choose by"):
+        embed_graph(
+            KnowledgeBase.open(tmp_path / "kb"),
+            recipe_of(**{"training.evaluate_every": 2}),
+            tmp_path / "out",
+        )
+
+
 @pytest.mark.parametrize("optimiser", ["lazy-adam"])
 @pytest.mark.parametrize("name", ["transe", "transr"])
 def test_an_estimate_follows_the_first_steps_and_changes_nothing(
@@ -178,6 +196,22 @@ def test_an_estimate_follows_the_first_steps_and_changes_nothing(
     assert estimate.seconds > 0
     assert estimate.n_bytes > result.run.n_bytes()
     assert f"for 6 epochs and 0.00 GiB ({optimiser} on cpu)" in str(estimate)
+
+
+def test_auto_is_a_gpu_only_for_many_entities(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+    def chosen(device, name, n):
+        return epochs.choose_device(device, recipe_of(name), n)
+
+    assert [chosen("auto", "transe", n) for n in (200_000, 200_001)] == ["cpu", "cuda"]
+    assert chosen("auto", "transr", 10**6) == chosen("cpu", "transe", 10**6) == "cpu"
+    assert chosen("cuda", "transe", 10) == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert chosen("auto", "transe", 10**6) == "cpu"
+    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+        chosen("cuda", "transe", 10)
 
 
 @pytest.mark.parametrize(
