@@ -226,7 +226,14 @@ class DescribedField(NamedTuple):
     range: Range | None = None
     """Numbers that are allowed."""
 
+    @property
+    def flag(self) -> str:
+        """Name of the option; that of the field where the declaration names none."""
+        named = self.doc.flag if isinstance(self.doc, Option) else ""
+        return named or f"--{self.name.replace('_', '-')}"
 
+
+@functools.cache
 def described_fields(config: type[Any]) -> tuple[DescribedField, ...]:
     """Return the fields of a configuration that have a sentence, in their order.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 
 from biograft.config import from_mapping
 
@@ -52,7 +52,7 @@ class KnownVocabulary:
 
 
 def _read_table() -> dict[str, KnownVocabulary]:
-    table = tomllib.loads((files("biograft") / "vocabularies.toml").read_text("utf-8"))
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     return {
         name: from_mapping(KnownVocabulary, {"name": name, **row}) for name, row in table.items()
     }

@@ -116,12 +116,17 @@ def _config_of(annotation: Any) -> tuple[type[Any] | None, Offered]:
     return (annotation if dataclasses.is_dataclass(annotation) else None), offered  # type: ignore[return-value]
 
 
+def _own_options(config: type[Any], offered: Offered) -> Iterator[DescribedField]:
+    """Yield the fields that are options of a command, without those of nested configurations."""
+    for field in described_fields(config):  # type: ignore[arg-type]
+        if isinstance(field.doc, Option) and field.name in offered:
+            yield field
+
+
 def _options_of(config: type[Any], offered: Offered) -> Iterator[DescribedField]:
     """Yield the fields that are options of a command, those of nested configurations too."""
-    for field in described_fields(config):
-        if isinstance(field.doc, Option) and field.name in offered:
-            default = offered.defaults.get(field.name, field.default)
-            yield field._replace(default=default)
+    for field in _own_options(config, offered):
+        yield field._replace(default=offered.defaults.get(field.name, field.default))
     for name, inner in _nested(config):
         if name in offered:
             yield from _options_of(inner, offered)
@@ -138,7 +143,7 @@ def _nested(config: type[Any]) -> Iterator[tuple[str, type[Any]]]:
 def _option(field: DescribedField) -> inspect.Parameter:
     """Return the parameter of typer for a field."""
     option: Any = field.doc
-    flag = option.flag or f"--{field.name.replace('_', '-')}"
+    flag = field.flag
     settings: dict[str, Any] = {"metavar": option.metavar or "|".join(field.choices) or None}
     kind, default = field.type, field.default
     if kind is int and field.range is not None:
@@ -148,7 +153,7 @@ def _option(field: DescribedField) -> inspect.Parameter:
         settings = {}
     elif option.repeated:
         kind, default = list[str], list(default) or None
-    elif not (kind in (int, float, str) or kind is Path) or option.parse is not None:
+    elif kind not in (int, float, str, Path) or option.parse is not None:
         kind = str
         default = default if isinstance(default, str) else ",".join(default or ())
     if default is dataclasses.MISSING:
@@ -173,22 +178,20 @@ def _configuration(config: type[Any], offered: Offered, values: Mapping[str, Any
         field = fields.get(name.rpartition(".")[2])
         if not colon or field is None:
             raise
-        flag = field.doc.flag or f"--{field.name.replace('_', '-')}"  # type: ignore[attr-defined]
-        raise ConfigError(f"{flag}:{problem}") from error
+        raise ConfigError(f"{field.flag}:{problem}") from error
 
 
 def _table(config: type[Any], offered: Offered, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a configuration, nested as its fields are."""
     own = {field.name for field in dataclasses.fields(config)}
     table = {name: value for name, value in offered.defaults.items() if name in own}
-    for field in described_fields(config):
-        if isinstance(field.doc, Option) and field.name in offered:
-            value = values[field.name]
-            if field.doc.parse is not None:
-                value = field.doc.parse(value)
-            elif typing.get_origin(field.type) is tuple:
-                value = split_list(value) if isinstance(value, str) else tuple(value or ())
-            table[field.name] = value
+    for field in _own_options(config, offered):
+        value, option = values[field.name], typing.cast("Option", field.doc)
+        if option.parse is not None:
+            value = option.parse(value)
+        elif typing.get_origin(field.type) is tuple:
+            value = split_list(value) if isinstance(value, str) else tuple(value or ())
+        table[field.name] = value
     for name, inner in _nested(config):
         if name in offered:
             table[name] = _table(inner, offered, values)

@@ -257,8 +257,8 @@ def _choose_output(to: str, out: Path | None, *, as_json: bool) -> str:
     """Return the name of the output; refuse options that contradict each other."""
     if as_json and to not in ("", "jsonl"):
         raise ConfigError(f"--json: is the same as --to jsonl; leave it out, or --to {to}")
-    by_ending = output_of_ending(out) if out is not None and not as_json else ""
-    name = to or by_ending or ("jsonl" if as_json else "table")
+    name = to or ("jsonl" if as_json else "")
+    name = name or (output_of_ending(out) if out is not None else "") or "table"
     output = OUTPUTS.load(name)
     if out is None and output.chunks is None:
         raise ConfigError(f"--to {name}: is no text; name the {output.needs} to write (-o)")

@@ -8,6 +8,7 @@ from typing import Annotated
 from biograft.config import Choice, Config, Option, check_fields
 from biograft.errors import ConfigError
 from biograft.sources import SourceConfig
+from biograft.sources.format import KeptLanguages
 
 MERGES = ("none", "ids", "xrefs", "xrefs-all")
 
@@ -44,10 +45,7 @@ class BuildConfig(Config):
         tuple[str, ...],
         Option("Keep concepts of these semantic types, or below.", metavar="T047,..."),
     ] = ()
-    languages: Annotated[
-        tuple[str, ...],
-        Option("Keep names in these languages; the first is preferred.", "--lang", "en,zh"),
-    ] = ()
+    languages: KeptLanguages = ()
     """Languages to take a concept's preferred name from, best first; default English."""
     names: NameRules = field(default_factory=NameRules)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
-from biograft.languages import language_codes
-from biograft.linking.dense.config import SIMILARITIES
+from biograft.linking.dense.config import SIMILARITIES, Languages
 
 SEARCHES = ("lexical", "dense", "lexical+dense")
 """Kinds of search over the names of a store."""
@@ -132,10 +131,7 @@ class LinkerConfig(Config):
         tuple[str, ...],
         Option("Concepts with a name from these vocabularies only.", metavar="S,..."),
     ] = ()
-    languages: Annotated[
-        tuple[str, ...],
-        Option("Names in these languages only.", "--lang", "en,zh", language_codes),
-    ] = ()
+    languages: Languages = ()
     misspelt: Annotated[
         bool, Option("Also find misspelt names of KB in text; their scores are lower.")
     ] = True

@@ -49,6 +49,8 @@ from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.short_forms import KnownShortForms
 from biograft.linking.steps import (
     LINKER_STEPS,
+    MODEL,
+    NAME,
     AddMeasurements,
     Agree,
     Assert,
@@ -283,8 +285,9 @@ class Linker:
         """Yield the steps that the settings ask for."""
         config = self.config
         short_forms = KnownShortForms(self.kb) if config.short_forms else None
-        take_given = config.mentions != "find"
-        yield Detect(self.detector, lambda: self._detector, self.detection, take_given)
+        take_given = self.detector is None and config.mentions != "find"
+        origin = MODEL if self.detection == "model" else NAME
+        yield Detect(lambda: self._detector, origin, take_given)
         yield Expand(rankings, short_forms, self.reviewed or ())
         yield Search(rankings, config.k, config.depth)
         if short_forms is not None and self.ranker is None:
@@ -421,6 +424,8 @@ class Linker:
 
     @cached_property
     def _detector(self) -> MentionDetector:
+        if self.detector is not None and self.detection == "model":
+            return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
         wanted = None if self._filter is None else self._filter.names
         searched = self.names.without(stop_rows, only=wanted)

@@ -137,7 +137,7 @@ LINKER_STEPS: Registry[Callable[[KnowledgeBase], Step]] = Registry(
 ``after`` is the name of the step that it follows; default: ``decide``."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class NameRanking:
     """A search of names with what depends on its scores: composites and NIL."""
 
@@ -163,16 +163,13 @@ class Detect:
     """Find the mentions of documents.
 
     Args:
-        detector: A trained model, or what else finds mentions; None: the names alone.
-        names: Returns the detector of names, beside those of ``detector`` if there is one; it is
-            only made where it is needed.
-        detection: ``names``, ``model`` or ``both``.
+        detector: Returns what finds mentions; it is only made where it is needed.
+        origin: Origin of what it finds, ``model`` or ``name``.
         take_given: Whether documents that have mentions are linked by these.
     """
 
-    detector: MentionDetector | None
-    names: Callable[[], MentionDetector]
-    detection: str
+    detector: Callable[[], MentionDetector]
+    origin: str
     take_given: bool
     name: str = "detect"
 
@@ -180,16 +177,14 @@ class Detect:
         """Set the spans of each document, and where they are from."""
         searched = []
         for state in batch:
-            if self.detector is None and self.take_given and state.document.mentions:
+            if self.take_given and state.document.mentions:
                 state.origin, state.found = GIVEN, list(state.document.mentions)
             else:
-                state.origin = MODEL if self.detection == "model" else NAME
+                state.origin = self.origin
                 searched.append(state)
         if not searched:
             return
-        alone = self.detector if self.detection == "model" else None
-        detector = self.names() if alone is None else alone
-        found = detector.detect([state.document for state in searched])
+        found = self.detector().detect([state.document for state in searched])
         for state, mentions in zip(searched, found, strict=True):
             state.found = list(mentions)
 
@@ -327,7 +322,7 @@ class Search:
 
     def __call__(self, batch: Sequence[DocumentState]) -> None:
         """Set the candidates, best first."""
-        for ranking in {id(each): each for each in map(self.rankings.of, batch)}.values():
+        for ranking in dict.fromkeys(map(self.rankings.of, batch)):
             asked = [
                 (each, Context(state.document.text, each.mention.start, each.mention.end))
                 for state in batch

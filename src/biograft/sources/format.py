@@ -34,16 +34,19 @@ class Block:
 Item: TypeAlias = Record | Block
 
 
+KeptLanguages = Annotated[
+    tuple[str, ...],
+    Option("Keep names in these languages; the first is preferred.", "--lang", "en,zh"),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceConfig:
     """A file or folder to read, with its settings; an empty filter keeps everything."""
 
     path: Path
     format: Annotated[str, Option("Format of the sources; default: detect.", metavar="F")] = ""
-    languages: Annotated[
-        tuple[str, ...],
-        Option("Keep names in these languages; the first is preferred.", "--lang", "en,zh"),
-    ] = ()
+    languages: KeptLanguages = ()
     vocabularies: Annotated[
         tuple[str, ...], Option("Keep these vocabularies (UMLS SAB).", "--sab", "MSH,...")
     ] = ()

@@ -24,6 +24,11 @@ GENERATORS = {"cosine": "dense", "dot": "dense-dot"}
 """The name of dense search by each similarity: what is fitted to one is refused for the other."""
 
 
+Languages = Annotated[
+    tuple[str, ...], Option("Names in these languages only.", "--lang", "en,zh", language_codes)
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DenseConfig(Config):
     """Settings of a dense index."""
@@ -37,10 +42,7 @@ class DenseConfig(Config):
     approximate: Annotated[bool, Option("Approximate search (HNSW), for millions of names.")] = (
         False
     )
-    languages: Annotated[
-        tuple[str, ...],
-        Option("Names in these languages only.", "--lang", "en,zh", language_codes),
-    ] = ()
+    languages: Languages = ()
     batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of names of usual length encoded at once."""
     precision: str = "auto"

@@ -37,4 +37,4 @@ def output_of_ending(path: str | Path) -> str:
     ('csv', '')
     """
     name = Path(path).name.lower()
-    return next((key for key, each in OUTPUTS.load_all() if name.endswith(each.endings or " ")), "")
+    return next((key for key, each in OUTPUTS.load_all() if name.endswith(each.endings)), "")
