@@ -158,7 +158,7 @@ def _option(field: DescribedField) -> inspect.Parameter:
         default = default if isinstance(default, str) else ",".join(default or ())
     if default is dataclasses.MISSING:
         default = inspect.Parameter.empty
-    shown = default not in ("", None, False, inspect.Parameter.empty)
+    shown = default is not False and default not in ("", None, inspect.Parameter.empty)
     info = typer.Option(flag, help=option.help, show_default=shown, **settings)
     return inspect.Parameter(
         field.name,
