@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-from biograft.records import Record
-from biograft.sources import Item, ReadLog, SourceConfig, read_source
+from biograft.kb.records import Record
+from biograft.kb.sources import Item, ReadLog, SourceConfig, read_source
 
 DATA = Path(os.environ.get("BIOGRAFT_DATA") or Path(__file__).parents[1] / "shared" / "data")
 os.environ["BIOGRAFT_LANG"] = "en"  # whatever the locale of the machine

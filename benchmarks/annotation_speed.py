@@ -33,15 +33,15 @@ from machine import describe_command, describe_commit, peak_gib
 from script_options import run_with, start_parser
 from synthetic_names import make_names
 
-from biograft.annotation import AnnotationConfig, Annotator
-from biograft.annotation.work import Chunk, annotate_chunk, find_files, read_chunks
-from biograft.corpus import NamesIndex
-from biograft.corpus.inputs import Inputs
+from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
+from biograft.kb.sources.files import open_bytes
 from biograft.linking import build_index
-from biograft.machine import describe_machine
-from biograft.sources import SourceConfig
-from biograft.sources.files import open_bytes
+from biograft.linking.annotation import AnnotationConfig, Annotator
+from biograft.linking.annotation.work import Chunk, annotate_chunk, find_files, read_chunks
+from biograft.text import NamesIndex
+from biograft.text.inputs import Inputs
 
 NAMES_PER_CONCEPT = 4
 PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1320

@@ -25,10 +25,10 @@ from machine import describe_command, describe_commit, peak_gib
 from script_options import run_with, start_parser
 
 from biograft.clinical import Assertion, RuleAssertions
-from biograft.corpus.sentences import split_sentences
+from biograft.compute import describe_machine
 from biograft.evaluation import AssertionDocument, read_assertions
-from biograft.machine import describe_machine
 from biograft.metrics.precision_recall import Counts
+from biograft.text.sentences import split_sentences
 
 LANGUAGES = ("en", "zh")
 

@@ -15,8 +15,8 @@ from timing import interleave
 
 from biograft.errors import MissingExtraError
 from biograft.linking.dense.search import ExactSearch, VectorTable
-from biograft.nn import TextEncoder
-from biograft.nn.precision import choose_precision
+from biograft.models import TextEncoder
+from biograft.models.precision import choose_precision
 
 K = 30
 DIM = 384

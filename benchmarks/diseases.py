@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from biograft.documents import Document
 from biograft.evaluation import read_gold_texts
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.text.documents import Document
 
 _FOLDER = Path("entity_linking", "bc5cdr")
 

@@ -30,9 +30,9 @@ from typing import Any
 from machine import describe_command, describe_commit, peak_gib
 from script_options import run_with, start_parser
 
+from biograft.compute import describe_machine
 from biograft.errors import ConfigError
-from biograft.machine import describe_machine
-from biograft.recipes import shipped_recipes
+from biograft.recipe import shipped_recipes
 
 KINDS = ("pretrain", "task", "linker", "graph")
 _BASE: dict[str, Any] = {
@@ -101,7 +101,7 @@ class Smoke:
         self.meter = Meter((n_bert, n_bart))
 
     def _make_bert(self) -> tuple[str, int]:
-        from biograft.nn.scratch_configs import NewBert
+        from biograft.models.scratch_configs import NewBert
 
         config = NewBert(**self.size, n_tokens=600 if self.quick else 30_000)
         made = config.create(self.corpus.texts, 0)
@@ -110,7 +110,7 @@ class Smoke:
         return str(self.folder / "bert"), len(made.tokenizer)
 
     def _make_bart(self) -> tuple[str, int]:
-        from biograft.nn.scratch_configs import NewSeq2Seq
+        from biograft.models.scratch_configs import NewSeq2Seq
 
         size = {**self.size, "layers": self.size["layers"] // 2}
         made = NewSeq2Seq(**size, n_tokens=700 if self.quick else 50_000).create(
@@ -122,8 +122,8 @@ class Smoke:
 
     def pretrain(self, name: str, out: Path) -> None:
         """Run a recipe of pre-training."""
-        from biograft.pretraining.recipe import PretrainingRecipe
-        from biograft.pretraining.run import pretrain
+        from biograft.training.pretraining.recipe import PretrainingRecipe
+        from biograft.training.pretraining.run import pretrain
 
         _, values = PretrainingRecipe.resolve(name)
         stream, knowledge = values["stream"], values.get("knowledge", {})
@@ -148,8 +148,8 @@ class Smoke:
 
     def task(self, name: str, out: Path) -> None:
         """Run a recipe of a task, one epoch of as many examples as the steps take."""
-        from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
-        from biograft.tasks.task import TaskExamples
+        from biograft.models.tasks.task import TaskExamples
+        from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
         changes = ["search.learning_rates=[]", "search.seeds=[1]", "config.training.epochs=1"]
         if self.quick:
@@ -165,7 +165,7 @@ class Smoke:
     def linker(self, name: str, out: Path) -> None:
         """Run a recipe of a linker."""
         from biograft.linking import build_index
-        from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
+        from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
 
         _, values = LinkerRecipe.resolve(name)
         kind, small = values["linker"], ["config.epochs=2", "config.folds=2", "config.ensemble=1"]

@@ -30,12 +30,12 @@ from graph_triples import number_rows, read_rows, read_splits, sample_triples
 from machine import describe_command, describe_commit, peak_gib
 from script_options import add_data, run_with, some_of, start_parser
 
+from biograft.compute import describe_machine
 from biograft.graph.embedding import GraphRecipe, predict_links
 from biograft.graph.embedding.epochs import train_epochs
 from biograft.graph.embedding.parallel import n_threads
 from biograft.graph.embedding.state import EmbeddingRun, new_run
 from biograft.graph.triples import SPLITS, Triples
-from biograft.machine import describe_machine
 
 PARTS = ("quality", "speed", "chinese", "pharmkg")
 EQUAL = {"dim": 50, "batch": 256, "margin": 1.0, "negatives": 1, "learning_rate": 0.01}

@@ -26,10 +26,10 @@ import numpy as np
 import polars as pl
 from machine import describe_commit
 
+from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.machine import describe_machine
-from biograft.sources import SourceConfig
-from biograft.text import normalise
+from biograft.kb.names import normalise
+from biograft.kb.sources import SourceConfig
 
 NAMES_PER_CONCEPT = 4
 ISA_RATIO = 0.1

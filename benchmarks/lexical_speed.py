@@ -18,8 +18,8 @@ from timing import interleave, on_one_core
 
 from biograft.evaluation import read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking.lexical import LexicalIndex
-from biograft.sources import SourceConfig
 
 K = 30
 NAMES_PER_CONCEPT = 4

@@ -37,7 +37,7 @@ from typing import Any
 from machine import describe_command, describe_commit, peak_gib
 from script_options import add_data, some_of, start_parser
 
-from biograft.machine import describe_machine
+from biograft.compute import describe_machine
 
 PARTS = {
     "lexical": "lexical_speed:compare_lexical",

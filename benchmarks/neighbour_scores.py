@@ -11,9 +11,9 @@ from timing import interleave
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from biograft.objectives.configs import MaskedNeighbourConfig
-from biograft.objectives.examples import EntityGraph
-from biograft.objectives.masked_neighbour import (
+from biograft.training.objectives.configs import MaskedNeighbourConfig
+from biograft.training.objectives.examples import EntityGraph
+from biograft.training.objectives.masked_neighbour import (
     EdgeTable,
     NeighbourEdges,
     RelationProducts,

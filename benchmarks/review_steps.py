@@ -30,11 +30,11 @@ from machine import describe_command, describe_commit
 from review_learning import build_dictionary, read_phrases, review_term
 from script_options import add_data, start_parser
 
+from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import default_encoder
-from biograft.machine import describe_machine
 from biograft.mapping import ReviewFilter, ReviewStore, SourceTerm, export_review, map_terms
 
 _KEY_SECONDS = 0.28

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.examples import (
+from biograft.training.objectives.examples import (
     CONSISTENT,
     HEAD_OFFSET,
     IGNORED,

@@ -41,10 +41,10 @@ from http_load import Load, closed_loop, get, open_loop, post
 from machine import describe_command, describe_commit
 from script_options import add_data, run_with, some_of, start_parser
 
+from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.index import build_index
-from biograft.machine import describe_machine
 from biograft.serve.engine import LinkJob, ServiceEngine
 
 N_REQUESTS = 4000

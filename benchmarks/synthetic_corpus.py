@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 from synthetic_names import make_names
 
-from biograft.annotation import annotate_corpus
-from biograft.annotation.runner import ExecutionConfig
-from biograft.corpus.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
-from biograft.corpus.tasks.records import (
+from biograft.graph.embedding import GraphRecipe, embed_graph
+from biograft.graph.neighbours import build_neighbours
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
+from biograft.linking.annotation import annotate
+from biograft.linking.annotation.runner import ExecutionConfig
+from biograft.linking.queries import LabelledQuery
+from biograft.text.documents import Document, Mention
+from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
+from biograft.text.tasks.records import (
     Answer,
     ClassExample,
     PairExample,
     RankingExample,
     RelationExample,
 )
-from biograft.documents import Document, Mention
-from biograft.graph.embedding import GraphRecipe, embed_graph
-from biograft.graph.neighbours import build_neighbours
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.queries import LabelledQuery
-from biograft.sources import SourceConfig
 
 NAMES_PER_CONCEPT, TYPES, RELATIONS = 3, ("disease", "drug"), ("treats", "causes")
 _FILLERS = "we saw with and the patients of a high dose had no".split()
@@ -47,7 +47,7 @@ class SyntheticCorpus:
         (folder / "text.txt").write_text("".join(f"{text}\n" for text in self.texts), "utf-8")
         self.kb = self._build_store()
         execution = ExecutionConfig(workers=1, chunk_bytes=1 << 20)
-        annotate_corpus(self.kb.folder, [folder / "text.txt"], self.path("shards"),
+        annotate(self.kb.folder, [folder / "text.txt"], self.path("shards"),
                         execution=execution)  # fmt: skip
         segmentation = SegmentationConfig(language="en", phrases=PhraseConfig(min_count=4))
         build_segmentation(self.kb, [folder / "text.txt"], self.path("segmentation"), segmentation)

@@ -39,15 +39,15 @@ from timing import interleave
 from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
-from biograft.machine import describe_machine
-from biograft.nn.generation import BeamConfig, GenerationInputs, generate_names
-from biograft.nn.generation.beam_search import (
+from biograft.compute import describe_machine
+from biograft.models.generation import BeamConfig, GenerationInputs, generate_names
+from biograft.models.generation.beam_search import (
     FinishedNames,
     Hypotheses,
     best_continuations,
     select_hypotheses,
 )
-from biograft.trie import FlatTrie
+from biograft.text.trie import FlatTrie
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
 MENTIONS, BEAMS = 32, 5

@@ -132,23 +132,22 @@ def guides() -> Iterator[tuple[Path, str]]:
 
 def describe_parts() -> str:
     """Return the page of all registries and recipes."""
-    from biograft.annotation.runner import ENGINES
-    from biograft.checkpoints.layouts import LAYOUTS
-    from biograft.corpus.formats.registry import DOCUMENT_FORMATS
-    from biograft.corpus.tasks.registry import TASK_FORMATS
     from biograft.evaluation.gold import GOLD_FORMATS
+    from biograft.kb.sources.reader import FORMATS
+    from biograft.linking.annotation.runner import ENGINES
     from biograft.linking.outputs.registry import OUTPUTS
-    from biograft.linking.recipes import LINKERS
     from biograft.metrics.metric import METRICS
-    from biograft.nn.encoder import POOLINGS
-    from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS
-    from biograft.objectives import OBJECTIVES
-    from biograft.objectives.configs import LOSSES
-    from biograft.pretraining.stream_configs import STREAMS
-    from biograft.recipes import shipped_recipes
-    from biograft.recipes.recipe import RECIPE_KINDS, Recipe
-    from biograft.sources.reader import FORMATS
-    from biograft.tasks.task import TASKS
+    from biograft.models.checkpoints.layouts import LAYOUTS
+    from biograft.models.encoder import POOLINGS
+    from biograft.models.knowledge_layers import KNOWLEDGE_LAYERS
+    from biograft.models.tasks.task import TASKS
+    from biograft.recipe import RECIPE_KINDS, Recipe, shipped_recipes
+    from biograft.text.formats.registry import DOCUMENT_FORMATS
+    from biograft.text.tasks.registry import TASK_FORMATS
+    from biograft.training.linkers.recipes import LINKERS
+    from biograft.training.objectives import OBJECTIVES
+    from biograft.training.objectives.configs import LOSSES
+    from biograft.training.pretraining.stream_configs import STREAMS
 
     registries: list[tuple[str, str, Any]] = [
         ("Formats of ontologies", "`biograft kb build --format`", FORMATS),

@@ -19,7 +19,7 @@ from reader_seeds import bundle
 from reader_targets import _MARKER, Reader, check_texts
 
 from biograft.artifacts import CHECKSUM, MANIFEST, describe_files
-from biograft.documents import Document
+from biograft.text.documents import Document
 
 _MAX_SEED = 1 << 15
 """Larger files are not replaced."""
@@ -39,7 +39,7 @@ _CONCEPTS: list[dict[str, Any]] = [
 
 def _build_store(folder: Path) -> None:
     from biograft.kb import BuildConfig, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     source = folder.with_name("kb.jsonl")
     source.write_text("".join(json.dumps(each) + "\n" for each in _CONCEPTS), encoding="utf-8")
@@ -81,7 +81,7 @@ def _use_index(folder: Path) -> None:
 
 
 def _build_shards(folder: Path) -> None:
-    from biograft.corpus.shards import (
+    from biograft.text.shards import (
         SHARDS,
         AnnotatedDocument,
         LinkedSpan,
@@ -97,13 +97,13 @@ def _build_shards(folder: Path) -> None:
 
 
 def _use_shards(folder: Path) -> None:
-    from biograft.corpus.shards import Shards
+    from biograft.text.shards import Shards
 
     check_texts(list(Shards.open(folder)))
 
 
 def _build_trie(folder: Path) -> None:
-    from biograft.trie import FlatTrie
+    from biograft.text.trie import FlatTrie
 
     folder.mkdir()
     tokens = np.array([1, 2, 1, 3], np.int64)
@@ -111,7 +111,7 @@ def _build_trie(folder: Path) -> None:
 
 
 def _use_trie(folder: Path) -> None:
-    from biograft.trie import FlatTrie
+    from biograft.text.trie import FlatTrie
 
     trie = FlatTrie.open(folder)
     trie.child(trie.root, 1)
@@ -181,7 +181,7 @@ def _build_settings(folder: Path) -> None:
     from biograft.linking.calibration import Calibration
     from biograft.linking.index import write_weights
     from biograft.linking.reviewed import REVIEWED
-    from biograft.nn.settings import EncoderSettings, write_settings
+    from biograft.models.settings import EncoderSettings, write_settings
 
     folder.mkdir()
     Calibration("isotonic", ((0.0, 0.0), (1.0, 1.0))).save(folder / "calibration.json")
@@ -208,7 +208,7 @@ def _use_settings(folder: Path) -> None:
     from biograft.linking.calibration import Calibration
     from biograft.linking.index import read_weights
     from biograft.linking.reviewed import ReviewedNames
-    from biograft.nn.settings import _read_sentence_transformers, find_family, find_settings
+    from biograft.models.settings import _read_sentence_transformers, find_family, find_settings
 
     Calibration.load(folder / "calibration.json")([0.5])
     read_weights(folder)

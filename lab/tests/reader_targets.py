@@ -24,10 +24,10 @@ from urllib.parse import parse_qsl
 import reader_seeds as seeds
 from snippets import SNIPPETS
 
-from biograft.documents import Document
 from biograft.errors import BiograftError
-from biograft.records import RECORD_TYPES
-from biograft.sources import FORMATS, Block, ReadLog, SourceConfig, read_source
+from biograft.kb.records import RECORD_TYPES
+from biograft.kb.sources import FORMATS, Block, ReadLog, SourceConfig, read_source
+from biograft.text.documents import Document
 
 MAX_SECONDS = 5.0
 """Of processor time, for an input of 64 KiB at most."""
@@ -257,7 +257,7 @@ def _sources() -> dict[str, Reader]:
 
 def _document_format(form: str) -> Callable[[Path, bytes], None]:
     def read(folder: Path, data: bytes) -> None:
-        from biograft.corpus.formats import read_documents
+        from biograft.text.formats import read_documents
 
         path = put_files(folder, data, ("x.txt", "x.ann")) if form == "brat" else put(folder, data)
         log = ReadLog(path)
@@ -268,7 +268,7 @@ def _document_format(form: str) -> Callable[[Path, bytes], None]:
 
 def _inputs(name: str, **settings: Any) -> Callable[[Path, bytes], None]:
     def read(folder: Path, data: bytes) -> None:
-        from biograft.corpus.inputs import InputConfig, Inputs
+        from biograft.text.inputs import InputConfig, Inputs
 
         path = put(folder, data, name)
         inputs = Inputs([path], InputConfig(**settings), ReadLog(path))
@@ -304,7 +304,7 @@ def _docx_body(folder: Path, data: bytes) -> None:
 
 def _table(name: str = "input", member: str = "") -> Callable[[Path, bytes], None]:
     def read(folder: Path, data: bytes) -> None:
-        from biograft.corpus.tables import read_table
+        from biograft.text.tables import read_table
 
         if member:
             data = packed(_xlsx_template(folder), member, data)
@@ -316,7 +316,7 @@ def _table(name: str = "input", member: str = "") -> Callable[[Path, bytes], Non
 
 
 def _check_example(example: Any) -> None:
-    from biograft.corpus.tasks import RelationExample
+    from biograft.text.tasks import RelationExample
 
     check_texts(example)
     if isinstance(example, RelationExample):
@@ -325,7 +325,7 @@ def _check_example(example: Any) -> None:
 
 def _task(form: str, **settings: Any) -> Callable[[Path, bytes], None]:
     def read(folder: Path, data: bytes) -> None:
-        from biograft.corpus.tasks import TaskConfig, read_task
+        from biograft.text.tasks import TaskConfig, read_task
 
         config = TaskConfig(path=put(folder, data), format=form, **settings)
         task = read_task(config)
@@ -461,7 +461,7 @@ def _worksheet(folder: Path, data: bytes) -> None:
 
 
 def _recipe(folder: Path, data: bytes) -> None:
-    from biograft.recipes import Recipe
+    from biograft.recipe import Recipe
 
     check_texts(Recipe.load(put(folder, data, "input.toml")).to_json())
 
@@ -504,32 +504,32 @@ def _text_files() -> dict[str, Callable[[], Callable[[Path], Any]]]:
         return read_sentences
 
     def stop_words() -> Any:
-        from biograft.corpus.name_rules import read_stop_words
+        from biograft.text.name_rules import read_stop_words
 
         return read_stop_words
 
     def cut_points() -> Any:
-        from biograft.corpus.segmentation.cut_points import read_cut_points
+        from biograft.text.segmentation.cut_points import read_cut_points
 
         return read_cut_points
 
     def phrases() -> Any:
-        from biograft.corpus.segmentation.phrases import read_phrases
+        from biograft.text.segmentation.phrases import read_phrases
 
         return read_phrases
 
     def words() -> Any:
-        from biograft.corpus.segmentation.folder import read_words
+        from biograft.text.segmentation.folder import read_words
 
         return read_words
 
     def pairs() -> Any:
-        from biograft.pretraining.synonym_pairs import read_pair_file
+        from biograft.training.pretraining.synonym_pairs import read_pair_file
 
         return lambda path: read_pair_file(path, len)[0].to_pylist()
 
     def entities() -> Any:
-        from biograft.nn.knowledge.entities import read_entities
+        from biograft.models.knowledge.entities import read_entities
 
         return lambda path: read_entities(path.rename(path.with_name("entities.jsonl")).parent, 1)
 
@@ -566,7 +566,7 @@ def _similarity(folder: Path, data: bytes) -> None:
 
 
 def _recipe_seeds() -> tuple[bytes, ...]:
-    from biograft.recipes import shipped_recipes
+    from biograft.recipe import shipped_recipes
 
     return tuple(path.read_bytes() for path in shipped_recipes().values())
 

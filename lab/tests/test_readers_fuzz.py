@@ -16,9 +16,9 @@ from artefact_targets import seeds_of
 from mutation import Mutator
 from reader_targets import Finding, Reader, UnsoundError, check_document, examine, readers
 
-from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, InputError
-from biograft.sources import FORMATS, SourceConfig, read_source
+from biograft.kb.sources import FORMATS, SourceConfig, read_source
+from biograft.text.documents import Document, Mention
 
 FACTOR = int(os.environ.get("BIOGRAFT_FUZZ", "0"))
 N_INPUTS, N_OF_SLOW = 100, 6

@@ -20,8 +20,8 @@ from command_runs import runner_of
 from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.cli import make_app
-from biograft.nn.scratch_configs import NewSeq2Seq
-from biograft.recipes import shipped_recipes
+from biograft.models.scratch_configs import NewSeq2Seq
+from biograft.recipe import shipped_recipes
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproducing.md"
 ENGLISH = (

@@ -7,8 +7,8 @@ import pytest
 from rapidfuzz.distance import JaroWinkler
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
-from biograft.text import normalise
+from biograft.kb.names import normalise
+from biograft.kb.sources import SourceConfig
 from biograft_lab.probing.similarity import (
     SimilarityConfig,
     SimilarityReport,

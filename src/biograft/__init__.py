@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.api import (
-        annotate as annotate,
-        evaluate as evaluate,
-        finetune as finetune,
-    )
-    from biograft.documents import Document as Document
     from biograft.errors import BiograftError as BiograftError
-    from biograft.frames import link_frame as link_frame
+    from biograft.evaluation import evaluate as evaluate
     from biograft.kb import (
         BuildConfig as BuildConfig,
         Concept as Concept,
         KnowledgeBase as KnowledgeBase,
         build_store as build_store,
     )
+    from biograft.kb.sources import SourceConfig as SourceConfig, read_source as read_source
     from biograft.linking import Linker as Linker
-    from biograft.nn import TextEncoder as TextEncoder
-    from biograft.pretraining import pretrain as pretrain
-    from biograft.recipes import Recipe as Recipe
-    from biograft.sources import SourceConfig as SourceConfig, read_source as read_source
+    from biograft.linking.annotation import annotate as annotate
+    from biograft.linking.frames import link_frame as link_frame
+    from biograft.models import TextEncoder as TextEncoder
+    from biograft.recipe import Recipe as Recipe
+    from biograft.text.documents import Document as Document
+    from biograft.training.finetune import finetune as finetune
+    from biograft.training.pretraining import pretrain as pretrain
 
 __version__ = "0.1.0"
 

@@ -17,16 +17,281 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from threading import Event
-from typing import IO, Any
+from tokenize import TokenError
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 import biograft
 from biograft.errors import BiograftError, OutputError, StoreError, shorten
-from biograft.locks import is_alive, lock_path
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+_NO_FILE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG}
+"""Errors where no file can be created beside a path."""
+_PAUSE = 0.1
+
+
+class _Held(threading.local):
+    """The paths whose locks this thread holds; they cover everything below them."""
+
+    def __init__(self) -> None:
+        self.paths: set[Path] = set()
+
+
+_held = _Held()
+
+
+@contextlib.contextmanager
+def lock_path(target: Path, *, wait: bool = False) -> Iterator[None]:
+    """Lock a path, and everything below it, for the duration of the block.
+
+    If another process or thread holds the lock, this is an error, or waits for it. The path need
+    not exist, but its parent folder must.
+    """
+    target = Path(os.path.realpath(target))
+    if not target.name or not _held.paths.isdisjoint({target, *target.parents}):
+        yield
+        return
+    lock = _acquire(target, wait=wait)
+    _held.paths.add(target)
+    try:
+        yield
+    finally:
+        _held.paths.discard(target)
+        if lock is not None:
+            _release(*lock)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this host is running."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _acquire(target: Path, *, wait: bool) -> tuple[Path, int] | None:
+    """Acquire the lock of a path: its open file; None where no file can be created beside it."""
+    path = target.with_name(f".{target.name}.lock")
+    attempt = _try if _has_locks(path.parent) else _try_alone
+    while True:
+        try:
+            file = attempt(path)
+        except OSError as error:
+            if error.errno in _NO_FILE and target.is_dir():
+                return None  # such as a mounted volume, which is written in itself
+            raise
+        if file is not None:
+            os.truncate(file, 0)
+            os.write(file, f"{os.getpid()} {socket.gethostname()}".encode())
+            return path, file
+        if not wait:
+            raise OutputError(
+                f"{target}: written by {_holder(path)}; wait until it has ended, or choose "
+                "another place"
+            )
+        time.sleep(_PAUSE)
+
+
+def _try(path: Path) -> int | None:
+    """Open and lock a lock file; None if another process holds it."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_under(path, file):
+                return file
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except OSError:
+            os.close(file)
+            raise
+        os.close(file)  # its holder has removed it meanwhile
+
+
+def _try_alone(path: Path) -> int | None:
+    """Create a lock file; None if a running process has it."""
+    for _ in range(2):
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        pid, host = _read(path)
+        if host != socket.gethostname() or is_alive(pid):
+            return None
+        path.unlink(missing_ok=True)
+    return None
+
+
+def _release(path: Path, file: int) -> None:
+    is_own = _is_under(path, file)
+    if fcntl is None:
+        os.close(file)  # Windows removes no open file
+    with contextlib.suppress(OSError):
+        if is_own:
+            path.unlink()
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)  # forked processes have the file open, too
+        os.close(file)
+
+
+def _has_locks(folder: Path) -> bool:
+    """Whether the file system of a folder supports locks."""
+    if fcntl is None:
+        return False
+    try:
+        file = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _is_under(path: Path, file: int) -> bool:
+    """Whether an open file is the one that has this name now."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(path: Path) -> str:
+    """Name the process that holds a lock, and since when."""
+    pid, host = _read(path)
+    since = ""
+    with contextlib.suppress(OSError):
+        since = time.strftime(" since %Y-%m-%d %H:%M:%S", time.localtime(path.stat().st_mtime))
+    if pid and host == socket.gethostname():
+        return f"process {pid}{since}"
+    other = f"process {pid} of {host}" if pid else "another process"
+    return f"{other}{since} (if it is gone, remove {path})"
+
+
+def _read(path: Path) -> tuple[int, str]:
+    """Read the process and host that hold a lock; 0 and empty if unknown."""
+    try:
+        pid, _, host = path.read_text(encoding="utf-8").partition(" ")
+        return int(pid), host
+    except (OSError, ValueError):
+        return 0, ""
+
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Mode = Literal["r", "r+", "c"]
+
+_FAULTS = (OSError, ValueError, TypeError, ArithmeticError, SyntaxError, TokenError)
+"""Errors that numpy raises for foreign or damaged files."""
+
+
+def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode = "r") -> Array:
+    """Map one array into memory, if its numbers are of one of these kinds."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise"):  # of sizes that no array can have
+            array: Array = np.lib.format.open_memmap(path, mode=mode)
+    except _FAULTS as error:
+        raise ValueError(f"{path.name}: {' '.join(str(error).split())}") from error
+    if array.dtype not in map(np.dtype, kinds) or array.ndim != n_axes:
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise ValueError(
+            f"{path.name}: expected {n_axes} axes of {expected}, found {array.ndim} of "
+            f"{array.dtype}"
+        )
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{path.name}: its numbers do not lie as they are written here")
+    return array
+
+
+def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+    """Create an array on disk, mapped into memory for writing, with all its space reserved."""
+    import numpy as np
+
+    array: Array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
+    with path.open("r+b") as file:
+        reserve(file)
+    return array
+
+
+def reserve(file: IO[bytes]) -> None:
+    """Reserve the space of a file of holes; a full disk is an ``OSError`` here.
+
+    Later it would be a signal (SIGBUS), which ends the process where it writes to the mapped file.
+    """
+    if hasattr(os, "posix_fallocate") and (size := os.fstat(file.fileno()).st_size):
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def save_array(path: Path, array: npt.ArrayLike) -> None:
+    """Write one array, the bytes of ``np.save``; an error of the disk keeps its number.
+
+    numpy writes to a file itself, and says of a full disk only how many numbers it has written.
+    """
+    import numpy as np
+
+    with path.open("wb") as file:
+        plain: Any = SimpleNamespace(write=file.write)
+        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)
+
+
+def check_length(name: str, array: Array, *shape: int) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected {_times(shape)} numbers, found {_times(array.shape)}")
+
+
+def check_range(name: str, array: Array, low: float, high: float) -> None:
+    """Refuse numbers below ``low`` or above ``high``, and NaN."""
+    if not array.size:
+        return
+    first, last = array.min().item(), array.max().item()
+    if not (low <= first and last <= high):
+        raise ValueError(f"{name}: expected {low} to {high}, found {first} to {last}")
+
+
+def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
+    """Refuse positions that do not ascend from ``first`` to ``last``."""
+    check_outer_ends(name, ends, last, first=first)
+    flat = ends.reshape(-1)
+    if not bool((flat[1:] >= flat[:-1]).all()):
+        raise ValueError(f"{name}: expected positions that never go back")
+
+
+def check_outer_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
+    """Refuse positions of which the first and the last are others; those between are not read."""
+    if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
+        found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
+        raise ValueError(f"{name}: expected positions from {first} to {last}, found {found}")
+
+
+def _times(shape: Iterable[int]) -> str:
+    return " x ".join(map(str, shape))
+
 
 MANIFEST = "manifest.json"
 

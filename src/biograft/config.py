@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from biograft.errors import ConfigError, nearest, shorten
-from biograft.text import split_list
 
 T = TypeVar("T")
 
@@ -432,3 +431,12 @@ def check_choice(field: str, value: object, known: Iterable[str]) -> None:
             f"{field}: expected one of {', '.join(names)}, found {value!r}; "
             f"{nearest(str(value), names)}"
         )
+
+
+def split_list(value: str | None) -> tuple[str, ...]:
+    """Split a comma-separated option; whitespace and empty items are dropped.
+
+    >>> split_list("Disease, Finding,")
+    ('Disease', 'Finding')
+    """
+    return tuple(item.strip() for item in (value or "").split(",") if item.strip())

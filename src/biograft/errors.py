@@ -19,12 +19,40 @@ leaves biograft is a bug.
 from __future__ import annotations
 
 import importlib
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from biograft.terminal import visible
+_ESCAPED = ("Cc", "Cs", "Zl", "Zp")
+"""Control characters, halves of surrogate pairs, line and paragraph separators."""
+_WHITESPACE = "\t\n\v\f\r"
+_BIDI = frozenset(map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+"""Marks, overrides and isolates, which reorder the text around them."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text on one line in which nothing acts on the terminal.
+
+    Line breaks and tabs become spaces. Other control characters, and those that reorder text
+    (bidirectional overrides), become escapes.
+
+    >>> visible("flu\x1b[31m\nfever\u202e")
+    'flu\\x1b[31m fever\\u202e'
+    """
+    if text.isprintable():  # such as all but a few names
+        return text
+    return "".join(map(_visible_char, text))
+
+
+def _visible_char(char: str) -> str:
+    if char in _WHITESPACE:
+        return " "
+    if char in _BIDI or unicodedata.category(char) in _ESCAPED:
+        return char.encode("unicode_escape").decode()
+    return char
+
 
 SHOWN_TEXT = 80
 """Characters of a faulty line that an error message shows."""

@@ -9,12 +9,14 @@ entries through an entry point group::
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
@@ -62,6 +64,8 @@ class Registry(Generic[T]):
     def _installed(self) -> dict[str, Entry]:
         """Read the entry points of the group; a name may be taken only once."""
         added: dict[str, Entry] = {}
+        from importlib.metadata import entry_points  # slow to import
+
         for point in entry_points(group=self.group):
             package = point.dist.name if point.dist else "an installed package"
             other = self._shipped.get(point.name) or added.get(point.name)
@@ -113,3 +117,43 @@ class Registry(Generic[T]):
                 f"package {entry.package}: its {self.kind} {name!r} cannot be loaded from "
                 f"{entry.target} ({type(error).__name__}: {error}); fix or uninstall the package"
             ) from error
+
+
+def lazify(
+    package: str, *more: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Give ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    The names are those that its ``TYPE_CHECKING`` block imports ``as`` themselves, and ``more``
+    that it defines.
+    """
+    module = sys.modules[package]
+    homes = _read_homes(inspect.getsource(module))
+    names = sorted({*homes, *more})
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            value = getattr(importlib.import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            from biograft.errors import missing_extra
+
+            raise missing_extra(error, f"{package}.{name}") from error
+        setattr(module, name, value)
+        return value
+
+    return load, lambda: names, names
+
+
+def _read_homes(source: str) -> dict[str, str]:
+    """Find the module of each name that a ``TYPE_CHECKING`` block imports as itself."""
+    return {
+        alias.name: node.module
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if alias.asname == alias.name
+    }

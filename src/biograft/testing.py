@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from biograft.clinical import RuleAssertions
-from biograft.documents import Document, Mention
 from biograft.errors import BiograftError
 from biograft.kb import KnowledgeBase
+from biograft.kb.sources import Block, Format, ReadLog, SourceConfig
 from biograft.linking import (
     Candidate,
     DocumentState,
@@ -35,7 +35,7 @@ from biograft.linking import (
 )
 from biograft.linking.outputs.output import new_run
 from biograft.metrics import Judgements, Measure
-from biograft.sources import Block, Format, ReadLog, SourceConfig
+from biograft.text.documents import Document, Mention
 
 _TEXTS = (
     "No fever.  Patient has type 2 diabetes (T2D), asthma\nand heart attack.",

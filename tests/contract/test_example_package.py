@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from biograft.cli import COMMANDS
-from biograft.corpus.formats import DOCUMENT_FORMATS
-from biograft.corpus.tasks import TASK_FORMATS
 from biograft.evaluation import GOLD_FORMATS
-from biograft.linking import LINKER_STEPS, LINKERS, MODELS, OUTPUTS
+from biograft.kb.sources import FORMATS
+from biograft.linking import LINKER_STEPS, MODELS, OUTPUTS
 from biograft.metrics import METRICS
-from biograft.nn.knowledge import KNOWLEDGE_LAYERS
-from biograft.objectives import OBJECTIVES
-from biograft.sources import FORMATS
-from biograft.tasks import TASKS
+from biograft.models.knowledge import KNOWLEDGE_LAYERS
+from biograft.models.tasks import TASKS
+from biograft.text.formats import DOCUMENT_FORMATS
+from biograft.text.tasks import TASK_FORMATS
+from biograft.training.linkers import LINKERS
+from biograft.training.objectives import OBJECTIVES
 
 FOLDER = Path(__file__).parent / "example_package"
 REGISTRIES = (

@@ -19,7 +19,7 @@ from biograft.graph.embedding import (
     embed_graph,
     predict_links,
 )
-from biograft.nn.generation import FlatTrie
+from biograft.models.generation import FlatTrie
 
 MODELS = {
     "transe l1": ModelConfig(dim=8, norm="l1"),

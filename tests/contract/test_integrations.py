@@ -40,7 +40,7 @@ def test_the_spacy_factory_and_docbin(kb, golden):
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_the_accessor_of_data_frames(library, kb, golden):
     frames = pytest.importorskip(library)
-    import biograft.frames  # noqa: F401 - registers the accessor
+    import biograft.linking.frames  # noqa: F401 - registers the accessor
 
     frame = frames.DataFrame({"text": TEXTS, "patient": list("abcd")})
     linked = frame.biograft.link("text", kb)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from biograft.objectives import (
+from biograft.training.objectives import (
     CONSISTENT,
     FOLLOWS,
     HEAD_OFFSET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from snippets import SNIPPETS
 
-from biograft.sources import FORMATS
+from biograft.kb.sources import FORMATS
 
 COUNTS = (
     *("n_concepts", "n_names", "n_definitions", "n_types", "n_ids", "n_relations"),

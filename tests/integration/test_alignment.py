@@ -6,8 +6,8 @@ from collections import Counter
 from itertools import combinations
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.pretraining import PairBatches, SynonymPairs, SynonymPairsConfig
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.training.pretraining import PairBatches, SynonymPairs, SynonymPairsConfig
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
 

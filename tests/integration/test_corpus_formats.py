@@ -4,8 +4,8 @@ from itertools import islice
 
 import pytest
 
-from biograft.corpus import DOCUMENT_FORMATS, FormatAdapter, read_documents, sniff, write_documents
-from biograft.sources import ReadLog
+from biograft.kb.sources import ReadLog
+from biograft.text import DOCUMENT_FORMATS, FormatAdapter, read_documents, sniff, write_documents
 
 CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"
 BIOC = "entity_linking/bc5cdr/bioc/CDR_{}Set.BioC.xml.gz"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import DenseIndex, ExactSearch, VectorTable
-from biograft.nn import TextEncoder, token_batches
-from biograft.nn.batches import USUAL_LENGTH
-from biograft.sources import SourceConfig
+from biograft.models import TextEncoder, token_batches
+from biograft.models.batches import USUAL_LENGTH
 
 pytestmark = pytest.mark.slow
 DICTIONARY = "entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index
 from biograft.mapping import Decision, learn
-from biograft.sources import SourceConfig
 
 
 @pytest.fixture(scope="module")

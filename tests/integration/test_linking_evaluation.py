@@ -19,8 +19,8 @@ from biograft.evaluation import (
     run_queries,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Candidate
-from biograft.sources import SourceConfig
 
 KS = tuple(range(1, 11))
 FEW = EvaluationConfig(ks=KS, n_resamples=5)

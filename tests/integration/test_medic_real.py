@@ -2,7 +2,7 @@
 
 import pytest
 
-from biograft.sources import Probe, biosyn, medic, read_head
+from biograft.kb.sources import Probe, biosyn, medic, read_head
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
 

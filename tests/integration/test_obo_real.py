@@ -6,8 +6,8 @@ and 26 synonyms of relation types (Typedef stanzas), which are no facts about te
 
 import pytest
 
-from biograft.records import IS_A, ConceptRecord, NameRecord, RelationRecord
-from biograft.sources import Probe, obo, read_head
+from biograft.kb.records import IS_A, ConceptRecord, NameRecord, RelationRecord
+from biograft.kb.sources import Probe, obo, read_head
 
 FOLDER = "ontologies/obo/"
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from biograft.records import IdRecord, RelationRecord
+from biograft.kb.records import IdRecord, RelationRecord
 
 pytest.importorskip("pyoxigraph")
 

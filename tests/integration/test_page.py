@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

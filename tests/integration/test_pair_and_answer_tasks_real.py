@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tokenizers.processors import TemplateProcessing
 
-from biograft.corpus import RankingExample
-from biograft.nn import TextEncoder, make_character_encoder
-from biograft.tasks import (
+from biograft.models import TextEncoder, make_character_encoder
+from biograft.models.tasks import (
     TASKS,
     ClassificationConfig,
     ClassificationModel,
@@ -18,9 +17,10 @@ from biograft.tasks import (
     RankingModel,
     TaskDataConfig,
     TaskTraining,
-    fit,
     ranking_report,
 )
+from biograft.text import RankingExample
+from biograft.training.tasks import fit
 
 ZH = "zh/chineseblue"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.kb import BuildConfig, BuildReport, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 
 @pytest.fixture

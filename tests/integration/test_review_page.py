@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")

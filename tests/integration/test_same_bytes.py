@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from biograft.annotation.runner import PLAN
 from biograft.artifacts import MANIFEST
+from biograft.linking.annotation.runner import PLAN
 
 STARTER = Path(__file__).parents[2] / "src" / "biograft" / "starter" / "concepts"
 TEXT = "Patients with type 2 diabetes and COPD.\nHeart attack, no stroke.\n"

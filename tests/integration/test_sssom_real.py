@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
+from biograft.kb.vocabularies import vocabulary_of
 from biograft.mapping import read_decisions
-from biograft.vocabularies import vocabulary_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.corpus import TaskConfig, anonymise, overlap, read_task, summarise, write_examples
+from biograft.text import TaskConfig, anonymise, overlap, read_task, summarise, write_examples
 
 DDI = "re_en/ddi2013/DDICorpus-2013.zip"
 ZH = "zh/chineseblue"

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from biograft.nn import TextEncoder
-from biograft.tasks import TASKS, NerConfig, NerModel, RelationConfig, RelationModel, TaskDataConfig
+from biograft.models import TextEncoder
+from biograft.models.tasks import (
+    TASKS,
+    NerConfig,
+    NerModel,
+    RelationConfig,
+    RelationModel,
+    TaskDataConfig,
+)
 
 NER = {
     "BC5CDR-chem": ("train.tsv", 4560, 5203),
@@ -20,7 +27,7 @@ NER = {
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
-    from biograft.nn import make_character_encoder
+    from biograft.models import make_character_encoder
 
     folder = tmp_path_factory.mktemp("encoder")
     make_character_encoder(["abcdefghijklmnopqrstuvwxyz0123456789-()@$,.;:"], folder, width=16)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from biograft.evaluation import evaluate_text, read_gold_texts
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.sources import SourceConfig
 
 
 def test_diseases_of_some_articles_are_found_and_linked(shared_data, tmp_path):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 
-from biograft.corpus import (
+from biograft.linking import DEFAULT_STEPS, split_composite
+from biograft.text import (
     LongForms,
     NamesIndex,
     find_abbreviations,
     read_pubtator,
 )
-from biograft.linking import DEFAULT_STEPS, split_composite
 
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt{}"
 CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from biograft.records import NameKind, NameRecord, RelationRecord
-from biograft.sources import Probe, read_head
-from biograft.sources.chinese import DISEASE_TABLE
+from biograft.kb.records import NameKind, NameRecord, RelationRecord
+from biograft.kb.sources import Probe, read_head
+from biograft.kb.sources.chinese import DISEASE_TABLE
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from biograft.records import NameRecord, RelationRecord, TypeRecord
+from biograft.kb.records import NameRecord, RelationRecord, TypeRecord
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
-from biograft.records import IdKind, NameKind
-from biograft.sources import SourceConfig
+from biograft.kb.records import IdKind, NameKind
+from biograft.kb.sources import SourceConfig
 
 
 @pytest.fixture(scope="module")

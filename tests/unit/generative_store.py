@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [
     {"id": "D1", "name": "Diabetes Mellitus, Type 2", "type": "disease",

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from biograft.locks import lock_path
+from biograft.artifacts import lock_path
 
 
 def elsewhere(work: Callable[[], Any]) -> BaseException | None:

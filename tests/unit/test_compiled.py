@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from biograft import compiled
-from biograft.compiled import MAX_UNCOMPILED, Budget, njit
+from biograft import compute
+from biograft.compute import MAX_UNCOMPILED, Budget, njit
 
 
 @njit(inline="always")
@@ -43,7 +43,7 @@ def test_little_work_runs_uncompiled_until_it_is_much():
 
 RUN = """
 import sys
-from biograft.compiled import announce, njit
+from biograft.compute import announce, njit
 import numpy as np
 
 @njit()
@@ -52,7 +52,7 @@ def add(values):
 
 announce(sys.stderr)
 print(add(np.arange(5)))
-from biograft.compiled import cache_folder
+from biograft.compute import cache_folder
 print(cache_folder())
 """
 
@@ -107,9 +107,9 @@ def test_without_home_and_temporary_files_nothing_is_kept(monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(compiled, "_user_caches", fail)
-    monkeypatch.setattr(compiled.tempfile, "gettempdir", fail_too)
-    assert compiled.cache_folder.__wrapped__() is None
+    monkeypatch.setattr(compute, "_user_caches", fail)
+    monkeypatch.setattr(compute.tempfile, "gettempdir", fail_too)
+    assert compute.cache_folder.__wrapped__() is None
 
 
 LINK = """

@@ -21,12 +21,13 @@ from command_runs import runner_of
 
 from biograft.cli import COMMANDS, app, make_app
 from biograft.kb import KnowledgeBase
-from biograft.linking import LINKER_STEPS, LINKERS, MODELS, OUTPUTS
+from biograft.kb.sources import FORMATS
+from biograft.linking import LINKER_STEPS, MODELS, OUTPUTS
 from biograft.metrics import METRICS, Judgements, Metric
-from biograft.nn import KNOWLEDGE_LAYERS, EntityInputs
-from biograft.objectives import OBJECTIVES
-from biograft.sources import FORMATS
-from biograft.tasks import TASKS, open_task
+from biograft.models import KNOWLEDGE_LAYERS, EntityInputs
+from biograft.models.tasks import TASKS, open_task
+from biograft.training.linkers import LINKERS
+from biograft.training.objectives import OBJECTIVES
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
 REGISTRIES = (

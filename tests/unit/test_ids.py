@@ -1,6 +1,6 @@
 import pytest
 
-from biograft.vocabularies import canonical_id, vocabulary_of
+from biograft.kb.vocabularies import canonical_id, vocabulary_of
 
 
 @pytest.mark.parametrize(

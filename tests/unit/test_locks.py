@@ -13,15 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from biograft import locks
-from biograft.artifacts import new_file, new_folder, sole_writer
+from biograft import artifacts
+from biograft.artifacts import lock_path, new_file, new_folder, sole_writer
 from biograft.errors import OutputError
-from biograft.locks import lock_path
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from biograft.locks import lock_path
+from biograft.artifacts import lock_path
 with lock_path(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -29,7 +28,7 @@ with lock_path(Path(sys.argv[1])):
 COUNT = """
 import sys
 from pathlib import Path
-from biograft.locks import lock_path
+from biograft.artifacts import lock_path
 place = Path(sys.argv[1])
 for _ in range(150):
     with lock_path(place, wait=True):
@@ -63,7 +62,7 @@ def holder(tmp_path):
 def _both_ways(request, monkeypatch):
     """Locks of the system, and those where it has none."""
     if request.param == "alone":
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(artifacts, "fcntl", None)
 
 
 @pytest.mark.usefixtures("_both_ways")
@@ -146,7 +145,7 @@ class TestTwo:
         assert names_in(tmp_path) == [".x.lock"]
 
     def test_where_the_system_has_no_locks_the_file_is_one(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(artifacts, "fcntl", None)
         (tmp_path / ".x.lock").write_text(f"{os.getppid()} {socket.gethostname()}")
         (tmp_path / ".y.lock").write_text("1 elsewhere")
         (tmp_path / ".z.lock").write_text("")
@@ -159,7 +158,7 @@ class TestTwo:
         def refuse(*_):
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-        monkeypatch.setattr(locks.fcntl, "flock", refuse)
+        monkeypatch.setattr(artifacts.fcntl, "flock", refuse)
         with lock_path(tmp_path / "x"):
             assert names_in(tmp_path) == [".x.lock"]
         assert names_in(tmp_path) == []
@@ -182,7 +181,7 @@ def test_a_folder_that_lies_where_nothing_can_be_made_is_written_to_all_the_same
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     (tmp_path / "x").mkdir()
-    monkeypatch.setattr(locks, "_try", refuse)
+    monkeypatch.setattr(artifacts, "_try", refuse)
     with sole_writer(tmp_path / "x"):
         (tmp_path / "x" / "a").write_text("a")
     with pytest.raises(OutputError, match="choose another place"), sole_writer(tmp_path / "y"):

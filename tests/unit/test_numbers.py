@@ -7,10 +7,10 @@ import re
 import pytest
 
 from biograft.config import load_toml, set_value
-from biograft.corpus import read_documents
 from biograft.errors import BiograftError, ConfigError
-from biograft.sources import ReadLog
-from biograft.text import whole_number
+from biograft.kb.names import whole_number
+from biograft.kb.sources import ReadLog
+from biograft.text import read_documents
 
 DIGITS = "9" * 5000
 FILES = {

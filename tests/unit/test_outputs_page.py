@@ -12,7 +12,7 @@ from command_runs import runner_of
 
 from biograft.cli import app
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "outputs.md"
 TEXT = PAGE.read_text(encoding="utf-8")

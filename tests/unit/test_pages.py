@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.recipes import Recipe
+from biograft.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 CHINESE = [ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").glob("*.md"))]

@@ -13,9 +13,9 @@ SOURCE = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from biograft.records import NameRecord
-from biograft.sources.files import read_lines
-from biograft.sources.format import Format
+from biograft.kb.records import NameRecord
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.format import Format
 
 
 def recognise(probe):
@@ -41,7 +41,7 @@ import numpy as np
 
 from biograft.config import AtLeast
 from biograft.metrics.metric import Measure
-from biograft.objectives.configs import SynonymAlignmentConfig
+from biograft.training.objectives.configs import SynonymAlignmentConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,8 @@ def run(site: Path, *arguments: str, code: str = "") -> subprocess.CompletedProc
 def test_listing_names_imports_no_package(site):
     code = """
 import sys
-import biograft.sources
-from biograft.objectives import OBJECTIVES
+import biograft.kb.sources
+from biograft.training.objectives import OBJECTIVES
 read = {"toy_source", "toy_parts"} & set(sys.modules)
 print(read, "toy_alignment" in OBJECTIVES, "toy_parts" in sys.modules)
 """

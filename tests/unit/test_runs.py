@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from biograft.artifacts import new_file, new_folder, remove_abandoned, sole_writer
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 
 def names_in(folder):
@@ -426,7 +426,7 @@ class TestFullDisk:
             from pathlib import Path
             from biograft.errors import OutputError
             from biograft.kb import BuildConfig, KnowledgeBase, build_store
-            from biograft.sources import SourceConfig
+            from biograft.kb.sources import SourceConfig
             disk, *sources = map(Path, sys.argv[1:])
             if subprocess.call(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk]):
                 sys.exit({NO_TMPFS})

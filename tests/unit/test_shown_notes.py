@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.clinical import status_of
-from biograft.documents import Document
 from biograft.evaluation import read_assertions
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
+from biograft.text.documents import Document
 
 VALUES = {"en": ["38.6 °C", "8.2 %", "500 mg"], "zh": ["38.6℃", "8.2%"]}
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.terminal import visible, visible_output, width
+from biograft.errors import visible
+from biograft.progress import visible_output, width
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from snippets import SNIPPETS
 
 from biograft.kb import KnowledgeBase, build_starter
+from biograft.kb.sources import FORMATS, NameRecord
 from biograft.linking import OUTPUTS, Linker, Output
 from biograft.metrics import METRICS, Measure
-from biograft.sources import FORMATS, NameRecord
 from biograft.testing import check_linker, check_metric, check_output, check_source, check_step
 
 FOLDERS = ("umls", "snomed")

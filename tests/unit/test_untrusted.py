@@ -19,14 +19,13 @@ from manifests import reseal
 from mischief import Mischief
 
 import biograft
-from biograft.arrays import open_array
-from biograft.artifacts import ArtifactKind, check_artifacts, describe_files, new_folder
-from biograft.corpus import Inputs
+from biograft.artifacts import ArtifactKind, check_artifacts, describe_files, new_folder, open_array
 from biograft.errors import BiograftError, NotFoundError, StoreError
 from biograft.evaluation import read_gold
 from biograft.kb import KnowledgeBase, build_starter
-from biograft.recipes import Recipe
+from biograft.recipe import Recipe
 from biograft.registry import Registry
+from biograft.text import Inputs
 
 SRC = Path(biograft.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
@@ -205,7 +204,7 @@ def test_a_recipe_imports_nothing_that_it_names(recipe, tmp_path, witness):
 @pytest.mark.parametrize("name", ["witness_module:run", "os:system", ["os:system"], None, {}])
 def test_a_manifest_imports_nothing_that_it_names(name, tmp_path, witness):
     from biograft.linking import load_ranker
-    from biograft.tasks import open_task
+    from biograft.models.tasks import open_task
 
     (tmp_path / "manifest.json").write_text(json.dumps({"format": name, "version": 1}))
     with pytest.raises(BiograftError):
@@ -219,7 +218,7 @@ def test_a_manifest_imports_nothing_that_it_names(name, tmp_path, witness):
 
 
 def test_a_knowledge_layer_is_one_of_ours(witness):
-    from biograft.nn import read_layers
+    from biograft.models import read_layers
 
     for table in (
         {"witness_module:run": {}},
@@ -239,7 +238,7 @@ def pickled(path: Path) -> None:
 
 def test_an_array_of_objects_is_not_unpickled(tmp_path, capsys):
     from biograft.linking import Network
-    from biograft.trie import FlatTrie
+    from biograft.text.trie import FlatTrie
 
     pickled(tmp_path / "a.npy")
     with pytest.raises(ValueError, match=r"a\.npy"):
@@ -267,7 +266,7 @@ def test_an_archive_of_arrays_is_no_array(tmp_path):
 def test_the_pickled_weights_of_an_encoder_run_nothing(tmp_path, capsys):
     from tiny_models import tiny_encoder_folder
 
-    from biograft.nn import TextEncoder
+    from biograft.models import TextEncoder
 
     folder = tiny_encoder_folder(tmp_path / "E", ["flu"])
     (folder / "model.safetensors").unlink()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import torch
 
-from biograft.nn import NewSeq2Seq, Seq2SeqModel
+from biograft.models import NewSeq2Seq, Seq2SeqModel
 
 SMALL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 _ORGANS = "胃肺肝肾心脑骨眼耳鼻"
 

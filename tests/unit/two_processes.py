@@ -22,18 +22,18 @@ from typing import Any
 import pytest
 
 from biograft.kb import KnowledgeBase
-from biograft.pretraining import PretrainingRecipe
+from biograft.training.pretraining import PretrainingRecipe
 
 NEEDED = [
     "accelerate",
-    "biograft.nn",
-    "biograft.pretraining.language_modelling",
-    "biograft.tasks.runs",
+    "biograft.models",
+    "biograft.training.pretraining.language_modelling",
+    "biograft.training.tasks.runs",
 ]
 PRETRAINING = """
 import json, sys
 from biograft.kb import KnowledgeBase
-from biograft.pretraining import PretrainingRecipe, pretrain
+from biograft.training.pretraining import PretrainingRecipe, pretrain
 
 values, kb, out = sys.argv[1:]
 recipe = PretrainingRecipe.from_values("tiny", json.loads(values))

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from biograft.errors import BiograftError, ConfigError, InputError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 from biograft_lab.commands.probe import app as probe
 from biograft_lab.probing.similarity import (
     EncoderSimilarity,
@@ -119,7 +119,7 @@ def test_queries_are_written_and_read(call, kb, tmp_path):
 
 def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
     from biograft.artifacts import describe_files
-    from biograft.corpus.shards import (
+    from biograft.text.shards import (
         SHARDS,
         AnnotatedDocument,
         LinkedSpan,

@@ -14,7 +14,7 @@ def tiny_lm(tmp_path_factory):
     """A tiny model of few tokens, in 64 bits, so that nothing is decided by rounding."""
     from tiny_masked_lm import tiny_masked_lm_folder
 
-    from biograft.nn.masked_lm import MaskedLanguageModel
+    from biograft.models.masked_lm import MaskedLanguageModel
 
     folder = tiny_masked_lm_folder(tmp_path_factory.mktemp("lm") / "lm", TEXTS)
     model = MaskedLanguageModel.from_pretrained(folder, device="cpu")
@@ -44,7 +44,7 @@ CONCEPTS = [
 def base(tmp_path_factory):
     """A small store in two languages; two of its concepts have one name."""
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("store")
     path = folder / "concepts.jsonl"

@@ -7,7 +7,7 @@ import torch
 from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import InputError
-from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.models.masked_lm import MaskedLanguageModel
 from biograft_lab.probing.masked_names import NameChoice, score_names
 
 CHOICES = [

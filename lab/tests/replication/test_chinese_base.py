@@ -12,7 +12,7 @@ from tiny_models import tiny_tokenizer
 from transformers import BertConfig, BertModel
 
 from biograft.errors import InputError
-from biograft.nn.pretrained import load_parts
+from biograft.models.pretrained import load_parts
 from biograft_lab.replication import chinese_base
 
 TEST = "妊娠期糖尿病应该如何治疗比较好"

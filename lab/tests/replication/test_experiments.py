@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError, InputError
-from biograft.linking.recipes import LinkerRecipe
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.tasks import TaskRecipe
+from biograft.training.linkers.recipes import LinkerRecipe
+from biograft.training.pretraining.recipe import PretrainingRecipe
 from biograft.training.run_folder import start_run
+from biograft.training.tasks import TaskRecipe
 from biograft_lab import replication
 from biograft_lab.places import REPOSITORY, RESULTS
 from biograft_lab.replication import (

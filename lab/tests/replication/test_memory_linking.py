@@ -10,12 +10,12 @@ import torch
 from tiny_models import tiny_encoder_folder, tiny_tokenizer
 
 from biograft.artifacts import describe_files
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.entities import TableEntity
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.models.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
+from biograft.models.knowledge.entities import TableEntity
+from biograft.text.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft_lab.probing.memory_links import MemoryLinker, MentionInText
 from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
 from biograft_lab.replication.memory_linking import read_mentions, read_surfaces

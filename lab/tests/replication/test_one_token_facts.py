@@ -9,8 +9,8 @@ from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import InputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn.masked_lm import MaskedLanguageModel
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.models.masked_lm import MaskedLanguageModel
 from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
 from biograft_lab.replication.one_token_facts import one_token_queries
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.corpus.formats import write_documents
-from biograft.documents import Document, Mention
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn.knowledge.entities import TableEntity, write_entities
-from biograft.sources import SourceConfig
-from biograft.tasks.configs import NerConfig
+from biograft.kb.sources import SourceConfig
+from biograft.models.knowledge.entities import TableEntity, write_entities
+from biograft.models.tasks.configs import NerConfig
+from biograft.text.documents import Document, Mention
+from biograft.text.formats import write_documents
 from biograft_lab.replication.differences import Arms, find_difference
 from biograft_lab.replication.populations import KNOWN, SEEN, UNKNOWN, Populations, recall_pairs
 from biograft_lab.replication.task_counts import pack_pairs

@@ -12,7 +12,7 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
 from biograft_lab.replication.linking import CachedEncoder, read_resolved
 from biograft_lab.replication.linking_dictionaries import (

@@ -9,9 +9,9 @@ import pytest
 from tiny_models import tiny_encoder_folder
 from toy_mentions import write_toy_mentions
 
-from biograft.corpus.segmentation import Segmentation, build_segmentation
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.text.segmentation import Segmentation, build_segmentation
 from biograft_lab.replication.segment_ends import (
     SegmentEndVariant,
     measure,

@@ -7,8 +7,8 @@ from collections import defaultdict
 import pytest
 from toy_mentions import write_toy_mentions
 
-from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
+from biograft.text.documents import Document, Mention
 from biograft_lab.replication import Experiment
 from biograft_lab.replication.synonym_mentions import replace_mentions
 

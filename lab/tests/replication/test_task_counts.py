@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from biograft.corpus.formats import write_documents
-from biograft.corpus.tasks import Answer, RankingExample
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.metrics import entity_report
-from biograft.tasks.configs import MatchingConfig, NerConfig, RankingConfig, RelationConfig
+from biograft.models.tasks.configs import MatchingConfig, NerConfig, RankingConfig, RelationConfig
+from biograft.text.documents import Document, Mention
+from biograft.text.formats import write_documents
+from biograft.text.tasks import Answer, RankingExample
 from biograft_lab.replication.differences import Arms, find_difference
 from biograft_lab.replication.task_counts import (
     count_bigrams,

@@ -18,9 +18,10 @@ from biograft.errors import (
     EncoderWarning,
     missing_extra,
     shorten,
+    visible,
 )
+from biograft.progress import visible_output
 from biograft.registry import Registry, load_object
-from biograft.terminal import visible, visible_output
 
 if TYPE_CHECKING:
     from biograft.cli.translation import Catalogue

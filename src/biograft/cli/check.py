@@ -28,8 +28,7 @@ def check(
 
     Of a review (a file .db) every row is compared.
     """
-    from biograft.errors import InputError
-    from biograft.terminal import visible
+    from biograft.errors import InputError, visible
 
     if not path.exists():
         raise InputError("does not exist", path=path, remedy="check the path")

@@ -39,7 +39,7 @@ def import_(
     KeBioLM becomes an encoder; GenBioEL (a BART) a generative linker for `biograft link --model`.
     """
     try:
-        from biograft.checkpoints import import_checkpoint
+        from biograft.models.checkpoints import import_checkpoint
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "importing weights") from error
 
@@ -66,7 +66,7 @@ def export(
 ) -> None:
     """Export a model as a plain BERT: its layers and token head, without the knowledge layer."""
     try:
-        from biograft.checkpoints import export_checkpoint
+        from biograft.models.checkpoints import export_checkpoint
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "exporting weights") from error
 
@@ -90,7 +90,7 @@ def average(
 ) -> None:
     """Average the weights of encoders: often as accurate as all of them, at the cost of one."""
     try:
-        from biograft.linking.averaging import average_encoders
+        from biograft.training.linkers.averaging import average_encoders
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "averaging encoders") from error
 

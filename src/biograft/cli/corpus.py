@@ -15,11 +15,11 @@ from biograft.cli.corpus_stop_words import stop_words
 from biograft.cli.fields import CommandGroup
 from biograft.cli.options import REJECTED, Json, Overwrite, print_json, warn_left_out
 from biograft.config import split_columns
-from biograft.terminal import visible
+from biograft.errors import visible
 
 if TYPE_CHECKING:
-    from biograft.corpus.formats import Conversion
-    from biograft.corpus.tasks import Overlap, Summary, TaskSet
+    from biograft.text.formats import Conversion
+    from biograft.text.tasks import Overlap, Summary, TaskSet
 
 _MAX_EXAMPLES = 3
 _MAX_LABELS = 20
@@ -51,7 +51,7 @@ def convert(
     Rejected rows and losses are reported; the exit status stays 0. With --strict they are an
     error (2), and nothing is written.
     """
-    from biograft.corpus.formats import convert as convert_documents
+    from biograft.text.formats import convert as convert_documents
 
     conversion = convert_documents(source, out, to, form, overwrite=overwrite, strict=strict)
     if as_json:
@@ -79,7 +79,7 @@ def _print_conversion(conversion: Conversion, source: Path, out: Path) -> None:
 @app.command()
 def formats(as_json: Json = False) -> None:
     """List the document formats, and what each cannot hold."""
-    from biograft.corpus.formats import DOCUMENT_FORMATS, Feature
+    from biograft.text.formats import DOCUMENT_FORMATS, Feature
 
     for name, help_line in DOCUMENT_FORMATS.help().items():
         form = DOCUMENT_FORMATS.load(name)
@@ -138,7 +138,7 @@ def tasks(
 
     Broken rows are reported with file and line, and left out; the exit status is then 1.
     """
-    from biograft.corpus.tasks import TaskConfig, overlap, read_task, summarise, write_examples
+    from biograft.text.tasks import TaskConfig, overlap, read_task, summarise, write_examples
 
     config = TaskConfig(
         path=file, format=form, columns=split_columns(columns), split=split, dev_list=dev_list,

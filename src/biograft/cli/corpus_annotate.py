@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from biograft.annotation.config import AnnotationConfig
 from biograft.cli.fields import Offered
 from biograft.cli.options import (
     REJECTED,
@@ -21,10 +20,11 @@ from biograft.cli.options import (
     note_without_index,
     print_json,
 )
-from biograft.corpus.cleaning import CleaningConfig
-from biograft.corpus.input_config import InputConfig
 from biograft.errors import ConfigError
+from biograft.linking.annotation.config import AnnotationConfig
 from biograft.progress import Progress
+from biograft.text.cleaning import CleaningConfig
+from biograft.text.input_config import InputConfig
 
 
 def annotate(
@@ -58,7 +58,7 @@ def annotate(
     recognised by their content; their annotations are read with --mentions given or both only.
     Broken records are reported and left out; the exit status is then 1.
     """
-    from biograft.annotation.runner import ExecutionConfig, annotate_corpus
+    from biograft.linking.annotation.runner import ExecutionConfig, annotate
 
     config = replace(annotation, cleaning=cleaning if clean else None)
     if is_given(context, "threshold") and not config.threshold_matters:
@@ -74,7 +74,7 @@ def annotate(
         chunk_bytes=shard_mib << 20,
     )
     note_without_index(kb, config.index, quiet=quiet)
-    manifest = annotate_corpus(kb, texts, out, config, execution, Progress(enabled=not quiet))
+    manifest = annotate(kb, texts, out, config, execution, Progress(enabled=not quiet))
     rejected = manifest["report"]["rejected"]
     for reason, entry in rejected.items():
         typer.echo(f"rejected {entry['n']:,}: {reason}", err=True)

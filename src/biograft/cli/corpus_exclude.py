@@ -10,7 +10,7 @@ import typer
 
 from biograft.cli.fields import Offered
 from biograft.cli.options import Json, OutFile, Overwrite, print_json
-from biograft.corpus.input_config import InputConfig
+from biograft.text.input_config import InputConfig
 
 
 def exclude(
@@ -43,8 +43,8 @@ def exclude(
     The text that is left is written one document a line.
     """
     from biograft.artifacts import new_file
-    from biograft.corpus.inputs import read_texts
-    from biograft.corpus.near_duplicates import NearDuplicateConfig, NearDuplicates
+    from biograft.text.inputs import read_texts
+    from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
 
     near = NearDuplicateConfig(n=n, min_overlap=min_overlap)
     tests = NearDuplicates(read_texts(similar_to, reading), near)

@@ -15,13 +15,13 @@ from biograft.cli.options import (
     Quiet,
     print_json,
 )
-from biograft.corpus.input_config import InputConfig
-from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.errors import ConfigError
 from biograft.progress import Progress
+from biograft.text.input_config import InputConfig
+from biograft.text.segmentation.config import SegmentationConfig
 
 if TYPE_CHECKING:
-    from biograft.corpus.segmentation import Segmentation, SegmentedEntity
+    from biograft.text.segmentation import Segmentation, SegmentedEntity
 
 
 def segment(
@@ -56,8 +56,8 @@ def segment(
 
     With --show and no -o, an existing segmentation is opened: corpus segment DIR --show NAME.
     """
-    from biograft.corpus.segmentation import Segmentation, build_segmentation
     from biograft.kb import KnowledgeBase
+    from biograft.text.segmentation import Segmentation, build_segmentation
 
     if out is not None:
         manifest = build_segmentation(

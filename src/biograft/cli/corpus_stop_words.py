@@ -17,9 +17,9 @@ from biograft.cli.options import (
     Quiet,
     print_json,
 )
-from biograft.corpus.input_config import InputConfig
 from biograft.linking.config import LinkerConfig
 from biograft.progress import Progress
+from biograft.text.input_config import InputConfig
 
 
 def stop_words(
@@ -45,10 +45,10 @@ def stop_words(
 
     Remove the lines of the names that are to be found; the rest is a file for --stop-file.
     """
-    from biograft.corpus import NamesIndex, NamesIndexConfig
-    from biograft.corpus.inputs import read_texts
-    from biograft.corpus.stop_words import StopWordConfig, propose_stop_words, write_stop_words
     from biograft.kb import KnowledgeBase
+    from biograft.text import NamesIndex, NamesIndexConfig
+    from biograft.text.inputs import read_texts
+    from biograft.text.stop_words import StopWordConfig, propose_stop_words, write_stop_words
 
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
     names = NamesIndex.from_store(base, NamesIndexConfig(languages=linker.languages), progress)

@@ -131,9 +131,9 @@ def _train(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
     Returns the encoder before and after training; nothing without torch.
     """
     try:
-        from biograft.nn.scratch import make_character_encoder
-        from biograft.pretraining.recipe import PretrainingRecipe
-        from biograft.pretraining.run import pretrain
+        from biograft.models.scratch import make_character_encoder
+        from biograft.training.pretraining.recipe import PretrainingRecipe
+        from biograft.training.pretraining.run import pretrain
     except (ModuleNotFoundError, MissingExtraError):
         typer.echo(f"\nno dense search: {MissingExtraError('models', 'training an encoder')}")
         return {}
@@ -195,10 +195,10 @@ def _build_index(base: KnowledgeBase, folder: Path, encoder: Path | None = None)
 
 def _link(linker: Linker, out: Path) -> None:
     """Link two texts, and mentions that are spelled like no name."""
-    from biograft.documents import Document, Mention
     from biograft.evaluation import read_assertions
     from biograft.linking import write_linked
     from biograft.linking.outputs.lines import candidates_table, table
+    from biograft.text.documents import Document, Mention
 
     options = f"--kb {linker.kb.folder} --index {out / 'index'}"
     notes = [n for name in ("en", "zh") for n in read_assertions(f"notes-{name}-demo")]

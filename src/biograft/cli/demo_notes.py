@@ -10,8 +10,8 @@ import typer
 
 from biograft.cli.evaluate_findings import FINDING_TYPES, print_findings
 from biograft.cli.kb import print_report
+from biograft.config import split_list
 from biograft.errors import ConfigError
-from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import AssertionDocument
@@ -24,8 +24,8 @@ def demo_notes(store: Path, language: str) -> None:
     """Link the held-out notes of a language, and compare the findings with the gold standard."""
     from biograft.evaluation import evaluate_findings, read_assertions
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
+    from biograft.kb.sources import SourceConfig
     from biograft.linking import Linker
-    from biograft.sources import SourceConfig
 
     if language not in _LANGUAGES:
         raise ConfigError(f"--language: expected {' or '.join(_LANGUAGES)}, found {language!r}")
@@ -47,7 +47,7 @@ def demo_notes(store: Path, language: str) -> None:
 
 def _show(linker: Linker, note: AssertionDocument) -> None:
     """Print a note and the findings in it."""
-    from biograft.documents import Document
+    from biograft.text.documents import Document
 
     typer.echo(f"\n{note.text}\n")
     rows = [("finding", "concept", "status", "section", "value")]

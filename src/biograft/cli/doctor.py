@@ -17,8 +17,7 @@ import typer
 
 import biograft
 from biograft.cli.options import REJECTED, Json, OptionalKb, print_json
-from biograft.errors import BiograftError, ConfigError
-from biograft.terminal import visible
+from biograft.errors import BiograftError, ConfigError, visible
 
 _REQUIREMENT = re.compile(
     r"^([\w.-]+)(?:\[([^\]]*)\])?[^;]*(?:;.*\bextra\s*==\s*['\"]([\w-]+)['\"])?"
@@ -78,7 +77,7 @@ class Examination:
         return {"GPU": ", ".join(names) if found else "none", "GPU has bfloat16": bool(bf16)}
 
     def _folders(self) -> dict[str, Any]:
-        from biograft.compiled import cache_folder
+        from biograft.compute import cache_folder
 
         cache = cache_folder()
         if cache is None:
@@ -130,7 +129,7 @@ class Examination:
 
 
 def _processor() -> dict[str, Any]:
-    from biograft.machine import describe_machine
+    from biograft.compute import describe_machine
 
     machine = describe_machine()
     threads = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")}

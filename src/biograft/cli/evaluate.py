@@ -22,10 +22,10 @@ from biograft.cli.options import (
     warn_left_out,
     warn_unknown,
 )
-from biograft.corpus.input_config import InputConfig
+from biograft.config import split_list
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
-from biograft.text import split_list
+from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
     from biograft.evaluation import Score, TextResult

@@ -8,8 +8,8 @@ import typer
 
 from biograft.cli.fields import Offered
 from biograft.cli.options import Json, Kb, note_without_index, print_json
+from biograft.config import split_list
 from biograft.linking.config import LinkerConfig, LinkerFiles
-from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import FindingsResult

@@ -24,10 +24,10 @@ from biograft.cli.options import (
     warn_unknown,
     warn_without_text,
 )
+from biograft.config import split_list
 from biograft.errors import ConfigError, OutputError
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
-from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.evaluation import (

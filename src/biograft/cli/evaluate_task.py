@@ -71,7 +71,7 @@ def task(
     are compared by the F1 or acc@1 of their seeds on their common test set: with Welch's t-test
     and, for equal seeds, the paired one. A published result is compared by a one-sample t-test.
     """
-    from biograft.tasks import compare_runs, compare_with_value
+    from biograft.training.tasks import compare_runs, compare_with_value
 
     results: dict[str, Any] = {}
     options = _DataOptions(form, split, grouped, schema, out)
@@ -95,8 +95,8 @@ def task(
 
 
 def _evaluate_task(folder: Path, paths: list[str], options: _DataOptions) -> dict[str, Any]:
-    from biograft.tasks import TASKS, open_task
-    from biograft.tasks.configs import TaskDataConfig
+    from biograft.models.tasks import TASKS, open_task
+    from biograft.models.tasks.configs import TaskDataConfig
 
     model = open_task(folder)
     kind = TASKS.load(model.kind)

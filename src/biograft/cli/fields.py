@@ -21,9 +21,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biograft.config import DescribedField, Option, described_fields, from_mapping
+from biograft.config import DescribedField, Option, described_fields, from_mapping, split_list
 from biograft.errors import ConfigError
-from biograft.text import split_list
 
 
 class Offered:

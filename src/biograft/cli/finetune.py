@@ -22,15 +22,15 @@ from biograft.cli.options import (
 )
 from biograft.config import Config, Option
 from biograft.errors import ConfigError
+from biograft.kb.names import whole_number
 from biograft.progress import Progress
-from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.evaluation import LinkQuery, TextIndex
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import Outcome
-    from biograft.tasks import TaskRecipe, TaskResult
-    from biograft.tasks.task import TaskExamples
+    from biograft.models.tasks.task import TaskExamples
+    from biograft.training.linkers.recipes import Outcome
+    from biograft.training.tasks import TaskRecipe, TaskResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ def train_linker(
     """Train a linker; return its report as plain values, and what prints it."""
     from biograft.evaluation import TextIndex
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import (
+    from biograft.training.linkers.recipes import (
         LINKERS,
         LinkerRecipe,
         LinkerTrainingData,
@@ -166,7 +166,7 @@ class _Gold:
 
     def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
         """Read the queries of several files as one, and warn of what is left out."""
-        from biograft.api import read_queries
+        from biograft.evaluation import read_queries
 
         if not paths:
             raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
@@ -225,8 +225,8 @@ def train_task(
     path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
 ) -> tuple[dict[str, Any], Callable[[], None]]:
     """Train a task model; return its metrics as plain values, and what prints them."""
-    from biograft.linking.recipes import remove_run
-    from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
+    from biograft.training.linkers.recipes import remove_run
+    from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
     recipe = TaskRecipe.load(path, _overrides(options))
     if kb is not None:
@@ -261,7 +261,7 @@ def _overrides(options: FinetuneOptions) -> list[str]:
 
 def _read(recipe: TaskRecipe, split: str, options: FinetuneOptions) -> TaskExamples:
     """Read the examples of a split, from the files of the command or of the recipe."""
-    from biograft.tasks import TASKS
+    from biograft.models.tasks import TASKS
 
     data = replace(recipe.data, format=options.format or recipe.data.format)
     paths: Sequence[str] = getattr(options, split) or getattr(recipe.data, split)
@@ -321,7 +321,7 @@ def finetune(
     be used with any KB; these need --kb. The model of a task is RUN/model, what it reaches
     RUN/results.json; --resume continues with the remaining seeds.
     """
-    from biograft.recipes.recipe import check_kind, find_recipe, read_recipe
+    from biograft.recipe import check_kind, find_recipe, read_recipe
 
     if options.resume and options.overwrite:
         raise ConfigError("--resume continues a run, --overwrite removes it; give one of them")

@@ -23,8 +23,8 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError, FormatError, InputError, OutputError, StoreError
 from biograft.graph.config import PeprConfig
+from biograft.kb.names import whole_number
 from biograft.progress import Progress
-from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.graph.embedding import Embeddings
@@ -251,7 +251,7 @@ def _read_start(base: KnowledgeBase, path: Path, samples: int) -> Any:
     """Read frequencies: count / sum for entities that occur, 1 / samples for others."""
     import numpy as np
 
-    from biograft.sources.files import read_lines
+    from biograft.kb.sources.files import read_lines
 
     counts = np.zeros(len(base))
     for number, line in read_lines(path):

@@ -128,7 +128,7 @@ def index(
 
 def _compile_for_linking(base: KnowledgeBase, out: Path, progress: Progress) -> None:
     """Compile now what `biograft link` needs for long texts, since the user waits anyway."""
-    from biograft.compiled import BUDGET
+    from biograft.compute import BUDGET
     from biograft.linking import Linker
 
     if not base.n_names:

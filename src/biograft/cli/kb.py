@@ -13,12 +13,11 @@ import typer
 from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.kb_diff import diff
 from biograft.cli.options import Json, Overwrite, Quiet, Store, print_json
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
+from biograft.kb.records import RETIRED
+from biograft.kb.sources import STARTER, SourceConfig
 from biograft.progress import Progress
-from biograft.records import RETIRED
-from biograft.sources import STARTER, SourceConfig
-from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.kb import (
@@ -141,7 +140,7 @@ def _print_source(source: SourceReport) -> None:
 @app.command()
 def formats(as_json: Json = False) -> None:
     """List the source formats."""
-    from biograft.sources import FORMATS
+    from biograft.kb.sources import FORMATS
 
     for name, help_line in FORMATS.help().items():
         if as_json:
@@ -313,7 +312,7 @@ def search(
 ) -> None:
     """Search concepts by name."""
     from biograft.kb import KnowledgeBase, search_names
-    from biograft.languages import language_code
+    from biograft.kb.names import language_code
 
     language = language_code(lang) if lang else None
     matches = search_names(KnowledgeBase.open(store), text, limit=limit, language=language)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.options import Json, Overwrite, Quiet, print_json
+from biograft.config import split_list
+from biograft.errors import visible
 from biograft.progress import Progress
-from biograft.terminal import visible
-from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.kb import Change, StoreDiff

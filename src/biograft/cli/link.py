@@ -23,18 +23,18 @@ from biograft.cli.options import (
     refuse_input_as_output,
     report_inputs,
 )
-from biograft.corpus.input_config import TABLE, TEXT, InputConfig
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, InputError
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.linking.outputs.registry import OUTPUTS, output_of_ending
 from biograft.progress import Progress
+from biograft.text.documents import Document, Mention
+from biograft.text.input_config import TABLE, TEXT, InputConfig
 
 if TYPE_CHECKING:
-    from biograft.corpus.inputs import Inputs
     from biograft.kb import KnowledgeBase
     from biograft.linking import LinkedDocument
     from biograft.linking.rerank import ChoiceReview
+    from biograft.text.inputs import Inputs
 
 _STDIN = "-"
 _FILE_SUFFIXES = (
@@ -180,7 +180,7 @@ class LinkInputs:
                 yield Document(f"text {number}", given)
 
     def _of_file(self, given: str) -> Iterator[Document]:
-        from biograft.corpus.inputs import Inputs, read_input
+        from biograft.text.inputs import Inputs, read_input
 
         inputs = Inputs([given], replace(self.config, lines=self.terms))
         self.read.append(inputs)

@@ -24,15 +24,15 @@ from biograft.cli.options import (
     report_inputs,
     report_left_out,
 )
-from biograft.corpus.input_config import TABLE, InputConfig
 from biograft.errors import ConfigError, InputError
+from biograft.kb.names import one_line, whole_number
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.progress import Progress
-from biograft.text import one_line, whole_number
+from biograft.text.input_config import TABLE, InputConfig
 
 if TYPE_CHECKING:
-    from biograft.corpus.inputs import Inputs
     from biograft.mapping import EarlierDecisions, SourceTerm, TermMapping
+    from biograft.text.inputs import Inputs
 
 _SETTINGS = (
     *("k", "threshold", "search", "lexical_weight", "similarity", "types", "sources"),
@@ -120,12 +120,12 @@ def map_column(
 
     The exit status is 1 if rows were left out because they are damaged.
     """
-    from biograft.corpus.inputs import Inputs
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
     from biograft.linking.outputs import ConceptIds
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
+    from biograft.text.inputs import Inputs
 
     form = format_of(out, to)
     refuse_input_as_output(out, table, apply)
@@ -177,8 +177,8 @@ def _terms(
     inputs: Inputs, columns: tuple[str, tuple[str, ...], str, tuple[str, ...]]
 ) -> list[SourceTerm]:
     """Read the distinct terms of the columns of terms, codes, frequencies and contexts."""
-    from biograft.corpus.inputs import read_columns
     from biograft.mapping import SourceTerm, distinct_terms
+    from biograft.text.inputs import read_columns
 
     column, codes, frequency, contexts = columns
     names = [column, *codes, *([frequency] if frequency else []), *contexts]

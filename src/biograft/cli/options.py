@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.errors import ConfigError
-from biograft.terminal import visible
+from biograft.errors import ConfigError, visible
 
 if TYPE_CHECKING:
-    from biograft.corpus.inputs import Inputs
     from biograft.kb import KnowledgeBase
+    from biograft.text.inputs import Inputs
 
 REJECTED = 1
 """Exit status when records or files were left out and all others were read."""

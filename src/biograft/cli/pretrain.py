@@ -56,8 +56,8 @@ def pretrain(
     An interrupt, or --set training.max_minutes=N, saves the state, from which --resume continues.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.pretraining.recipe import PretrainingRecipe
-    from biograft.pretraining.run import pretrain as run_recipe
+    from biograft.training.pretraining.recipe import PretrainingRecipe
+    from biograft.training.pretraining.run import pretrain as run_recipe
 
     folders = {
         "stream.shards": corpus,

@@ -24,7 +24,7 @@ def list_recipes(
 ) -> None:
     """List the recipes that come with biograft: name, kind, base and description."""
     from biograft.config import check_choice, load_toml
-    from biograft.recipes import RECIPE_KINDS, read_recipe, shipped_recipes
+    from biograft.recipe import RECIPE_KINDS, read_recipe, shipped_recipes
 
     if kind:
         check_choice("--kind", kind, RECIPE_KINDS)
@@ -55,7 +55,7 @@ def show(
 ) -> None:
     """Print a recipe as TOML, merged with its base and checked."""
     from biograft.config import to_toml
-    from biograft.recipes import Recipe
+    from biograft.recipe import Recipe
 
     name, values = Recipe.resolve(recipe, changes or ())
     Recipe.from_values(name, values)

@@ -17,10 +17,9 @@ from biograft.cli.options import (
     refuse_input_as_output,
     report_left_out,
 )
-from biograft.corpus.input_config import InputConfig
-from biograft.errors import ConfigError, MissingExtraError
+from biograft.errors import ConfigError, MissingExtraError, visible
 from biograft.mapping.review_records import ReviewFilter
-from biograft.terminal import visible
+from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
     from biograft.mapping import BulkResult, ReviewItem, ReviewStore

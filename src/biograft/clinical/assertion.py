@@ -33,9 +33,9 @@ from biograft.clinical.scope import (
     Scan,
     follows_on,
 )
-from biograft.documents import Document
 from biograft.errors import ConfigError
-from biograft.text import HAN_CHARACTER
+from biograft.kb.names import HAN_CHARACTER
+from biograft.text.documents import Document
 
 STATUSES = (
     "present", "absent", "possible", "conditional", "historical", "hypothetical", "family",

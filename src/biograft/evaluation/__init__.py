@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.evaluation.analysis import (
@@ -77,10 +77,13 @@ if TYPE_CHECKING:
     from biograft.evaluation.judge import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.linking import (
         EvaluationConfig as EvaluationConfig,
+        GoldQueries as GoldQueries,
         LinkingResult as LinkingResult,
         QueryRow as QueryRow,
+        evaluate as evaluate,
         evaluate_linking as evaluate_linking,
         nil_as_linked as nil_as_linked,
+        read_queries as read_queries,
         run_queries as run_queries,
     )
     from biograft.evaluation.report import (

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from biograft.corpus.abbreviations import abbreviates
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.ids import StoreIds, resolve_gold
 from biograft.evaluation.linking import LinkingResult, QueryRow
 from biograft.kb import KnowledgeBase
+from biograft.kb.names import normalise
+from biograft.kb.vocabularies import canonical_id
 from biograft.metrics.metric import Flags, Judgements, Metric
 from biograft.metrics.significance import Interval, bootstrap_interval
-from biograft.text import normalise
-from biograft.vocabularies import canonical_id
+from biograft.text.abbreviations import abbreviates
 
 TOP_CONCEPTS = 100
 BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

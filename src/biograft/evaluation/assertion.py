@@ -17,9 +17,9 @@ from typing import Any
 from biograft.clinical import FLAGS, Assertion, AssertionModel, RuleAssertions
 from biograft.clinical.rules import LANGUAGES
 from biograft.errors import FormatError, nearest
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.json_files import decode_json
 from biograft.metrics.precision_recall import Counts
-from biograft.sources.files import read_lines
-from biograft.sources.json_files import decode_json
 
 _MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "name", "typo"))
 NOTES = tuple(f"notes-{name}-{half}" for name in ("en", "zh") for half in ("dev", "test", "demo"))

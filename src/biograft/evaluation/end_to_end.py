@@ -18,16 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.evaluation.gold import gold_ids
 from biograft.evaluation.ids import StoreIds
+from biograft.kb.vocabularies import canonical_id
 from biograft.linking.candidates import LinkedDocument
 from biograft.linking.linker import Linker
 from biograft.metrics.precision_recall import ConceptSpan, Counts, document_counts, mention_counts
 from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_counts
 from biograft.progress import Progress
-from biograft.vocabularies import canonical_id
+from biograft.text.documents import Document
 
 LEVELS = ("spans", "mentions", "documents")
 

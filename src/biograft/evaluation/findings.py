@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from biograft.clinical import STATUSES, status_of
-from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.evaluation.assertion import AssertionDocument
 from biograft.kb import KnowledgeBase
 from biograft.linking import LinkedDocument, Linker
 from biograft.metrics.precision_recall import Counts
+from biograft.text.documents import Document
 
 FINDING_LEVELS = ("spans", "findings", "statuses", "documents", "document statuses")
 

@@ -9,14 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from biograft.corpus.formats import DOCUMENT_FORMATS, read_documents
-from biograft.corpus.input_config import TABLE, TEXT, UTF_8, InputConfig
-from biograft.corpus.inputs import Inputs, read_input
-from biograft.documents import Document
 from biograft.errors import ConfigError, FormatError, InputError
+from biograft.kb.sources.files import is_empty
+from biograft.kb.sources.log import ReadLog
 from biograft.registry import Registry, load_object
-from biograft.sources.files import is_empty
-from biograft.sources.log import ReadLog
+from biograft.text.documents import Document
+from biograft.text.formats import DOCUMENT_FORMATS, read_documents
+from biograft.text.input_config import TABLE, TEXT, UTF_8, InputConfig
+from biograft.text.inputs import Inputs, read_input
 
 NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
 """Spellings of NIL in benchmark files, ignoring case."""

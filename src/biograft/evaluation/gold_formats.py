@@ -10,13 +10,11 @@ from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from biograft.corpus.formats.pubtator import read_pubtator
-from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annotated
-from biograft.metrics.linking import split_composite
-from biograft.sources import babelon
-from biograft.sources.files import (
+from biograft.kb.names import whole_number
+from biograft.kb.sources import babelon
+from biograft.kb.sources.files import (
     MAX_LINE_BYTES,
     decode,
     is_empty,
@@ -24,11 +22,13 @@ from biograft.sources.files import (
     open_tar,
     read_lines,
 )
-from biograft.sources.format import SourceConfig
-from biograft.sources.json_files import decode_json
-from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
-from biograft.sources.log import ReadLog
-from biograft.text import whole_number
+from biograft.kb.sources.format import SourceConfig
+from biograft.kb.sources.json_files import decode_json
+from biograft.kb.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
+from biograft.kb.sources.log import ReadLog
+from biograft.metrics.linking import split_composite
+from biograft.text.documents import Document, Mention
+from biograft.text.formats.pubtator import read_pubtator
 
 
 def queries_of(document: Document) -> Iterator[LinkQuery]:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from biograft.config import check_choice
 from biograft.evaluation.gold import Gold, LinkQuery, empty_gold_error
 from biograft.kb import KnowledgeBase
+from biograft.kb.records import IdKind
+from biograft.kb.vocabularies import canonical_id
 from biograft.linking.queries import overlapping
-from biograft.records import IdKind
-from biograft.vocabularies import canonical_id
 
 
 class StoreIds:

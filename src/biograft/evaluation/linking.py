@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from biograft.errors import ConfigError
-from biograft.evaluation.gold import LinkQuery
+from biograft.evaluation.gold import GoldConfig, LinkQuery, TextIndex, read_gold
 from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
 from biograft.evaluation.judge import Answers, NameRanker, NilRule, OwnIds, Ranker, Search, judge
 from biograft.kb import KnowledgeBase
@@ -260,3 +261,58 @@ def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> Eva
     if linker.calibration is None and nil_below is not None and isfinite(nil_below):
         return replace(config, nil_below=float(nil_below), nil_by_score=True)
     return replace(config, nil_below=None, nil_by_score=False)
+
+
+def evaluate(
+    linker: Linker,
+    gold: str | Path | Sequence[LinkQuery],
+    form: str = "",
+    *,
+    scorer: str = "lenient",
+    config: EvaluationConfig | None = None,
+    progress: Progress | None = None,
+) -> LinkingResult:
+    """Evaluate a linker on a gold standard: a file of the format ``form``, or queries.
+
+    >>> result = evaluate(Linker.open("KB"), "test.concept", "biosyn")  # doctest: +SKIP
+    >>> result["acc@1"]  # doctest: +SKIP
+    0.871
+    """
+    if isinstance(gold, str | Path):
+        gold = read_gold(gold, form).queries
+    return evaluate_linking(linker, linker.kb, gold, scorer, config, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQueries:
+    """The queries of gold files, the rows left out of each file, and the unknown gold ids."""
+
+    queries: list[LinkQuery]
+    rejected: Mapping[str, Mapping[str, int]]
+    unknown: Collection[str]
+
+    @property
+    def n_without_text(self) -> int:
+        """Number of queries whose text is not known."""
+        return sum(not query.context for query in self.queries)
+
+
+def read_queries(
+    kb: KnowledgeBase,
+    paths: Sequence[str],
+    form: str,
+    types: tuple[str, ...] = (),
+    texts: TextIndex | None = None,
+) -> GoldQueries:
+    """Read gold files of one format as one, their ids spelled as in the knowledge base."""
+    if paths and not form:
+        raise ConfigError("format: name the format of the gold standards")
+    config = GoldConfig(types=types, keep_nil=True)
+    queries: list[LinkQuery] = []
+    rejected: dict[str, Mapping[str, int]] = {}
+    for path in paths:
+        gold = read_gold(path, form, config, texts)
+        rejected[path] = gold.log.rejected.counts
+        queries += gold.queries
+    resolved = resolve_gold(queries, StoreIds(kb))
+    return GoldQueries(list(resolved.queries), rejected, resolved.unknown)

@@ -12,7 +12,7 @@ from biograft.artifacts import ArtifactKind, new_folder
 from biograft.evaluation.analysis import CAUSES, Mistake, Population, count_causes, count_kinds
 from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
-from biograft.html import escaped
+from biograft.linking.outputs.page import escaped
 
 REPORT = ArtifactKind(
     format="biograft-linking-report",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

@@ -33,15 +33,20 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
-from biograft.arrays import (
+from biograft.artifacts import (
+    ArtifactKind,
     check_ends,
     check_length,
     check_range,
     create_array,
+    describe_files,
+    new_file,
+    new_folder,
     open_array,
+    peek,
     save_array,
+    sole_writer,
 )
-from biograft.artifacts import ArtifactKind, describe_files, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
 from biograft.graph.config import PeprConfig

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
 from biograft.graph.config import EXPONENTS, MAX_ROUNDS, PeprConfig

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_range
+from biograft.artifacts import check_range
 from biograft.kb.tables import STORE, file_name
 
 if TYPE_CHECKING:

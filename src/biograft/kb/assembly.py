@@ -22,10 +22,10 @@ from biograft.kb.collector import CollectedRecords, load_frame, save_frame
 from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
 from biograft.kb.config import NameRules
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
+from biograft.kb.records import IdKind, NameKind
 from biograft.kb.retired import retired_ids
+from biograft.kb.sources import KEPT_EXAMPLES, ReadLog
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, TableWriter
-from biograft.records import IdKind, NameKind
-from biograft.sources import KEPT_EXAMPLES, ReadLog
 
 Column = npt.NDArray[Any]
 

@@ -36,12 +36,12 @@ from biograft.kb.concepts import (
 from biograft.kb.config import BuildConfig
 from biograft.kb.manifest import BuildReport, SourceReport, is_store, table_sizes, write_manifest
 from biograft.kb.merging import OTHER_NAMES, SEVERAL, merge_concepts
+from biograft.kb.names import language_code
+from biograft.kb.records import IS_A
+from biograft.kb.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
+from biograft.kb.sources.iris import ConceptIris
 from biograft.kb.tables import GROUPED, Table, TableWriter
-from biograft.languages import language_code
 from biograft.progress import Progress
-from biograft.records import IS_A
-from biograft.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
-from biograft.sources.iris import ConceptIris
 
 
 @dataclass

@@ -14,10 +14,10 @@ import polars as pl
 import pyarrow as pa
 
 from biograft.errors import FormatError
+from biograft.kb.names import CONTROL, is_invisible, one_line
+from biograft.kb.records import RECORD_TYPES, RETIRED, IdRecord, NameRecord, Record, TypeRecord
+from biograft.kb.sources import Block, Item, ReadLog
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
-from biograft.records import RECORD_TYPES, RETIRED, IdRecord, NameRecord, Record, TypeRecord
-from biograft.sources import Block, Item, ReadLog
-from biograft.text import CONTROL, is_invisible, one_line
 
 FLUSH_RECORDS = 100_000
 MEMORY_BUDGET = 1 << 30

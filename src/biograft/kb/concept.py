@@ -38,7 +38,7 @@ class SemanticType:
 class Identifier:
     """An additional id of a concept: an alternate id, a cross-reference, or that of a retired one.
 
-    ``kind`` is one of ``biograft.records.IdKind``.
+    ``kind`` is one of ``biograft.kb.records.IdKind``.
     """
 
     id: str

@@ -11,9 +11,9 @@ import polars as pl
 from biograft.errors import ConfigError, nearest
 from biograft.kb.collector import CollectedRecords
 from biograft.kb.id_rows import IdRows
+from biograft.kb.records import IdKind
 from biograft.kb.tables import ID_KINDS
-from biograft.records import IdKind
-from biograft.vocabularies import canonical_id
+from biograft.kb.vocabularies import canonical_id
 
 DROPPED = np.uint32(0xFFFFFFFF)
 """The row of a concept that a filter left out."""

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from biograft.config import Choice, Config, Option, check_fields
 from biograft.errors import ConfigError
-from biograft.sources import SourceConfig
-from biograft.sources.format import KeptLanguages
+from biograft.kb.sources import SourceConfig
+from biograft.kb.sources.format import KeptLanguages
 
 MERGES = ("none", "ids", "xrefs", "xrefs-all")
 

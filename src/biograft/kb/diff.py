@@ -23,10 +23,10 @@ import polars as pl
 from biograft.errors import ConfigError, nearest
 from biograft.kb.concepts import canonical_ids
 from biograft.kb.export import write_lines
+from biograft.kb.records import IS_A, IdKind
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.tables import ID_KINDS
 from biograft.progress import Progress
-from biograft.records import IS_A, IdKind
 
 Rows = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class Change:
     new: tuple[str, ...] = ()
     language: str = ""
     evidence: str = ""
-    """By which kind of id the other concept was found (``biograft.records.IdKind``)."""
+    """By which kind of id the other concept was found (``biograft.kb.records.IdKind``)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as plain values, without empty ones."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from biograft.compiled import njit
+from biograft.compute import njit
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]

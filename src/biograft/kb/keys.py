@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
-from biograft.text import APOSTROPHES, normalise
+from biograft.compute import njit
+from biograft.kb.names import APOSTROPHES, normalise
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, Table, file_name
 if TYPE_CHECKING:
     from biograft.kb.assembly import Assembly
     from biograft.kb.config import BuildConfig
-    from biograft.sources import ReadLog
+    from biograft.kb.sources import ReadLog
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import polars as pl
 
 from biograft.kb.collector import CollectedRecords
 from biograft.kb.concepts import Concepts, canonical_ids, renumber
+from biograft.kb.records import IdKind, NameKind
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
-from biograft.records import IdKind, NameKind
 
 MANY = "not one to one between two sources"
 CHAIN = "would join two concepts of one source"

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from biograft.kb.concept import Match
+from biograft.kb.names import APOSTROPHES, normalise
 from biograft.kb.store import KnowledgeBase
-from biograft.text import APOSTROPHES, normalise
 
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""

@@ -26,10 +26,10 @@ from biograft.kb.concept import (
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.keys import find_entries, hash_text
 from biograft.kb.manifest import inode_of, read_manifest
+from biograft.kb.names import normalise
+from biograft.kb.records import IS_A, RETIRED, IdKind
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
-from biograft.records import IS_A, RETIRED, IdKind
-from biograft.text import normalise
-from biograft.vocabularies import canonical_id
+from biograft.kb.vocabularies import canonical_id
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.kb.concept import Match
+from biograft.kb.names import HAN_RANGES, normalise
+from biograft.kb.records import NameKind
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.tables import NAME_KINDS
-from biograft.records import NameKind
-from biograft.text import HAN_RANGES, normalise
 
 _COMPARED = 24
 """Bytes of a name that are sorted, from a word on; more are compared when names are read."""

@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends
-from biograft.artifacts import ArtifactKind
+from biograft.artifacts import ArtifactKind, check_ends
 from biograft.errors import StoreError, import_extra
 from biograft.kb.arrow_file import TEXT, TextChunk, open_arrow
-from biograft.records import IdKind, NameKind
+from biograft.kb.records import IdKind, NameKind
 
 if TYPE_CHECKING:  # it is slow to import, and only builds and whole tables need it
     import pyarrow as pa

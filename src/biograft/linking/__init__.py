@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.averaging import average_encoders as average_encoders
     from biograft.linking.calibration import (
         Calibration as Calibration,
         choose_threshold as choose_threshold,
@@ -55,19 +54,6 @@ if TYPE_CHECKING:
         ModelDetector as ModelDetector,
         UnionDetector as UnionDetector,
     )
-    from biograft.linking.finetuning import (
-        FinetuneConfig as FinetuneConfig,
-        finetune_encoder as finetune_encoder,
-    )
-    from biograft.linking.finetuning.candidates import (
-        CandidateFinder as CandidateFinder,
-        EpochOrder as EpochOrder,
-        Shard as Shard,
-    )
-    from biograft.linking.finetuning.training_data import (
-        NameTable as NameTable,
-        make_examples as make_examples,
-    )
     from biograft.linking.forms import MentionForms as MentionForms
     from biograft.linking.fusion import (
         CandidateBuilder as CandidateBuilder,
@@ -84,9 +70,7 @@ if TYPE_CHECKING:
         NamesConfig as NamesConfig,
         NameTrie as NameTrie,
         Seq2SeqLinker as Seq2SeqLinker,
-        collect_mentions as collect_mentions,
         select_names as select_names,
-        train_generative as train_generative,
     )
     from biograft.linking.index import (
         INDEX as INDEX,
@@ -140,15 +124,6 @@ if TYPE_CHECKING:
         load_ranker as load_ranker,
         needs_search as needs_search,
     )
-    from biograft.linking.recipes import (
-        LINKERS as LINKERS,
-        LinkerKind as LinkerKind,
-        LinkerRecipe as LinkerRecipe,
-        LinkerTrainingData as LinkerTrainingData,
-        Outcome as Outcome,
-        finetune as finetune,
-        label_mentions as label_mentions,
-    )
     from biograft.linking.rerank import (
         ChoiceConfig as ChoiceConfig,
         ChoiceError as ChoiceError,
@@ -159,9 +134,7 @@ if TYPE_CHECKING:
         RerankConfig as RerankConfig,
         RerankTraining as RerankTraining,
         UnavailableError as UnavailableError,
-        collect_examples as collect_examples,
         load_context_reranker as load_context_reranker,
-        train_reranker as train_reranker,
     )
     from biograft.linking.rerank.model import CrossEncoder as CrossEncoder
     from biograft.linking.rerank.reranker import (
@@ -188,9 +161,7 @@ if TYPE_CHECKING:
     from biograft.linking.supervised import (
         RankerConfig as RankerConfig,
         TrainedRanker as TrainedRanker,
-        grow_store as grow_store,
         load_trained_ranker as load_trained_ranker,
-        train_network as train_network,
     )
     from biograft.linking.supervised.features import (
         FeatureExtractor as FeatureExtractor,

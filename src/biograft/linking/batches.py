@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from biograft.documents import Document
+from biograft.compute import Workers, n_cores, run_in_order
 from biograft.errors import BiograftError, ConfigError, shorten
 from biograft.linking.candidates import LinkedDocument
 from biograft.linking.cluster import run_on_ray
-from biograft.workers import Workers, n_cores, run_in_order
+from biograft.text.documents import Document
 
 BATCH = 32
 """Documents whose mentions are searched together."""

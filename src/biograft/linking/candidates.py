@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
-from biograft.documents import Document, Mention
+from biograft.text.documents import Document, Mention
 
 _DECIMALS = 6
 """Decimals of scores in JSON: as many as a 32-bit float has."""

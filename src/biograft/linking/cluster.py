@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from biograft.compute import Opener
 from biograft.errors import MissingExtraError
-from biograft.workers import Opener
 
 J = TypeVar("J")
 R = TypeVar("R")

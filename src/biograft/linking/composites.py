@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from biograft.text import HAN
+from biograft.kb.names import HAN
 
 Parts = tuple[str, ...]
 

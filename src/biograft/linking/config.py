@@ -22,7 +22,7 @@ MENTIONS = ("given", "find", "both")
 
 
 def _read_stop_words(file: str) -> tuple[str, ...]:
-    from biograft.corpus.name_rules import read_stop_words
+    from biograft.text.name_rules import read_stop_words
 
     return read_stop_words(Path(file)) if file else ()
 

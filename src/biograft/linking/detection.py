@@ -15,16 +15,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from biograft.corpus.names_index import NameMatch, NamesIndex
-from biograft.corpus.spelling import MisspeltMatch, MisspeltNames
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, MissingExtraError, nearest
+from biograft.kb.names import HAN_CHARACTER
 from biograft.linking.composites import HAN_CONJUNCTION, composite_readings
 from biograft.linking.config import LinkerConfig
-from biograft.text import HAN_CHARACTER
+from biograft.text.documents import Document, Mention
+from biograft.text.names_index import NameMatch, NamesIndex
+from biograft.text.spelling import MisspeltMatch, MisspeltNames
 
 if TYPE_CHECKING:
-    from biograft.tasks.model import TaskModel
+    from biograft.models.tasks.model import TaskModel
 
 
 class MentionDetector(Protocol):
@@ -171,7 +171,7 @@ class ModelDetector:
     def open(cls, folder: str | Path, types: tuple[str, ...] = ()) -> ModelDetector:
         """Open the model in the folder of a run of the task ``ner``."""
         try:
-            from biograft.tasks.folder import open_task
+            from biograft.models.tasks.folder import open_task
         except ModuleNotFoundError as error:
             raise MissingExtraError("models", "a trained detector") from error
         model = open_task(folder)

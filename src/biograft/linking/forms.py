@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from biograft.corpus.abbreviations import LongForms, abbreviates, find_appositions
-from biograft.documents import Mention
 from biograft.kb import KnowledgeBase
+from biograft.kb.names import HAN
 from biograft.linking.composites import Parts, Similarity, split_composites
 from biograft.linking.detection import outside
 from biograft.linking.queries import Context, Query
-from biograft.text import HAN
+from biograft.text.abbreviations import LongForms, abbreviates, find_appositions
+from biograft.text.documents import Mention
 
 _CACHE_SIZE = 1 << 16
 """Size of the caches of forms; texts repeat themselves."""

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
+from biograft.kb.records import NameKind
 from biograft.kb.tables import NAME_KINDS
 from biograft.linking.candidates import Candidate, Evidence, Generator, NameHits, Rows, Scores
-from biograft.records import NameKind
 
 Ranks = npt.NDArray[np.int32]
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biograft.artifacts import ArtifactKind, new_folder, sole_writer
-from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -35,6 +34,7 @@ from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.linking.reviewed import ReviewedNames
 from biograft.progress import Progress
+from biograft.text import NamesIndex, NamesIndexConfig
 
 if TYPE_CHECKING:  # a lexical index is opened without what dense search needs
     from biograft.linking.dense.encoders import NameEncoder

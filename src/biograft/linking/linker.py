@@ -14,8 +14,6 @@ from typing import Unpack
 from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import AssertionModel, RuleAssertions
 from biograft.config import changed, check_choice
-from biograft.corpus import NamesIndex, NamesIndexConfig
-from biograft.documents import Document
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -65,6 +63,8 @@ from biograft.linking.steps import (
     Step,
 )
 from biograft.progress import Progress
+from biograft.text import NamesIndex, NamesIndexConfig
+from biograft.text.documents import Document
 
 
 class Linker:
@@ -220,7 +220,7 @@ class Linker:
         >>> linker.link_mentions(["sugar disease"])[0][0].concept  # doctest: +SKIP
         'D003920'
         """
-        from biograft.linking.recipes import (
+        from biograft.training.linkers.recipes import (
             LinkerRecipe,
             LinkerTrainingData,
             finetune,

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from biograft.errors import ConfigError
+from biograft.kb.names import HAN_CHARACTER
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate
 from biograft.linking.rankers import CandidateRanker
-from biograft.text import HAN_CHARACTER
 
 LEXICAL_NIL = 0.55
 """For lexical search alone."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.text.documents import Document
 
 
 class Query(Protocol):

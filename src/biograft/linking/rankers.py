@@ -6,10 +6,9 @@ names by itself (:class:`NameFinder`, the generative linker). :data:`MODELS` lis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.errors import MissingExtraError, StoreError, nearest
@@ -18,35 +17,6 @@ from biograft.linking.candidates import Candidate
 from biograft.linking.fusion import CandidatePool
 from biograft.linking.queries import Context
 from biograft.registry import Registry
-
-if TYPE_CHECKING:
-    from biograft.training import TrainingResult
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedLinker:
-    """The result of a training run, with its metrics on held-out mentions."""
-
-    run: Path
-    model: Path
-    """Folder of the linker."""
-    training: TrainingResult
-    report: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        folders = {"run": str(self.run), "model": str(self.model)}
-        return {**folders, "finished": self.training.finished, **self.metrics()}
-
-    def metrics(self) -> dict[str, Any]:
-        """Return steps, loss, duration and held-out metrics of the run."""
-        return {
-            "step": self.training.step,
-            "n_steps": self.training.n_steps,
-            "loss": self.training.loss,
-            "seconds": round(self.training.seconds, 3),
-            **self.report,
-        }
 
 
 class CandidateRanker(Protocol):

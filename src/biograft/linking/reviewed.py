@@ -23,11 +23,11 @@ from typing import NamedTuple
 from biograft.artifacts import ArtifactKind
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
+from biograft.kb.names import term_key
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Evidence
 from biograft.linking.fusion import best_per_concept
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
-from biograft.text import term_key
 
 REVIEWED = ArtifactKind(
     format="biograft-reviewed-names",
@@ -47,7 +47,7 @@ _STORE, _LEXICAL, _CALIBRATION = "kb", "lexical", "calibration.json"
 
 @dataclass(frozen=True, slots=True)
 class TermDecisions:
-    """Decisions about terms, by the key of each (:func:`biograft.text.term_key`)."""
+    """Decisions about terms, by the key of each (:func:`biograft.kb.names.term_key`)."""
 
     approved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Concepts that a term means; several where a term has several codes, the best first."""
@@ -191,7 +191,7 @@ class ReviewedNames:
             return cls(kb, decisions)
         # what only `biograft learn` needs, and not whoever links
         from biograft.kb import BuildConfig, build_store
-        from biograft.sources import SourceConfig
+        from biograft.kb.sources import SourceConfig
 
         with tempfile.TemporaryDirectory(dir=folder) as work:
             source = Path(work) / "names.jsonl"

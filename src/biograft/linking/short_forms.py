@@ -14,10 +14,10 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from biograft.corpus.tokens import simplify
 from biograft.kb import KnowledgeBase
+from biograft.kb.names import HAN_CHARACTER
 from biograft.linking.normalisation import HALF_WIDTH, chinese
-from biograft.text import HAN_CHARACTER
+from biograft.text.tokens import simplify
 
 Meanings = tuple[tuple[str, ...], ...]
 """The meanings of a short form, each with its wordings."""

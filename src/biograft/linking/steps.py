@@ -31,8 +31,6 @@ from typing import Protocol
 import numpy as np
 
 from biograft.clinical import Assertion, AssertionModel, Measurement, find_measurements
-from biograft.corpus.abbreviations import LongForms, find_abbreviations
-from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import (
@@ -56,6 +54,8 @@ from biograft.linking.nil import NilThreshold
 from biograft.linking.queries import Context
 from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural, is_short
 from biograft.registry import Registry
+from biograft.text.abbreviations import LongForms, find_abbreviations
+from biograft.text.documents import Document, Mention
 
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
 MISSPELT = "misspelt name"

@@ -21,13 +21,13 @@ import biograft
 from biograft.artifacts import new_file
 from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.errors import ConfigError, FormatError, nearest
+from biograft.kb.names import name_fault
+from biograft.kb.sources.files import read_lines, read_text
+from biograft.kb.sources.format import SourceConfig
+from biograft.kb.sources.table import read_cells
+from biograft.kb.vocabularies import canonical_id, namespace_of, vocabulary_of
 from biograft.linking.outputs.delimited import delimited_line
 from biograft.linking.outputs.output import encoded
-from biograft.sources.files import read_lines, read_text
-from biograft.sources.format import SourceConfig
-from biograft.sources.table import read_cells
-from biograft.text import name_fault
-from biograft.vocabularies import canonical_id, namespace_of, vocabulary_of
 
 PLACEHOLDER = "https://example.org/"
 """Namespace of what has no IRI of its own: local vocabularies and knowledge bases."""

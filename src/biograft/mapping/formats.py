@@ -18,6 +18,8 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.names import fold_lines
+from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
 from biograft.linking.outputs.delimited import cut, delimited_rows, plain
 from biograft.linking.outputs.findings import DECIMALS
@@ -34,8 +36,6 @@ from biograft.mapping.decisions import (
     write_decisions,
 )
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
-from biograft.text import fold_lines
-from biograft.vocabularies import code_of, system_of
 
 _FINGERPRINT = 16
 """Characters of the hash of a store that tell it from others."""

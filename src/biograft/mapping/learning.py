@@ -19,6 +19,7 @@ from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.names import term_key
 from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
@@ -28,7 +29,6 @@ from biograft.linking.queries import is_name_of, label_examples
 from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.mapping.decisions import Decision
-from biograft.text import term_key
 
 _MIN_FITTED = 50
 """Decisions from which the weight of lexical search and a calibration are fitted."""

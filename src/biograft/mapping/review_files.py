@@ -14,6 +14,7 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
+from biograft.kb.names import fold_lines, term_key, whole_number
 from biograft.linking.outputs.delimited import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import (
@@ -39,7 +40,6 @@ from biograft.mapping.review_records import (
     TermDecision,
 )
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
-from biograft.text import fold_lines, term_key, whole_number
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.errors import ConfigError
-from biograft.text import fold_lines, name_fault
+from biograft.kb.names import fold_lines, name_fault
 
 OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
 APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (

@@ -43,6 +43,7 @@ from biograft.errors import (
     StoreError,
     nearest,
 )
+from biograft.kb.names import name_fault, term_key
 from biograft.mapping.decisions import RELATIONS
 from biograft.mapping.review_check import HASH, HASH_BYTES, TABLES, row_hash
 from biograft.mapping.review_records import (
@@ -66,7 +67,6 @@ from biograft.mapping.review_records import (
     TermState,
     to_json,
 )
-from biograft.text import name_fault, term_key
 
 _SEALED_AT_ONCE = 1000
 """Rows that are given their hashes at once."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
+from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, LinkedMention
 from biograft.linking.outputs.report import ConceptIds
 from biograft.mapping.decisions import NIL, REJECTED, Decision
-from biograft.text import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
+from biograft.text.documents import Document, Mention
 
 SEEN = "seen"
 CHANGES = ("retired", "replaced", "split", "merged", "renamed")

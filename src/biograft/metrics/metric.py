@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
+from biograft.kb.names import whole_number
 from biograft.registry import Registry
-from biograft.text import whole_number
 
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

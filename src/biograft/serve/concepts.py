@@ -16,12 +16,12 @@ import biograft
 from biograft.errors import NotFoundError
 from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.names import normalise
 from biograft.kb.store import DIRECTIONS
+from biograft.kb.vocabularies import canonical_id
 from biograft.linking import Candidate, LinkedMention
 from biograft.mapping import SourceTerm, TermMapping, map_terms
 from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
-from biograft.text import normalise
-from biograft.vocabularies import canonical_id
 
 Answer = dict[str, Any]
 MAX_TEXT = 2_000

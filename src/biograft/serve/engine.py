@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase, Match
+from biograft.kb.names import normalise
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Candidate, LinkedDocument, Linker
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.answers import to_json
 from biograft.serve.fhir.terminology import Terminology
-from biograft.text import normalise
 
 _WARM_UP = (
     "Denies chest pian. Type 2 diabetes mellitus (T2DM), heart and kidney failure.",

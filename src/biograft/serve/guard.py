@@ -16,7 +16,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from biograft.addresses import host_of, is_address
+from biograft.linking.addresses import host_of, is_address
 from biograft.serve.config import ServiceConfig
 from biograft.serve.keys import KeyFile
 

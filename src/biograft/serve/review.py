@@ -13,6 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from biograft.errors import ConfigError, ConflictError
+from biograft.kb.names import one_line
 from biograft.mapping import (
     ReviewFilter,
     ReviewItem,
@@ -22,7 +23,6 @@ from biograft.mapping import (
     export_review,
 )
 from biograft.serve.answers import json_answer
-from biograft.text import one_line
 
 FINDINGS = "findings"
 """The queue of what was judged on the page of findings."""

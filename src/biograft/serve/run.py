@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.addresses import host_of, is_loopback
-from biograft.compiled import BUDGET
+from biograft.compute import BUDGET
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
+from biograft.linking.addresses import host_of, is_loopback
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.recipe import BatchPlan as BatchPlan, TrainingConfig as TrainingConfig
     from biograft.training.checkpoint import (
         Cursor as Cursor,
         TrainingState as TrainingState,
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
         load_checkpoint as load_checkpoint,
         save_checkpoint as save_checkpoint,
     )
-    from biograft.training.config import BatchPlan as BatchPlan, TrainingConfig as TrainingConfig
     from biograft.training.loop import (
         Task as Task,
         TrainingResult as TrainingResult,

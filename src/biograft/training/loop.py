@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from biograft.errors import BiograftError, ConfigError
-from biograft.nn.precision import attention_for_training, autocast_in, loss_scaler
+from biograft.models.precision import attention_for_training, autocast_in, loss_scaler
 from biograft.progress import Progress
+from biograft.recipe import BatchPlan, TrainingConfig
 from biograft.training.checkpoint import (
     Cursor,
     TrainingState,
@@ -33,7 +34,6 @@ from biograft.training.checkpoint import (
     remove_unfinished,
     save_checkpoint,
 )
-from biograft.training.config import BatchPlan, TrainingConfig
 from biograft.training.prefetch import Batch, BatchSource, endless
 from biograft.training.processes import make_accelerator
 from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from biograft.compute import leave_interrupts_to_parent, n_cores
 from biograft.errors import ConfigError
-from biograft.workers import leave_interrupts_to_parent, n_cores
 
 Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)

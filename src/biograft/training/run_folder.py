@@ -12,7 +12,7 @@ from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_file, sole_writer
 from biograft.errors import BiograftError, ConfigError, OutputError
-from biograft.training.config import MAY_CHANGE
+from biograft.recipe import MAY_CHANGE
 
 RUN = ArtifactKind(
     format="biograft-run",

@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from biograft import Document
-from biograft.corpus.formats import DocumentFormat
-from biograft.corpus.tasks import ClassExample, TaskFormat
 from biograft.evaluation import LinkQuery
-from biograft.linking import CandidateBuilder, LinkerKind, Outcome, Output
+from biograft.kb.sources import Format, NameRecord, read_lines
+from biograft.linking import CandidateBuilder, Output
 from biograft.metrics import Measure
-from biograft.nn.knowledge import KnowledgeLayerConfig
-from biograft.objectives import TextObjectiveConfig
-from biograft.sources import Format, NameRecord, read_lines
-from biograft.tasks import CLASSIFICATION
+from biograft.models.knowledge import KnowledgeLayerConfig
+from biograft.models.tasks import CLASSIFICATION
+from biograft.text.formats import DocumentFormat
+from biograft.text.tasks import ClassExample, TaskFormat
+from biograft.training.linkers import LinkerKind, Outcome
+from biograft.training.objectives import TextObjectiveConfig
 
 
 def rows(path, log):

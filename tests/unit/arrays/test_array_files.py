@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import biograft
-from biograft.arrays import (
+from biograft.artifacts import (
     check_ends,
     check_length,
     check_range,

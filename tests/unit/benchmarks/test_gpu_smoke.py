@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.recipes import shipped_recipes
+from biograft.recipe import shipped_recipes
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu_smoke.py"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.objectives import EdgeTable, RelationProducts
-from biograft.objectives.masked_neighbour import Scorer
+from biograft.training.objectives import EdgeTable, RelationProducts
+from biograft.training.objectives.masked_neighbour import Scorer
 
 SIZES = {
     "WIDTH": 24,

@@ -11,8 +11,8 @@ def word_detector(tmp_path):
     import torch
     from tiny_models import tiny_encoder_folder
 
-    from biograft.nn import TextEncoder
-    from biograft.tasks import NerConfig, NerModel, write_model
+    from biograft.models import TextEncoder
+    from biograft.models.tasks import NerConfig, NerModel, write_model
 
     folder = tiny_encoder_folder(tmp_path / "tiny", ["a b"], hidden=16, layers=1)
     model = NerModel(TextEncoder.from_pretrained(folder), NerConfig(overlap=4), ("Disease",))

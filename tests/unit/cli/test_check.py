@@ -13,8 +13,8 @@ import pytest
 def written(tmp_path_factory):
     """A store, its index with vectors and an encoder, as the product writes them."""
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
+    from biograft.kb.sources import SourceConfig
     from biograft.linking import DEFAULT_ENCODER, build_index, load_encoder
-    from biograft.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("written")
     names = folder / "names.csv"

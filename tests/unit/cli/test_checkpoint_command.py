@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from biograft.cli import app
 from biograft.errors import BiograftError
 from biograft.linking import Linker
-from biograft.nn import Seq2SeqModel
+from biograft.models import Seq2SeqModel
 
 
 @pytest.fixture

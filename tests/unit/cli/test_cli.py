@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from biograft.cli import app
-from biograft.sources import FORMATS
+from biograft.kb.sources import FORMATS
 
 ROOT = Path(__file__).parents[3]
 PAGES = [

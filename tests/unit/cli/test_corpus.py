@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.corpus import Shards
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.text import Shards
 
 
 def run(*arguments):

@@ -14,7 +14,7 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.cli import app
 from biograft.errors import BiograftError, ConfigError, OutputError
-from biograft.linking import label_mentions
+from biograft.training.linkers import label_mentions
 
 CONCEPTS: list[dict[str, Any]] = [
     {"id": "STENOSIS", "name": "mitral stenosis", "names": ["ms"]},

@@ -18,7 +18,7 @@ from biograft.cli import app
 from biograft.errors import BiograftError
 from biograft.graph import Embeddings
 from biograft.kb import BuildConfig, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 SMALL = ["--set", "model.dim=8", "--set", "training.epochs=5", "--set", "training.batch=16"]
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from biograft.cli import app
 from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, store_fingerprint
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, fit_calibration
 from biograft.mapping import Decision, learn
-from biograft.sources import SourceConfig
 
 LINES = [
     {"id": "D1", "names": {"en": ["Influenza", "flu"], "zh": ["流感"]}},

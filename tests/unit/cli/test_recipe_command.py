@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError
-from biograft.recipes import Recipe
+from biograft.recipe import Recipe
 
 
 def run(*arguments: str) -> str:

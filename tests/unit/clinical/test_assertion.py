@@ -15,8 +15,8 @@ from biograft.clinical import (
     assert_documents,
     assert_status,
 )
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
+from biograft.text.documents import Document, Mention
 
 
 def flags_of(text, spans, language="en"):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Candidate
-from biograft.sources import SourceConfig
 
 CONCEPTS = [
     {"id": "MESH:D1", "name": "Influenza", "names": ["flu", "grippe"], "ids": ["OMIM:77"]},

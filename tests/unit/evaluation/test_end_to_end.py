@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.evaluation import evaluate_text, read_gold_texts
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.metrics import Counts
 from biograft.progress import Progress
+from biograft.text.documents import Document, Mention
 
 
 def document(text: str, *mentions: tuple[str, str], name: str = "d", shift: int = 0) -> Document:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.evaluation import (
     EvaluationConfig,
@@ -28,6 +27,7 @@ from biograft.linking import (
     SearchRanker,
     fit_calibration,
 )
+from biograft.text.documents import Document, Mention
 
 SMALL = EvaluationConfig(n_resamples=20)
 

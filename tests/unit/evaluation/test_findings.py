@@ -10,8 +10,8 @@ from marked_notes import HALVES, SHIPPED, concept_ids, read_marked, shipped_line
 from biograft.errors import ConfigError
 from biograft.evaluation import evaluate_findings, read_assertions
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.sources import SourceConfig
 
 
 @pytest.fixture(scope="module")

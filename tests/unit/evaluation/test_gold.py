@@ -8,8 +8,6 @@ import tarfile
 
 import pytest
 
-from biograft.corpus import write_documents
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.evaluation import (
     GOLD_FORMATS,
@@ -19,6 +17,8 @@ from biograft.evaluation import (
     read_gold,
     read_gold_texts,
 )
+from biograft.text import write_documents
+from biograft.text.documents import Document, Mention
 
 CONCEPT_FILE = """\
 100||0|6||SpecificDisease||Breast cancer|ovarian cancer||D1|D2

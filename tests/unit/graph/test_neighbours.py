@@ -48,7 +48,7 @@ def stop_at_fourth(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def store(tmp_path: Path) -> Build:
     """Build a store from triples."""
     from biograft.kb import BuildConfig
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     def build(name: str, facts: list[str]) -> KnowledgeBase:
         path = tmp_path / f"{name}.tsv"

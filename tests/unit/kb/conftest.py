@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from biograft.kb import BuildConfig, BuildReport, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 FILES = ("one.jsonl", "two.jsonl", "three.jsonl", "four.jsonl")
 Lines = Sequence[dict[str, Any] | str]

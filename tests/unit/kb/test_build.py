@@ -21,8 +21,8 @@ from biograft.kb import (
     collector,
     id_rows,
 )
-from biograft.records import NameRecord
-from biograft.sources import ReadLog, SourceConfig
+from biograft.kb.records import NameRecord
+from biograft.kb.sources import ReadLog, SourceConfig
 
 
 def concept(identifier, *names, parents=(), **fields):

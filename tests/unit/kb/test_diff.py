@@ -10,7 +10,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.kb import CHANGES, Change, diff_stores
-from biograft.vocabularies import canonical_id
+from biograft.kb.vocabularies import canonical_id
 
 OLD = [
     {"id": "A", "name": "Flu", "names": ["grippe"], "type": "T1"},

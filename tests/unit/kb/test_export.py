@@ -4,7 +4,7 @@ import pytest
 
 from biograft.errors import OutputError
 from biograft.kb import EXPORTS, BuildConfig, KnowledgeBase, build_store, export_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 CONCEPTS = [
     {

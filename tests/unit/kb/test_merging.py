@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from biograft.vocabularies import canonical_id
+from biograft.kb.vocabularies import canonical_id
 
 
 @pytest.fixture

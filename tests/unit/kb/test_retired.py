@@ -16,7 +16,7 @@ from biograft.kb import (
     diff_stores,
     export_store,
 )
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 
 def replaces(*ids, kind="replaced"):

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from biograft.kb import search_names
-from biograft.text import normalise
+from biograft.kb.names import normalise
 
 CONCEPTS = [
     {"id": "A", "name": "Crohn's disease", "names": {"zh": ["克罗恩病"]}},

@@ -11,7 +11,7 @@ from manifests import reseal
 
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb import KnowledgeBase, keys, tables
-from biograft.text import normalise
+from biograft.kb.names import normalise
 
 CONCEPTS = [
     {
@@ -192,7 +192,7 @@ class TestGraph:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     from biograft.kb import BuildConfig, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("whole")
     (folder / "a.jsonl").write_text("".join(json.dumps(c) + "\n" for c in CONCEPTS))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from biograft.kb import KnowledgeBase, NameSuggestions
-from biograft.text import normalise
+from biograft.kb.names import normalise
 
 
 @pytest.fixture(scope="module")

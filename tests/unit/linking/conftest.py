@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [
     {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.linking import Candidate, DocumentState, MentionState
 from biograft.linking.short_forms import KnownShortForms
 from biograft.linking.steps import NO_SUPPORT, Agree
+from biograft.text.documents import Document, Mention
 
 
 def test_mentions_of_one_form_share_their_candidates(tmp_path):

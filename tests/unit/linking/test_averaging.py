@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from biograft.cli import app
 from biograft.errors import ConfigError, OutputError
-from biograft.linking import average_encoders, read_weights, write_weights
-from biograft.nn import TextEncoder
+from biograft.linking import read_weights, write_weights
+from biograft.models import TextEncoder
+from biograft.training.linkers import average_encoders
 
 NAMES = ["heart attack", "kidney stone", "brain tumour"]
 

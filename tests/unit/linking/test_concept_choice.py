@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, table
-from biograft.sources import SourceConfig
+from biograft.text.documents import Document, Mention
 
 DISEASES = [
     {"id": "D6", "name": "Common Cold", "names": ["cold"], "type": "disease"},

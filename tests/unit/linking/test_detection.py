@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus import NamesIndex
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     DictionaryDetector,
@@ -21,6 +19,8 @@ from biograft.linking import (
     UnionDetector,
 )
 from biograft.linking.detection import outside, without_persons_and_units
+from biograft.text import NamesIndex
+from biograft.text.documents import Document, Mention
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
 DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)

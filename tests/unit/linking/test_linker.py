@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     Calibration,
@@ -19,6 +18,7 @@ from biograft.linking import (
     fit_calibration,
     label_examples,
 )
+from biograft.text.documents import Document, Mention
 
 
 @pytest.fixture

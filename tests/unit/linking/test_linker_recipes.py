@@ -6,10 +6,10 @@ import pytest
 from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError
-from biograft.linking import LINKERS, LinkerRecipe
-from biograft.linking.recipes import remove_run
-from biograft.recipes import shipped_recipes
+from biograft.recipe import shipped_recipes
 from biograft.training import RUN, start_run
+from biograft.training.linkers import LINKERS, LinkerRecipe
+from biograft.training.linkers.recipes import remove_run
 
 RANKER = 'linker = "ranker"\n[config]\nepochs = 3\n[data]\ntrain = ["a", "b"]\nformat = "biosyn"\n'
 

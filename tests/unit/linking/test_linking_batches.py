@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from biograft.documents import Document
 from biograft.errors import BiograftError, ConfigError, MissingExtraError
 from biograft.linking import Linker, build_index
 from biograft.linking.batches import _Failed, _Job, _link_batch, link_in_processes, make_batches
+from biograft.text.documents import Document
 
 TEXTS = ["No breast cancer.", "cold", "", "heart attack (HA); HA", "metformin", "nothing"]
 

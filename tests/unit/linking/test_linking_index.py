@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from one_writer import elsewhere, held_elsewhere
 
-from biograft.corpus import NAMES_INDEX, NamesIndex
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
     INDEX,
@@ -30,14 +28,16 @@ from biograft.linking import (
 )
 from biograft.linking.dense.config import DENSE_INDEX
 from biograft.linking.index import are_weights
-from biograft.nn import TextEncoder
+from biograft.models import TextEncoder
+from biograft.text import NAMES_INDEX, NamesIndex
+from biograft.text.documents import Document, Mention
 
 pytest.importorskip("torch")
 
 
 @pytest.fixture
 def encoder(kb, tiny_encoder):
-    from biograft.nn import TextEncoder
+    from biograft.models import TextEncoder
 
     return TextEncoder.from_pretrained(tiny_encoder(kb.table("names").column("text").to_pylist()))
 
@@ -324,7 +324,7 @@ def test_what_is_there_is_kept(kb, tmp_path):
 
 
 def test_vectors_of_another_encoder_or_damaged(kb, encoder, tiny_encoder, tmp_path):
-    from biograft.nn import TextEncoder
+    from biograft.models import TextEncoder
 
     build_index(kb, tmp_path / "I", encoder)
     shutil.rmtree(tmp_path / "tiny")

@@ -5,9 +5,9 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus import find_appositions
-from biograft.documents import Document, Mention
 from biograft.linking import Linker, MentionForms, split_composite, split_composites
+from biograft.text import find_appositions
+from biograft.text.documents import Document, Mention
 
 
 @pytest.mark.parametrize(

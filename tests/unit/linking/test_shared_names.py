@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from biograft.documents import Document
 from biograft.linking import Calibration, Linker, table
+from biograft.text.documents import Document
 
 STORE = [
     {"id": "HP:1", "name": "Inflammation of the large intestine",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.linking import KnownShortForms, Linker, short_form_list
 from biograft.linking.composites import composite_readings
 from biograft.linking.short_forms import is_short
+from biograft.text.documents import Document, Mention
 
 STORE = [
     {"id": "RA", "name": "Arthritis, Rheumatoid", "names": ["rheumatoid arthritis", "RA"]},
@@ -33,7 +33,7 @@ def linker(tmp_path_factory):
     import json
 
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("short")
     path = folder / "a.jsonl"

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.sources import SourceConfig
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import shutil
 import pytest
 from one_writer import held_elsewhere
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index, update_index
 from biograft.mapping import Decision, forget, learn, map_terms
-from biograft.sources import SourceConfig
+from biograft.text.documents import Document, Mention
 
 CONCEPTS = [
     {"id": "D1", "name": "Myocardial Infarction", "names": ["heart attack"], "type": "T047"},

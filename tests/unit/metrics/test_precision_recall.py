@@ -7,7 +7,6 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.formats.tokenised import decode
 from biograft.metrics import (
     ConceptSpan,
     Counts,
@@ -15,6 +14,7 @@ from biograft.metrics import (
     label_report,
     mention_counts,
 )
+from biograft.text.formats.tokenised import decode
 
 
 def span(document: str, start: int, end: int, concepts: str = "") -> ConceptSpan:

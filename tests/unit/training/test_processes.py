@@ -4,8 +4,8 @@ import pytest
 from accelerate import DistributedType
 
 from biograft.errors import ConfigError
-from biograft.pretraining import PretrainingRecipe, pretrain
 from biograft.training import TrainingConfig, train
+from biograft.training.pretraining import PretrainingRecipe, pretrain
 
 
 def test_a_lone_process_of_several_is_refused(tmp_path, monkeypatch):

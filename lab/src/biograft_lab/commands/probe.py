@@ -12,16 +12,16 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.options import Json, Kb, Overwrite, Quiet, print_json, refuse_repeated
+from biograft.config import split_list
 from biograft.errors import ConfigError, InputError, shorten
-from biograft.languages import language_codes
+from biograft.kb.names import language_codes, whole_number
 from biograft.progress import Progress
-from biograft.text import split_list, whole_number
 from biograft_lab.commands.probe_attention import attention
 from biograft_lab.commands.probe_similarity import similarity
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
-    from biograft.nn.masked_lm import MaskedLanguageModel
+    from biograft.models.masked_lm import MaskedLanguageModel
     from biograft_lab.probing import (
         ClozeAnswers,
         ClozeQuery,
@@ -104,7 +104,7 @@ def cloze(
     over relations. Type 1: the query contains the answer's name; type 2: it does not.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.nn.masked_lm import MaskedLanguageModel
+    from biograft.models.masked_lm import MaskedLanguageModel
     from biograft_lab.probing import ClozeReport, DecodingConfig, QueryConfig, cloze_gold
 
     refuse_repeated("MODEL", models)

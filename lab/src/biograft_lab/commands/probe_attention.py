@@ -22,7 +22,7 @@ from biograft.cli.options import (
     warn_left_out,
 )
 from biograft.errors import ConfigError
-from biograft.languages import language_codes
+from biograft.kb.names import language_codes
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _check_encoding(options: Mapping[str, object]) -> None:
 
 def _find_sentence(given: str, entity: str, at: int | None, *, alone: bool) -> ReplacedSentence:
     """Locate the entity in the sentence; with ``alone`` it may be its own sentence."""
-    from biograft.sources.files import decode
+    from biograft.kb.sources.files import decode
     from biograft_lab.probing.attention import ReplacedSentence, find_entity
 
     if not entity:
@@ -193,7 +193,7 @@ def _with_names(
 
 
 def _read_file(path: Path, form: str, limit: int, seed: int) -> list[ReplacedSentence]:
-    from biograft.sources.log import ReadLog
+    from biograft.kb.sources.log import ReadLog
     from biograft_lab.probing.attention import read_sentences
 
     log = ReadLog(path)

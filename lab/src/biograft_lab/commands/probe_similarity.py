@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.options import Json, OptionalKb, Overwrite, Quiet, print_json, refuse_repeated
+from biograft.config import split_list
 from biograft.errors import ConfigError, InputError, nearest
-from biograft.languages import language_codes
+from biograft.kb.names import language_codes
 from biograft.progress import Progress
-from biograft.text import split_list
 
 if TYPE_CHECKING:
     from biograft.metrics.metric import Flags

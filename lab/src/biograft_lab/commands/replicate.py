@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from biograft.cli.options import Json
+from biograft.config import split_list
 from biograft.errors import ConfigError
-from biograft.text import split_list
 
 app = typer.Typer(
     help="Re-test the papers' claims: experiments, their runs, the tables of documents.",

@@ -10,7 +10,7 @@ import numpy as np
 
 from biograft.metrics import Difference, Interval, bootstrap_interval, paired_bootstrap
 from biograft.metrics.metric import Flags, Values
-from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
 from biograft_lab.probing.cloze_decoding import DecodingConfig, Filling, decode
 from biograft_lab.probing.cloze_queries import BLANK, ClozeQuery, answer_key, clean_name

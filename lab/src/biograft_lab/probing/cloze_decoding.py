@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from biograft.errors import ConfigError, InputError
-from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
 from biograft_lab.probing.cloze_queries import BLANK
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, OutputError, nearest
 from biograft.graph.triples import Ints, Triples, read_triples
-from biograft.sources.files import read_lines
-from biograft.text import HAN
+from biograft.kb.names import HAN
+from biograft.kb.sources.files import read_lines
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase

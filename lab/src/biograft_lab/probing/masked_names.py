@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 
 from biograft.errors import InputError
-from biograft.nn.batches import pad, token_batches
-from biograft.nn.knowledge.entity_finder import EntityMentions, entity_inputs
-from biograft.nn.masked_lm import MaskedLanguageModel
-from biograft.nn.precision import autocast_in
+from biograft.models.batches import pad, token_batches
+from biograft.models.knowledge.entity_finder import EntityMentions, entity_inputs
+from biograft.models.masked_lm import MaskedLanguageModel
+from biograft.models.precision import autocast_in
 from biograft_lab.probing.token_states import enclose, inner_ids
 
 Floats = npt.NDArray[np.float64]

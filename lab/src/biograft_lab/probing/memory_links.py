@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-import biograft.nn.knowledge  # noqa: F401 - so that transformers knows models with its layers
+import biograft.models.knowledge  # noqa: F401 - so that transformers knows models with its layers
 from biograft.errors import ConfigError
-from biograft.nn.pretrained import load_masked_lm, max_input_tokens
+from biograft.models.pretrained import load_masked_lm, max_input_tokens
 
 _REACH = 400
 """Characters of text on either side of a mention that are tokenised."""

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from biograft.nn.batches import pad, token_batches
-from biograft.nn.encoder import TextEncoder
-from biograft.nn.precision import autocast_in
+from biograft.models.batches import pad, token_batches
+from biograft.models.encoder import TextEncoder
+from biograft.models.precision import autocast_in
 
 _BATCH_TOKENS = 4096
 

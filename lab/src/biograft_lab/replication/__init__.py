@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft_lab.replication.claims import (

@@ -19,11 +19,11 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
+from biograft.kb.sources.files import read_lines
 from biograft.linking import Linker, build_index
 from biograft.linking.index import open_index
 from biograft.progress import Progress
-from biograft.sources import SourceConfig
-from biograft.sources.files import read_lines
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import (
     ExperimentJob,
@@ -93,7 +93,7 @@ def _measure(job: ExperimentJob, seed: int, label: str, variant: AliasVariant) -
     queries = [(alias, concept) for alias, concept in held if not kb.find(alias)]
     encoder = None
     if variant.encoder:
-        from biograft.nn import TextEncoder
+        from biograft.models import TextEncoder
 
         encoder = TextEncoder.from_pretrained(str(job.input(variant.encoder)))
     index = work / f"index-{label}"

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from biograft.artifacts import new_file, new_folder
-from biograft.corpus.near_duplicates import NearDuplicateConfig, NearDuplicates
 from biograft.errors import BiograftError
-from biograft.text import HAN_CHARACTER
+from biograft.kb.names import HAN_CHARACTER
+from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
 from biograft_lab.places import data_folder
 from biograft_lab.replication.runner import missing_data
 
@@ -189,7 +189,7 @@ def cut_vocabulary(encoder: Path, texts: Iterable[str], out: Path, min_count: in
     """
     from torch import nn
 
-    from biograft.nn.pretrained import load_parts, save_tokenizer
+    from biograft.models.pretrained import load_parts, save_tokenizer
 
     model, tokenizer = load_parts(encoder)
     backend, counts = tokenizer.backend_tokenizer, Counter[int]()

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from biograft.config import Choice, check_fields
-from biograft.corpus.formats import read_documents, write_documents
-from biograft.documents import Document, Mention
 from biograft.evaluation import TEXT_FORMATS
 from biograft.linking import Linker, LinkerConfig, ModelDetector
 from biograft.linking.config import DETECTIONS
 from biograft.linking.fusion import FusedSearch
 from biograft.progress import Progress
+from biograft.text.documents import Document, Mention
+from biograft.text.formats import read_documents, write_documents
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.joint import TRAINED_ON
 from biograft_lab.replication.linking import missing_split
@@ -196,8 +196,8 @@ class _Detected:
 
     def detector(self, split: str) -> Path:
         """Train the detector of a split, or what is missing of it; return its folder."""
-        from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
-        from biograft.tasks.task import TaskExamples
+        from biograft.models.tasks.task import TaskExamples
+        from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
         trained_for = self._trained_for(split)
         out = self.job.work / "detectors" / f"{self._corpus}-for-{trained_for}"
@@ -223,7 +223,7 @@ class _Detected:
 
     def _start(self, split: str) -> Path:
         """Return the encoder that training starts from."""
-        from biograft.tasks.folder import ENCODER
+        from biograft.models.tasks.folder import ENCODER
 
         if self.settings.start:
             return _Detected(self.settings.start, self.job).detector(split) / ENCODER
@@ -240,7 +240,7 @@ class _Detected:
 
     def _described(self, folder: Path, split: str) -> dict[str, Any]:
         """Return what the detector is trained on, and how."""
-        from biograft.tasks.folder import TASK_MODEL
+        from biograft.models.tasks.folder import TASK_MODEL
 
         manifest, settings = TASK_MODEL.read(folder), self.settings
         return {

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from biograft.config import set_value
-from biograft.corpus.tasks.records import RelationExample
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.nn.knowledge.entities import ENTITIES
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import pretrain
+from biograft.models.knowledge.entities import ENTITIES
+from biograft.models.tasks import TASKS
+from biograft.models.tasks.task import TaskExamples
 from biograft.progress import Progress
-from biograft.recipes.recipe import remove_value
-from biograft.tasks import TASKS, TaskRecipe, TaskTrainingData, finetune_task
-from biograft.tasks.results import compare_runs, main_metric_of
-from biograft.tasks.task import TaskExamples
+from biograft.recipe import remove_value
+from biograft.text.tasks.records import RelationExample
+from biograft.training.pretraining.recipe import PretrainingRecipe
+from biograft.training.pretraining.run import pretrain
 from biograft.training.run_folder import RUN, check_config
+from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
+from biograft.training.tasks.results import compare_runs, main_metric_of
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.populations import POPULATIONS, Populations, recall_pairs
 from biograft_lab.replication.results import Row

@@ -21,13 +21,13 @@ from biograft.linking import Linker, build_index
 from biograft.linking.config import SEARCHES, LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.generative import Seq2SeqLinker
-from biograft.linking.generative.training import fit_mixing, measure
 from biograft.linking.index import open_index
 from biograft.linking.rankers import load_ranker
-from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
+from biograft.training.linkers.generative import fit_mixing, measure
+from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
+from biograft.training.pretraining.recipe import PretrainingRecipe
+from biograft.training.pretraining.run import pretrain
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking import missing_split, read_resolved
 from biograft_lab.replication.linking_sets import SETS, LinkingSet
@@ -231,7 +231,7 @@ class _Models:
 
     def _search(self, name: str, split: str) -> FusedSearch:
         """Return lexical search, dense search, or both, over the dictionary of a split."""
-        from biograft.nn import TextEncoder
+        from biograft.models import TextEncoder
 
         kb = self.chosen.open_store(self.job.data, split, self.job.work)
         folder = self.work / f"index-{split}"

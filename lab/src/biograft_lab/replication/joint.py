@@ -21,9 +21,9 @@ from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import INDEX, open_index
-from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.progress import Progress
+from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking import copy_index, missing_split, read_resolved
 from biograft_lab.replication.linking_dictionaries import ONTOLOGY
@@ -188,7 +188,7 @@ class _Joint:
 
     def average(self, split: str, encoders: Sequence[Path]) -> Path:
         """Average the encoders of all seeds; return the folder of the mean."""
-        from biograft.linking.averaging import average_encoders
+        from biograft.training.linkers.averaging import average_encoders
 
         out = self.work / f"for-{split}" / "average"
         if not out.exists():

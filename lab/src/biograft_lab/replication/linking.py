@@ -24,9 +24,9 @@ from biograft.linking.dense.search import Vectors
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE, LEXICAL, update_index
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.recipes import label_mentions
-from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
+from biograft.training.linkers import grow_store
+from biograft.training.linkers.recipes import label_mentions
 from biograft_lab.replication.claims import claims_of
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking_dictionaries import (
@@ -279,7 +279,7 @@ class _Encoders:
 
     def _start(self, variant: LinkingVariant, settings: LinkingSettings) -> Path:
         """Return the encoder that is aligned: an input, or one from scratch for the names."""
-        from biograft.nn.scratch import make_character_encoder
+        from biograft.models.scratch import make_character_encoder
 
         if variant.encoder:
             return self.job.input(variant.encoder)
@@ -372,7 +372,7 @@ def make_char_encoder(
     It is aligned on the names of the training dictionary and, where the dictionary lacks them, the
     training mentions.
     """
-    from biograft.nn.scratch import make_character_encoder
+    from biograft.models.scratch import make_character_encoder
 
     states = {"untrained": out / "untrained", "aligned": out / "run" / "encoder"}
     if (out / "done").exists():
@@ -393,8 +393,8 @@ def make_char_encoder(
 
 def _align(kb: KnowledgeBase, encoder: Path, changes: Sequence[str], out: Path) -> None:
     """Align an encoder on the names of a store, or resume that; write ``out/run/encoder``."""
-    from biograft.pretraining.recipe import PretrainingRecipe
-    from biograft.pretraining.run import pretrain
+    from biograft.training.pretraining.recipe import PretrainingRecipe
+    from biograft.training.pretraining.run import pretrain
 
     fixed = (f'encoder.name="{encoder}"', "training.eval_every=0", "training.seed=0")
     recipe = PretrainingRecipe.load("sapbert-cpu", [*fixed, *changes])

@@ -19,13 +19,13 @@ from pathlib import Path
 from biograft.artifacts import new_file
 from biograft.evaluation import GoldConfig, read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.records import IdKind, NameKind
-from biograft.sources import SourceConfig
-from biograft.sources.babelon import read_names
-from biograft.sources.files import read_lines
-from biograft.sources.log import ReadLog
-from biograft.text import normalise
-from biograft.vocabularies import canonical_id
+from biograft.kb.names import normalise
+from biograft.kb.records import IdKind, NameKind
+from biograft.kb.sources import SourceConfig
+from biograft.kb.sources.babelon import read_names
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.vocabularies import canonical_id
 
 LINKING = "entity_linking"
 ONTOLOGY, PUBLISHED = "ontology", "published"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 from biograft.config import AtLeast, Choice, check_fields
-from biograft.corpus.shards import AnnotatedDocument, Shards
 from biograft.errors import ConfigError, InputError
 from biograft.evaluation import (
     EvaluationConfig,
@@ -26,14 +25,15 @@ from biograft.evaluation import (
     resolve_gold,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.names import normalise
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index
 from biograft.linking.dense import DenseIndex
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE
 from biograft.progress import Progress
-from biograft.sources import SourceConfig
-from biograft.text import normalise
+from biograft.text.shards import AnnotatedDocument, Shards
 from biograft_lab.probing.memory_links import MemoryLinker, MentionInText
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking_sets import SETS

@@ -18,7 +18,7 @@ from typing import Annotated
 from biograft.config import AtLeast, check_fields
 from biograft.errors import InputError
 from biograft.kb import KnowledgeBase
-from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
 from biograft_lab.probing import (
     ClozeGold,

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats import read_documents
-from biograft.documents import Document, Mention
 from biograft.evaluation import StoreIds
 from biograft.evaluation.gold import gold_ids
 from biograft.kb import KnowledgeBase
-from biograft.nn.knowledge.entities import ENTITIES
-from biograft.vocabularies import canonical_id
+from biograft.kb.vocabularies import canonical_id
+from biograft.models.knowledge.entities import ENTITIES
+from biograft.text.documents import Document, Mention
+from biograft.text.formats import read_documents
 from biograft_lab.replication.task_counts import Pair
 
 SEEN, KNOWN = "seen concept", "unseen concept, in the table"

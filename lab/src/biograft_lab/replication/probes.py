@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from biograft.machine import describe_machine
+from biograft.compute import describe_machine
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.results import (
     describe_commit,

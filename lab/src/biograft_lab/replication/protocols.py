@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from biograft.config import check_choice
-from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.evaluation import (
     TEXT_FORMATS,
@@ -45,6 +44,7 @@ from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import is_name_of
 from biograft.metrics import Counts, paired_counts
 from biograft.progress import Progress
+from biograft.text.documents import Document
 from biograft_lab.replication.linking_dictionaries import IDS, NAMES, ONTOLOGY, PUBLISHED
 from biograft_lab.replication.linking_sets import SETS, LinkingSet
 from biograft_lab.replication.results import Row, pack_flags, pack_sizes, read_result, write_result

@@ -273,8 +273,8 @@ class _Scorer:
         return encoder(self._names())
 
     def _masked(self) -> Scores:
-        from biograft.nn.knowledge.entity_finder import make_finder
-        from biograft.nn.masked_lm import MaskedLanguageModel
+        from biograft.models.knowledge.entity_finder import make_finder
+        from biograft.models.masked_lm import MaskedLanguageModel
         from biograft_lab.probing.masked_names import NameChoice, score_names
 
         model = MaskedLanguageModel.from_pretrained(self._folder())

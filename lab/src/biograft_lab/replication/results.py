@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import new_file, sole_writer
+from biograft.compute import describe_machine
 from biograft.errors import InputError
-from biograft.machine import describe_machine
 
 Row = dict[str, Any]
 

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.config import Above, AtLeast, Choice, check_fields
-from biograft.corpus.segmentation import Segmentation
 from biograft.errors import ConfigError, InputError
 from biograft.kb import KnowledgeBase
-from biograft.text import HAN
+from biograft.kb.names import HAN
+from biograft.text.segmentation import Segmentation
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.pretrained_arms import (
     check_arms,
@@ -167,7 +167,7 @@ def read_segmented(base: KnowledgeBase, segmentation: Segmentation, n_names: int
 
 def states_of(encoder: Path, names: SegmentedNames) -> Features:
     """Return the state of the token at each decision's character; names are read alone."""
-    from biograft.nn.encoder import TextEncoder
+    from biograft.models.encoder import TextEncoder
     from biograft_lab.probing.token_states import enclose, inner_ids, token_states
 
     model = TextEncoder.from_pretrained(encoder, pooling="mean")

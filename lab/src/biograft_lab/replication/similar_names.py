@@ -24,10 +24,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from biograft.config import AtLeast, Choice, check_fields
-from biograft.corpus import NamesIndex
 from biograft.errors import ConfigError, InputError
 from biograft.kb import KnowledgeBase
-from biograft.text import normalise
+from biograft.kb.names import normalise
+from biograft.text import NamesIndex
 from biograft_lab.probing.similarity import (
     SimilarityConfig,
     SimilarityQuery,

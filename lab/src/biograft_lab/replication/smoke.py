@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from biograft.annotation import AnnotationConfig, annotate_corpus
-from biograft.annotation.runner import ExecutionConfig
-from biograft.corpus.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
 from biograft.graph import PeprConfig
 from biograft.graph.embedding import GraphRecipe, embed_graph
 from biograft.graph.neighbours import build_neighbours
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.pretraining.recipe import PretrainingRecipe
-from biograft.pretraining.run import pretrain
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.linking.annotation import AnnotationConfig, annotate
+from biograft.linking.annotation.runner import ExecutionConfig
+from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
+from biograft.training.pretraining.recipe import PretrainingRecipe
+from biograft.training.pretraining.run import pretrain
 from biograft_lab.replication.encoders import EncoderTasks
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import TOY_PRETRAINING, ExperimentJob, load_kind
@@ -129,7 +129,7 @@ class ToyInputs:
         out = self.folder / "corpus"
         if not out.exists():
             execution = ExecutionConfig(workers=1)
-            annotate_corpus(self.store().folder, [self.texts()], out, AnnotationConfig(), execution)
+            annotate(self.store().folder, [self.texts()], out, AnnotationConfig(), execution)
         return out
 
     def segmentation(self, language: str = "zh") -> Path:
@@ -163,8 +163,8 @@ class ToyInputs:
 
     def encoder(self) -> Path:
         """Return an encoder that stands for a published one."""
-        from biograft.nn.scratch_configs import NewBert
-        from biograft.nn.settings import EncoderSettings, write_settings
+        from biograft.models.scratch_configs import NewBert
+        from biograft.models.settings import EncoderSettings, write_settings
 
         out = self.folder / "encoder"
         if not out.exists():

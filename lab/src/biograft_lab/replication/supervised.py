@@ -19,8 +19,8 @@ from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index
 from biograft.linking.rankers import load_ranker
-from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.progress import Progress
+from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking import (
     copy_index,

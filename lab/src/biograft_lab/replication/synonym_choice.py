@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.config import AtLeast, check_fields
-from biograft.corpus import NamesIndex
 from biograft.errors import InputError
 from biograft.kb import KnowledgeBase
-from biograft.sources.files import read_lines
-from biograft.text import HAN
+from biograft.kb.names import HAN
+from biograft.kb.sources.files import read_lines
+from biograft.text import NamesIndex
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.pretrained_arms import (
     check_arms,
@@ -265,7 +265,7 @@ def measure(encoder: Path, places: Sequence[Place], scores: Sequence[str]) -> di
 
 
 def _by_probability(encoder: Path, places: Sequence[Place]) -> Iterator[tuple[str, Floats]]:
-    from biograft.nn.masked_lm import MaskedLanguageModel
+    from biograft.models.masked_lm import MaskedLanguageModel
     from biograft_lab.probing.masked_names import NameChoice, score_names
 
     choices = [NameChoice(p.before, p.after, (p.synonym, p.other)) for p in places]
@@ -276,7 +276,7 @@ def _by_probability(encoder: Path, places: Sequence[Place]) -> Iterator[tuple[st
 
 def _outer_states(encoder: Path, places: Sequence[Place]) -> list[npt.NDArray[np.float32]]:
     """Return the states before and after the mention, the synonym and the other name, joined."""
-    from biograft.nn.encoder import TextEncoder
+    from biograft.models.encoder import TextEncoder
     from biograft_lab.probing.token_states import enclose, inner_ids, token_states
 
     model = TextEncoder.from_pretrained(encoder, pooling="mean")

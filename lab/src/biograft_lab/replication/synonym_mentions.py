@@ -22,10 +22,10 @@ from typing import Annotated
 import numpy as np
 
 from biograft.config import AtLeast, check_fields
-from biograft.documents import Document, Mention
 from biograft.errors import InputError
 from biograft.kb import KnowledgeBase
-from biograft.tasks import TaskRecipe
+from biograft.text.documents import Document, Mention
+from biograft.training.tasks import TaskRecipe
 from biograft_lab.replication.encoders import TASK_SETS
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.pretrained_arms import (
@@ -173,7 +173,7 @@ def measure(
     with_entities: bool = True,
 ) -> dict[str, list[bool]]:
     """Return which items a model finds: before, after, and whether they are kept."""
-    from biograft.tasks import open_task
+    from biograft.models.tasks import open_task
 
     model = open_task(folder)
     if not with_entities:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.corpus.formats import read_documents
-from biograft.corpus.tasks.records import RankingExample
-from biograft.documents import Document
 from biograft.errors import ConfigError
+from biograft.text.documents import Document
+from biograft.text.formats import read_documents
+from biograft.text.tasks.records import RankingExample
 
 Pair = tuple[int, int]
 """Numerator and denominator."""

@@ -49,8 +49,8 @@ from small_artifacts import (
     write_inputs,
 )
 
+from biograft.compute import describe_machine
 from biograft.errors import BiograftError
-from biograft.machine import describe_machine
 
 TEXTS = ["A heart attack, no stroke.", "Heart disease and hart atack", "fever, cerebral stroke"]
 OUTCOMES = ("refused", "found by check", "no effect", "silent", "crashed")
@@ -109,7 +109,7 @@ def use_encoder(place: str) -> Callable[[Path], Any]:
 
 def use_shards(folder: Path) -> Any:
     """Return all annotated documents."""
-    from biograft.corpus.shards import Shards
+    from biograft.text.shards import Shards
 
     return [repr(document) for document in Shards.open(folder / "A")]
 
@@ -338,7 +338,7 @@ def _judge(artefact: Artefact, folder: Path, told: tuple[str, str], outcome: Out
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Damage the chosen artefacts; return the counts."""
-    import biograft.nn  # noqa: F401  shared by the forked processes
+    import biograft.models  # noqa: F401  shared by the forked processes
 
     facts = {
         "machine": describe_machine(),

@@ -57,7 +57,7 @@ from small_artifacts import (
     write_inputs,
 )
 
-from biograft.machine import describe_machine
+from biograft.compute import describe_machine
 
 FAULTS = {
     "no space": errno.ENOSPC,
@@ -440,7 +440,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     if any(OPERATIONS[name].trains for name in options.operations):
         import biograft.cli.finetune
         import biograft.cli.pretrain
-        import biograft.nn  # noqa: F401
+        import biograft.models  # noqa: F401
 
     facts = {
         "faults": list(options.faults),

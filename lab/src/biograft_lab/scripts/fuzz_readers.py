@@ -31,7 +31,7 @@ from typing import Any
 from machine import describe_command, describe_commit
 from script_options import some_of, start_parser
 
-from biograft.machine import describe_machine
+from biograft.compute import describe_machine
 from biograft_lab.places import REPOSITORY
 from biograft_lab.scripts.fuzz_one_reader import COUNTS, CURRENT, FOUND, load_targets
 

@@ -28,13 +28,13 @@ from typing import Any
 from machine import describe_command, describe_commit
 from script_options import add_data, run_with, some_of, start_parser
 
-from biograft.corpus import NamesIndex
-from biograft.corpus.formats import read_documents
-from biograft.corpus.spelling.ordinary import ordinary_pairs
-from biograft.documents import Document, Mention
+from biograft.compute import describe_machine
+from biograft.kb.names import HAN
 from biograft.linking.detection import DictionaryDetector, MentionDetector, MisspeltDetector
-from biograft.machine import describe_machine
-from biograft.text import HAN
+from biograft.text import NamesIndex
+from biograft.text.documents import Document, Mention
+from biograft.text.formats import read_documents
+from biograft.text.spelling.ordinary import ordinary_pairs
 from biograft_lab.replication.linking_dictionaries import PUBLISHED
 from biograft_lab.replication.protocols import LinkingTask, read_texts
 

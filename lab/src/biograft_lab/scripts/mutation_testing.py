@@ -29,7 +29,7 @@ from typing import Any
 from machine import describe_command, describe_commit
 from script_options import some_of, start_parser
 
-from biograft.machine import describe_machine
+from biograft.compute import describe_machine
 from biograft_lab.places import REPOSITORY
 from biograft_lab.replication.results import write_result
 

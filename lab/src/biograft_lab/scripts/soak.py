@@ -27,11 +27,11 @@ from machine import describe_command, describe_commit
 from script_options import add_data, run_with, start_parser
 from service_load import make_notes, make_queries, memory_mib, served
 
+from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.index import build_index
-from biograft.machine import describe_machine
 
 N_NOTES = 400
 CONNECTIONS = 4

@@ -24,10 +24,10 @@ from typing import Any
 from machine import describe_command, describe_commit
 from script_options import add_data, run_with, some_of, start_parser
 
+from biograft.compute import describe_machine
 from biograft.linking import Linker, LinkerConfig
 from biograft.linking.detection import open_detector
 from biograft.linking.fusion import FusedSearch
-from biograft.machine import describe_machine
 from biograft_lab.replication.protocols import LinkingTask, open_lexical_index
 
 SPLITS = ("dev", "test")

@@ -7,8 +7,8 @@ import torch
 from tiny_models import tiny_tokenizer
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.nn.pretrained import quiet_transformers
+from biograft.models.knowledge import KnowledgeBertForMaskedLM
+from biograft.models.pretrained import quiet_transformers
 
 TEXTS = ("fever and high temperature hurt", "acute heart attack", "患者有高血压糖尿病史头痛")
 

@@ -7,7 +7,7 @@ from tiny_models import tiny_tokenizer
 from transformers import AutoModel, AutoTokenizer, DistilBertConfig, DistilBertModel
 
 from biograft.errors import BiograftError
-from biograft.nn.pretrained import quiet_transformers
+from biograft.models.pretrained import quiet_transformers
 from biograft_lab.probing.attention import AttentionReader, UnfitError
 from biograft_lab.probing.attention.maps import AttentionConfig, choose_layer
 

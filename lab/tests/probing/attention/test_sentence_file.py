@@ -5,9 +5,9 @@ import json
 import pytest
 
 from biograft.artifacts import describe_files
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.errors import BiograftError, ConfigError, FormatError, InputError
-from biograft.sources.log import ReadLog
+from biograft.kb.sources.log import ReadLog
+from biograft.text.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft_lab.probing.attention import find_entity, read_sentences
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
 from biograft_lab.probing.attention import (
     ReplacedSentence,
     SubstituteConfig,

@@ -40,7 +40,7 @@ def concepts():
 def similar_store(tmp_path_factory):
     """Build a store of diseases with similar names, some of them equivalent."""
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     folder = tmp_path_factory.mktemp("alike")
     path = folder / "concepts.jsonl"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import JaroWinkler
 
-from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
 from biograft.errors import ConfigError
-from biograft.text import normalise
+from biograft.kb.names import normalise
+from biograft.text.shards import AnnotatedDocument, LinkedSpan
 from biograft_lab.probing.similarity import (
     SimilarityConfig,
     SimilarityQuery,
@@ -190,9 +190,9 @@ def test_d2_is_of_concepts_with_the_same_neighbours(similar_store):
 
 
 def test_d3_is_of_names_rare_in_text(similar_store, tmp_path):
-    from biograft.annotation.runner import write_frequencies
     from biograft.artifacts import describe_files
-    from biograft.corpus.shards import SHARDS, shard_path, write_shard
+    from biograft.linking.annotation.runner import write_frequencies
+    from biograft.text.shards import SHARDS, shard_path, write_shard
 
     text = "acute fever, ACUTE-FEVER and acute fevers; acute febris"
     spans = [(0, 11), (13, 24), (29, 41)]

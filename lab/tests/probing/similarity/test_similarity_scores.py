@@ -10,8 +10,8 @@ from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.lexical.ngrams import grams_of, join_texts
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity
-from biograft.nn.pretrained import load_masked_lm
+from biograft.models.knowledge import KnowledgeBertForMaskedLM, TableEntity
+from biograft.models.pretrained import load_masked_lm
 from biograft_lab.probing.similarity import (
     EncoderSimilarity,
     SimilarityQuery,
@@ -119,7 +119,7 @@ def test_an_unknown_token_counts_like_any(folder):
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "own"])
 def test_other_poolings_equal_those_of_encoders(folder, pooling):
-    from biograft.nn.encoder import TextEncoder
+    from biograft.models.encoder import TextEncoder
 
     known = None if pooling == "own" else pooling
     expected = TextEncoder.from_pretrained(folder, pooling=known).encode(TEXTS, normalize=False)

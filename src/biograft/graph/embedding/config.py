@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from biograft.config import Above, AtLeast, Choice, Config, Range, check_fields
 from biograft.errors import ConfigError
-from biograft.recipes.recipe import Recipe
+from biograft.recipe import Recipe
 
 MODELS = ("transe", "transr")
 NORMS = ("l1", "l2", "l2-squared")

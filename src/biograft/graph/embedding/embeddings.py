@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length
-from biograft.artifacts import MANIFEST, ArtifactKind, describe_files, hash_file, new_file
+from biograft.artifacts import (
+    MANIFEST,
+    ArtifactKind,
+    check_length,
+    describe_files,
+    hash_file,
+    new_file,
+)
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
 from biograft.graph.embedding.config import ModelConfig

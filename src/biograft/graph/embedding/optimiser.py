@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 from biograft.graph.embedding.config import BOUNDS, OPTIMISERS, OptimiserConfig
 from biograft.graph.embedding.parallel import run_parallel
 from biograft.graph.embedding.translation import FAST, Floats

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 from biograft.errors import InputError
 from biograft.graph.embedding.config import NORMS, ModelConfig
 from biograft.graph.embedding.parallel import run_parallel

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from biograft.arrays import check_length
 from biograft.artifacts import (
     ArtifactKind,
+    check_length,
     describe_files,
     new_folder,
     remove_abandoned,

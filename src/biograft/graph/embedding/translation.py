@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 from biograft.graph.embedding.config import LOSSES, NORMS, LossConfig, ModelConfig
 from biograft.graph.embedding.parallel import run_parallel
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import save_array
-from biograft.artifacts import new_file, new_folder, sole_writer
+from biograft.artifacts import new_file, new_folder, save_array, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint

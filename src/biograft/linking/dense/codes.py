@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from biograft.artifacts import ArtifactKind, describe_files
 from biograft.config import AtLeast, Choice, Config, Option
-from biograft.languages import language_codes
+from biograft.kb.names import language_codes
 
 STORAGES = {
     "float32": "as the encoder computes them; 4 bytes per number",

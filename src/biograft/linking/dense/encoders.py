@@ -12,7 +12,7 @@ import numpy.typing as npt
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.linking.static.encoder import STATIC_ENCODER, StaticEncoder
-from biograft.nn.settings import EncoderSettings
+from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
 
 SHIPPED = {"static-english": Path(__file__).parents[1] / "static" / "english"}
@@ -84,7 +84,7 @@ def load_encoder(
         encoder.name = str(name_or_folder)
         return encoder
     try:
-        from biograft.nn import TextEncoder
+        from biograft.models import TextEncoder
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "a transformers encoder") from error
     return TextEncoder.from_pretrained(

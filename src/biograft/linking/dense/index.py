@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_range
+from biograft.artifacts import check_ends, check_range
 from biograft.config import check_choice, from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import Mode, check_ends, check_length, check_range, create_array, open_array
-from biograft.compiled import njit
+from biograft.artifacts import Mode, check_ends, check_length, check_range, create_array, open_array
+from biograft.compute import njit
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.codes import Candidates, Rounded, find_candidates
 from biograft.linking.dense.config import DENSE_INDEX
@@ -282,7 +282,7 @@ def _has_int8_products() -> bool:
     """Whether the encoder has loaded torch, and the processor multiplies 8-bit integers."""
     if sys.modules.get("torch") is None:
         return False
-    from biograft.nn.precision import processor_has_int8
+    from biograft.models.precision import processor_has_int8
 
     return processor_has_int8()
 

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.generative.config import (
         GenerativeConfig as GenerativeConfig,
         GenerativeTraining as GenerativeTraining,
         NamesConfig as NamesConfig,
-    )
-    from biograft.linking.generative.examples import (
-        GenerationExamples as GenerationExamples,
-        collect_mentions as collect_mentions,
     )
     from biograft.linking.generative.folder import Mixing as Mixing
     from biograft.linking.generative.names import (
@@ -29,10 +25,6 @@ if TYPE_CHECKING:
     from biograft.linking.generative.ranker import (
         Seq2SeqLinker as Seq2SeqLinker,
         load_seq2seq_linker as load_seq2seq_linker,
-    )
-    from biograft.linking.generative.training import (
-        Mentions as Mentions,
-        train_generative as train_generative,
     )
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from biograft.config import Above, AtLeast, Choice, Config, Range, Ratio, check_fields
 from biograft.errors import ConfigError
-from biograft.nn.generation.config import BeamConfig
-from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
-from biograft.objectives.configs import NameGenerationConfig
-from biograft.training.config import SCHEDULES, TrainingConfig
+from biograft.models.generation.config import BeamConfig
+from biograft.models.scratch_configs import NewDecoder, NewSeq2Seq
+from biograft.recipe import SCHEDULES, TrainingConfig
+from biograft.training.objectives.configs import NameGenerationConfig
 
 TARGETS = ("similar", "shortest", "random")
 SHARED = ("all", "fewest")

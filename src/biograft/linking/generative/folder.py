@@ -24,7 +24,7 @@ from biograft.linking.fusion import CandidatePool, fuse_scores, normalise_weight
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.names import NAME_TRIE, NameTrie
 from biograft.linking.rankers import GENERATIVE_FORMAT
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.models.seq2seq import Seq2SeqModel
 
 GENERATIVE = "generative"
 GENERATION_WEIGHTS = tuple(step / 20 for step in range(21))

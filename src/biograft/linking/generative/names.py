@@ -16,19 +16,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array, save_array
-from biograft.artifacts import ArtifactKind, describe_files, new_folder
-from biograft.corpus.mention_text import clean_name
+from biograft.artifacts import (
+    ArtifactKind,
+    check_ends,
+    check_length,
+    check_range,
+    describe_files,
+    new_folder,
+    open_array,
+    save_array,
+)
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.assembly import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.generative.config import NamesConfig
-from biograft.nn.pretrained import describe_tokenizer
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.models.pretrained import describe_tokenizer
+from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
-from biograft.trie import FlatTrie
+from biograft.text.mention_text import clean_name
+from biograft.text.trie import FlatTrie
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from biograft.corpus.mention_text import clean_text, mark_mention, prompt_of
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Rows
@@ -25,9 +24,10 @@ from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.folder import GENERATIVE, Mixing, load_folder
 from biograft.linking.generative.names import NameTrie, longest_name
 from biograft.linking.queries import Context
-from biograft.nn.batches import pad
-from biograft.nn.generation import BeamConfig, GeneratedNames, GenerationInputs, generate_names
-from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.models.batches import pad
+from biograft.models.generation import BeamConfig, GeneratedNames, GenerationInputs, generate_names
+from biograft.models.seq2seq import Seq2SeqModel
+from biograft.text.mention_text import clean_text, mark_mention, prompt_of
 
 
 class Seq2SeqInput(NamedTuple):

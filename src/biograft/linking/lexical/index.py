@@ -19,8 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_outer_ends, check_range, open_array, save_array
-from biograft.artifacts import ArtifactKind, describe_files, new_folder
+from biograft.artifacts import (
+    ArtifactKind,
+    check_length,
+    check_outer_ends,
+    check_range,
+    describe_files,
+    new_folder,
+    open_array,
+    save_array,
+)
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_outer_ends, check_range
-from biograft.compiled import njit
+from biograft.artifacts import check_ends, check_length, check_outer_ends, check_range
+from biograft.compute import njit
 
 U16 = npt.NDArray[np.uint16]
 U32 = npt.NDArray[np.uint32]

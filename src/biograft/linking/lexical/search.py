@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biograft.compiled import njit
+from biograft.compute import njit
 from biograft.linking.lexical.ngrams import (
     F32,
     I64,

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_range, open_array, save_array
+from biograft.artifacts import check_length, check_range, open_array, save_array
 from biograft.kb.keys import hash_text
 
 U64 = npt.NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""PubTator, BioC and brat: findings as annotations, by the writers of :mod:`biograft.corpus`."""
+"""PubTator, BioC and brat: findings as annotations, by the writers of :mod:`biograft.text`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from biograft.corpus.formats.bioc import json_chunks
-from biograft.corpus.formats.format import Feature, FormatAdapter
-from biograft.corpus.formats.pubtator import document_text
-from biograft.corpus.formats.registry import DOCUMENT_FORMATS, write_adapted
-from biograft.documents import Document, Mention
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.findings import reported
 from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.text.documents import Document, Mention
+from biograft.text.formats.bioc import json_chunks
+from biograft.text.formats.format import Feature, FormatAdapter
+from biograft.text.formats.pubtator import document_text
+from biograft.text.formats.registry import DOCUMENT_FORMATS, write_adapted
 
 STATUS = "assertion status"
 """The loss of saying that a mention is absent, possible and so on; the formats have no place."""

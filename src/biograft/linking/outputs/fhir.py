@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from biograft.kb.vocabularies import coding
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.findings import DECIMALS
 from biograft.linking.outputs.output import Documents, Output, OutputRun
-from biograft.vocabularies import coding
 
 Resource = dict[str, Any]
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
+from biograft.errors import visible
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs.findings import found_by, reported
 from biograft.linking.outputs.output import Documents, Output, OutputRun
-from biograft.terminal import align, cut, visible
+from biograft.progress import align, cut
 
 HEAD = ("position", "mention", "concept", "name", "score", "found by")
 _MAX_WIDTH = {"mention": 40, "name": 44, "found by": 60}

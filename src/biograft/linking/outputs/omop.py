@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import biograft
+from biograft.errors import visible
+from biograft.kb.names import whole_number
 from biograft.linking.candidates import LinkedMention
 from biograft.linking.outputs.delimited import cut, delimited_rows
 from biograft.linking.outputs.findings import reported
 from biograft.linking.outputs.output import Documents, Output, OutputRun
 from biograft.linking.outputs.report import ConceptIds
-from biograft.terminal import visible
-from biograft.text import whole_number
 
 COLUMNS = (
     "note_nlp_id",

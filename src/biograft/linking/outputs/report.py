@@ -9,8 +9,13 @@ from functools import lru_cache
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.kb.vocabularies import (
+    canonical_id,
+    vocabulary_name,
+    vocabulary_of,
+    vocabulary_of_format,
+)
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.vocabularies import canonical_id, vocabulary_name, vocabulary_of, vocabulary_of_format
 
 _NAME = re.compile(r"\w[\w.-]*")
 _CACHE_SIZE = 1 << 16

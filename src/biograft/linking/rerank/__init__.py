@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.rerank.choice import (
@@ -20,16 +20,11 @@ if TYPE_CHECKING:
         RerankConfig as RerankConfig,
         RerankTraining as RerankTraining,
     )
-    from biograft.linking.rerank.examples import (
-        RerankData as RerankData,
-        collect_examples as collect_examples,
-    )
     from biograft.linking.rerank.llm import LlmChooser as LlmChooser, LlmConfig as LlmConfig
     from biograft.linking.rerank.reranker import (
         ContextReranker as ContextReranker,
         load_context_reranker as load_context_reranker,
     )
-    from biograft.linking.rerank.training import train_reranker as train_reranker
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from biograft.config import AtLeast, Choice, Config, Range, Ratio, check_fields
 from biograft.errors import ConfigError
-from biograft.training.config import SCHEDULES, TrainingConfig
+from biograft.recipe import SCHEDULES, TrainingConfig
 
 MIN_LENGTH = 16
 """Minimum number of tokens of a pair."""

@@ -18,9 +18,9 @@ from http.client import HTTPException, HTTPResponse
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from biograft.addresses import is_loopback
 from biograft.config import Above, AtLeast, Config, check_fields
 from biograft.errors import ConfigError
+from biograft.linking.addresses import is_loopback
 from biograft.linking.rerank.choice import ChoiceError, ChoiceQuestion, UnavailableError
 
 KEY = "BIOGRAFT_LLM_KEY"

@@ -23,9 +23,9 @@ from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.queries import Context
 from biograft.linking.rerank.config import RerankConfig
-from biograft.nn import TextEncoder
-from biograft.nn.batches import pad, token_batches
-from biograft.nn.precision import autocast_in
+from biograft.models import TextEncoder
+from biograft.models.batches import pad, token_batches
+from biograft.models.precision import autocast_in
 
 OPEN, CLOSE = "{", "}"
 PARTS = " ; "

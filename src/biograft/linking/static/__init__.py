@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.static.config import (
         StaticConfig as StaticConfig,
         StaticTraining as StaticTraining,
-    )
-    from biograft.linking.static.distillation import (
-        DistilledEncoder as DistilledEncoder,
-        distil_encoder as distil_encoder,
     )
     from biograft.linking.static.encoder import StaticEncoder as StaticEncoder
 

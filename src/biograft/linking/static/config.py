@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from biograft.config import Above, AtLeast, Config, Weight
-from biograft.training.config import TrainingConfig
+from biograft.recipe import TrainingConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

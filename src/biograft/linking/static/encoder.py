@@ -18,14 +18,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_length, check_range, open_array, save_array
-from biograft.artifacts import ArtifactKind, describe_files, new_folder
-from biograft.compiled import njit
+from biograft.artifacts import (
+    ArtifactKind,
+    check_length,
+    check_range,
+    describe_files,
+    new_folder,
+    open_array,
+    save_array,
+)
+from biograft.compute import njit
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
 from biograft.linking.static.scripts import is_readable
 from biograft.linking.static.tokens import Rows, Starts, TokenizerSettings, WordPieceTokenizer
-from biograft.nn.settings import EncoderSettings, prepare_text
+from biograft.models.settings import EncoderSettings, prepare_text
 from biograft.progress import Progress
 
 STATIC_ENCODER = ArtifactKind(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.supervised.config import RankerConfig as RankerConfig
     from biograft.linking.supervised.ranker import (
         TrainedRanker as TrainedRanker,
         load_trained_ranker as load_trained_ranker,
-    )
-    from biograft.linking.supervised.training import (
-        grow_store as grow_store,
-        train_network as train_network,
     )
 
 

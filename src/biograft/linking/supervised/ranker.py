@@ -1,6 +1,6 @@
 """The trained ranker: a small network scores candidate concepts by their features.
 
-It runs on numpy; torch is only needed to train it (:mod:`biograft.linking.supervised.training`).
+It runs on numpy; torch is only needed to train it (:mod:`biograft.training.linkers.supervised`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import open_array, save_array
-from biograft.artifacts import ArtifactKind, describe_files, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder, open_array, save_array
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint

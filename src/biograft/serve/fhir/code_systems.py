@@ -18,9 +18,15 @@ import numpy.typing as npt
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase, Name
 from biograft.kb.hierarchy import Hierarchy
+from biograft.kb.records import RETIRED, IdKind
 from biograft.kb.tables import ID_KINDS
-from biograft.records import RETIRED, IdKind
-from biograft.vocabularies import canonical_id, code_of, system_of, vocabulary_name, vocabulary_of
+from biograft.kb.vocabularies import (
+    canonical_id,
+    code_of,
+    system_of,
+    vocabulary_name,
+    vocabulary_of,
+)
 
 LOCAL = "urn:biograft:kb"
 """URI of the ids of a store that are from no vocabulary with a URI of its own."""

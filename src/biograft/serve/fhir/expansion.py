@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from biograft.kb.names import normalise
 from biograft.kb.suggest import NameSuggestions
 from biograft.serve.fhir.code_systems import CodeSystem
 from biograft.serve.fhir.errors import TerminologyError
@@ -14,7 +15,6 @@ from biograft.serve.fhir.parameters import Parameters, Resource, part
 from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedConcept, SuppliedSystem
 from biograft.serve.fhir.value_sets import ValueSet
 from biograft.serve.fhir.work import spend
-from biograft.text import normalise
 
 MAX_EXPANSION = 10_000
 """Codes of one page of an expansion; more are refused as too costly."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from biograft.kb import Name
-from biograft.records import NameKind
+from biograft.kb.records import NameKind
+from biograft.kb.vocabularies import vocabulary_name
 from biograft.serve.fhir.code_systems import CodeSystem
 from biograft.serve.fhir.parameters import Parameters, Resource
 from biograft.serve.fhir.supplied import Codes, RequestCodes
 from biograft.serve.fhir.value_sets import ValueSet
-from biograft.vocabularies import vocabulary_name
 
 _SNOMED = "http://snomed.info/sct"
 _USES: Mapping[str, Resource] = {

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from biograft.kb import Name
 from biograft.kb.hierarchy import Hierarchy
-from biograft.records import NameKind
+from biograft.kb.records import NameKind
 from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems, Entries
 from biograft.serve.fhir.errors import TerminologyError
 from biograft.serve.fhir.parameters import Resource, list_in, text_in

@@ -54,7 +54,7 @@ def pykeen(shared_data):
 def ring(tmp_path_factory):
     """A folder with train, valid and test, of 30 entities in a ring, and the store of it."""
     from biograft.kb import BuildConfig, build_store
-    from biograft.sources import SourceConfig
+    from biograft.kb.sources import SourceConfig
 
     lines = [f"e{k}\t{name}\te{(k + n) % 30}" for n, name in ((1, "next"), (7, "far"), (3, "by"))
              for k in range(30)]  # fmt: skip

@@ -32,8 +32,8 @@ from biograft.graph.embedding.translation import (
     make_loss_rules,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.recipes import shipped_recipes
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.recipe import shipped_recipes
 
 
 def recipe_of(name="transe", **changes):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import RowHits
-from biograft.nn import TextEncoder
-from biograft.sources import SourceConfig
+from biograft.models import TextEncoder
 
 NAMES = [
     ["heart attack", "Heart Attack", "myocardial infarction", {"text": "心脏病", "language": "zh"}],

@@ -10,14 +10,9 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
-from biograft.linking import (
-    CandidateFinder,
-    FinetuneConfig,
-    LabelledMention,
-    LexicalIndex,
-    make_examples,
-)
-from biograft.nn import TextEncoder
+from biograft.linking import LabelledMention, LexicalIndex
+from biograft.models import TextEncoder
+from biograft.training.linkers import CandidateFinder, FinetuneConfig, make_examples
 
 COMPLAINTS = [
     {"id": "C0", "name": "abdominal pain", "names": ["pain of abdomen", "Abdominal Pain"]},

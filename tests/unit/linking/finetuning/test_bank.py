@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from biograft.errors import StoreError
-from biograft.linking import EpochOrder, LabelledMention, Shard, make_examples
-from biograft.linking.finetuning.bank import BankBatches, NameBank
-from biograft.text import normalise
+from biograft.kb.names import normalise
+from biograft.linking import LabelledMention
+from biograft.training.linkers import EpochOrder, Shard, make_examples
+from biograft.training.linkers.finetuning.bank import BankBatches, NameBank
 
 
 @pytest.fixture

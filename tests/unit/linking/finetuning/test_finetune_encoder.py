@@ -17,30 +17,32 @@ from two_processes import loads_after_joining, losses, run_on_two, without_dropo
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
-    LINKERS,
     WEIGHTS,
     DenseConfig,
     DenseIndex,
-    EpochOrder,
     IndexConfig,
     LabelledMention,
     LexicalIndex,
     LinkerConfig,
-    LinkerRecipe,
-    LinkerTrainingData,
-    Shard,
     build_index,
-    finetune_encoder,
-    make_examples,
     open_index,
     read_weights,
     update_index,
     write_weights,
 )
-from biograft.linking.finetuning.candidates import path_of
-from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
-from biograft.nn import TextEncoder
-from biograft.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
+from biograft.models import TextEncoder
+from biograft.training.linkers import (
+    LINKERS,
+    EpochOrder,
+    LinkerRecipe,
+    LinkerTrainingData,
+    Shard,
+    finetune_encoder,
+    make_examples,
+)
+from biograft.training.linkers.finetuning.candidates import path_of
+from biograft.training.linkers.finetuning.encoder import MentionPairBatches, MentionPairs
+from biograft.training.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
 
 
 @pytest.fixture
@@ -297,9 +299,9 @@ from pathlib import Path
 
 from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
-from biograft.linking.finetuning import FinetuneConfig, finetune_encoder
+from biograft.training.linkers import FinetuneConfig, finetune_encoder
 from biograft.linking.queries import LabelledMention
-from biograft.nn import TextEncoder
+from biograft.models import TextEncoder
 
 kb, folder, mentions, options, out = sys.argv[1:]
 encoder = TextEncoder.from_pretrained(folder)

@@ -8,15 +8,16 @@ import torch
 from safetensors.numpy import save_file
 
 from biograft.errors import ConfigError, StoreError
-from biograft.linking import EpochOrder, LabelledMention, Shard
-from biograft.linking.finetuning.candidates import (
+from biograft.kb.names import normalise
+from biograft.linking import LabelledMention
+from biograft.training.linkers import EpochOrder, Shard
+from biograft.training.linkers.finetuning.candidates import (
     CandidateBatches,
     EpochCandidates,
     load_candidates,
     path_of,
     save_candidates,
 )
-from biograft.text import normalise
 
 
 def mention(text, *concepts):

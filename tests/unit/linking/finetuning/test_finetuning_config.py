@@ -9,7 +9,7 @@ import pytest
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
-from biograft.linking import FinetuneConfig
+from biograft.training.linkers import FinetuneConfig
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_a_table_keeps_the_defaults_of_fine_tuning():
 def test_configuring_needs_no_torch():
     script = """
 import sys
-from biograft.linking.finetuning import FinetuneConfig
+from biograft.training.linkers import FinetuneConfig
 FinetuneConfig()
 print("torch" in sys.modules)
 sys.modules["torch"] = None
 from biograft.errors import MissingExtraError
 try:
-    from biograft.linking.finetuning import finetune_encoder
+    from biograft.training.linkers import finetune_encoder
 except MissingExtraError as error:
     print(error)
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import LabelledMention, NameTable, make_examples
+from biograft.linking import LabelledMention
+from biograft.training.linkers import NameTable, make_examples
 
 
 def mention(text, *concepts):

@@ -7,7 +7,7 @@ from generative_store import CONCEPTS, OTHERS, store_in
 from tiny_seq2seq import tiny_seq2seq
 
 from biograft.kb import KnowledgeBase
-from biograft.nn import Seq2SeqModel
+from biograft.models import Seq2SeqModel
 
 
 @pytest.fixture(scope="session")

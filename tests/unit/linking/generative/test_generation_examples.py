@@ -17,13 +17,13 @@ from biograft.linking import (
     GenerativeConfig,
     NamesConfig,
     Steps,
-    collect_mentions,
     select_names,
 )
-from biograft.linking.generative.examples import PLAIN, ExamplesWithNames, TargetChooser
 from biograft.linking.generative.ranker import make_input
 from biograft.linking.queries import overlapping
-from biograft.objectives import NameExample
+from biograft.training.linkers import collect_mentions
+from biograft.training.linkers.generative_examples import PLAIN, ExamplesWithNames, TargetChooser
+from biograft.training.objectives import NameExample
 
 
 @pytest.fixture

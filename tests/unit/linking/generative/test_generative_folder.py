@@ -33,8 +33,8 @@ from biograft.linking.generative.folder import (
     load_folder,
     write_linker,
 )
-from biograft.linking.generative.training import fit_mixing, measure
-from biograft.nn import BeamConfig, Seq2SeqModel
+from biograft.models import BeamConfig, Seq2SeqModel
+from biograft.training.linkers.generative import fit_mixing, measure
 
 CONFIG = GenerativeConfig(context_words=5, beam=BeamConfig(beams=3), max_source=20, max_target=32)
 TEXTS = ["cold", "heart attack", "is"]

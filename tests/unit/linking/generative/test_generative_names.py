@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from manifests import reseal
 from tiny_seq2seq import tiny_seq2seq
 
-from biograft.corpus import clean_name
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import NamesConfig, NameTrie, select_names
 from biograft.linking.generative.names import longest_name
+from biograft.text import clean_name
 
 
 def paths_of(trie, root=0):

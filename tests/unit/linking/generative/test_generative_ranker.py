@@ -9,7 +9,6 @@ from generative_store import Query, query_in
 from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import tiny_seq2seq
 
-from biograft.corpus import clean_name
 from biograft.errors import ConfigError
 from biograft.linking import (
     Context,
@@ -26,7 +25,8 @@ from biograft.linking import (
     needs_search,
 )
 from biograft.linking.generative.ranker import make_input
-from biograft.nn import BeamConfig, NewDecoder, Seq2SeqModel
+from biograft.models import BeamConfig, NewDecoder, Seq2SeqModel
+from biograft.text import clean_name
 
 TEXT = "She is cold. What is the heart attack of ovarian cancer?"
 MENTIONS = [

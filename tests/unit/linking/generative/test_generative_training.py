@@ -24,12 +24,11 @@ from biograft.linking import (
     Linker,
     NamesConfig,
     load_ranker,
-    train_generative,
 )
-from biograft.linking.generative import Mentions
-from biograft.linking.generative.training import measure
-from biograft.nn import BeamConfig, NewDecoder, NewSeq2Seq
-from biograft.objectives import NameGenerationConfig
+from biograft.models import BeamConfig, NewDecoder, NewSeq2Seq
+from biograft.training.linkers import Mentions, train_generative
+from biograft.training.linkers.generative import measure
+from biograft.training.objectives import NameGenerationConfig
 
 SAID = {
     "too much sugar": "D1",
@@ -256,7 +255,7 @@ TWO_PROCESSES = """
 import pickle, sys
 from pathlib import Path
 from biograft.kb import KnowledgeBase
-from biograft.linking.generative import Mentions, train_generative
+from biograft.training.linkers import Mentions, train_generative
 
 given, kb, out = sys.argv[1:]
 queries, config = pickle.loads(Path(given).read_bytes())

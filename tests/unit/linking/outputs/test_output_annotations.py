@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from biograft.corpus import read_documents
-from biograft.documents import Document, Mention
 from biograft.linking import Linker, write_linked
 from biograft.linking.outputs.annotations import STATUS, to_document
+from biograft.text import read_documents
+from biograft.text.documents import Document, Mention
 
 TEXT = "A title. No heart attack,\nbut a cold and type 2 diabetes (T2D)."
 FORMATS = [("pubtator", "pubtator"), ("bioc", "bioc-json"), ("brat", "brat")]

@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
-from biograft.documents import Document
+from biograft.kb.vocabularies import coding
 from biograft.linking import Candidate, LinkedDocument, LinkedMention, Linker, link_chunks
 from biograft.linking.outputs.fhir import EXTENSION, resource_type
-from biograft.vocabularies import coding
+from biograft.text.documents import Document
 
 STORE = [
     {"id": "D003924", "name": "Diabetes", "type": "T047"},

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.linking import Linker, candidates_table, link_chunks, table
+from biograft.text.documents import Document, Mention
 
 
 def test_a_text_cannot_command_the_terminal(kb):

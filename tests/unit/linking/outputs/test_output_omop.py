@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from biograft.documents import Document
 from biograft.linking import Linker, link_chunks
+from biograft.text.documents import Document
 
 FIELDS = {
     "note_nlp_id": r"[1-9]\d{0,9}",

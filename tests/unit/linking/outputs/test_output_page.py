@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from biograft.documents import Document, Mention
 from biograft.errors import OutputError
 from biograft.linking import Linker, link_chunks, write_linked
+from biograft.text.documents import Document, Mention
 
 VOID = {"meta", "br"}
 

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.documents import Document, Mention
 from biograft.linking import (
     COLUMNS,
     Candidate,
@@ -21,6 +20,7 @@ from biograft.linking import (
     write_linked,
 )
 from biograft.linking.outputs.delimited import cell, cut, delimited_rows, neutral, plain
+from biograft.text.documents import Document, Mention
 
 TEXT = 'PMH: ovarian cancer.\nNo "heart attack", but cold; mother had breast cancer. zzz'
 

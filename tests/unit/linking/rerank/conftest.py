@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking import Linker, RerankConfig, RerankTraining, collect_examples, train_reranker
-from biograft.sources import SourceConfig
+from biograft.kb.sources import SourceConfig
+from biograft.linking import Linker, RerankConfig, RerankTraining
+from biograft.training.linkers import collect_examples, train_reranker
 
 CONCEPTS: list[dict[str, Any]] = [
     {

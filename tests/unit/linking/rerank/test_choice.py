@@ -12,6 +12,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import (
     ChoiceConfig,
     ChoiceError,
@@ -21,7 +22,6 @@ from biograft.linking import (
     LlmConfig,
     UnavailableError,
 )
-from biograft.sources import SourceConfig
 
 CONCEPTS = [
     {

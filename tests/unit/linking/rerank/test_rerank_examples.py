@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking import Candidate, Context, collect_examples
+from biograft.linking import Candidate, Context
+from biograft.training.linkers import collect_examples
 
 
 class Fixed:

@@ -10,7 +10,7 @@ import torch
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.linking import Context, CrossEncoder
 from biograft.linking.rerank.model import CandidatePairTokenizer, CandidateTexts, mark_mention
-from biograft.nn import TextEncoder
+from biograft.models import TextEncoder
 
 
 @pytest.fixture

@@ -12,19 +12,17 @@ from safetensors.torch import load_file
 from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import (
+from biograft.linking import ContextReranker, Linker, SearchRanker
+from biograft.linking.rerank import model
+from biograft.training.linkers import (
     LINKERS,
-    ContextReranker,
-    Linker,
     LinkerRecipe,
     LinkerTrainingData,
-    SearchRanker,
     collect_examples,
     train_reranker,
 )
-from biograft.linking.rerank import model
-from biograft.linking.rerank.training import ExampleBatches, listwise_loss
-from biograft.objectives import marginal_loss
+from biograft.training.linkers.rerank import ExampleBatches, listwise_loss
+from biograft.training.objectives import marginal_loss
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +181,8 @@ sys.path.insert(0, sys.argv[1])
 from conftest import make_queries
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
-from biograft.linking.rerank import collect_examples, model, train_reranker
+from biograft.linking.rerank import model
+from biograft.training.linkers import collect_examples, train_reranker
 
 model._DROPOUT = 0.0
 given, kb, out = sys.argv[2:]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from manifests import reseal
 
-from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import (
     Candidate,
@@ -19,6 +18,7 @@ from biograft.linking import (
     load_context_reranker,
 )
 from biograft.linking.rerank.folder import Mix
+from biograft.text.documents import Document, Mention
 
 
 @pytest.fixture(scope="module")

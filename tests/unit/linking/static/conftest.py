@@ -9,7 +9,7 @@ import pytest
 
 from biograft.linking import StaticEncoder, StaticWeights, WordPieceTokenizer, quantise
 from biograft.linking.static.encoder import POOLING
-from biograft.nn import EncoderSettings
+from biograft.models import EncoderSettings
 
 TOKENS = ("[UNK]", *"abcdefghijklmnopqrstuvwxyz心脏病", "heart", "attack", "type", "2")
 WORDS = ("heartattack", "diabetes")

@@ -11,22 +11,24 @@ from biograft.config import from_mapping  # noqa: E402
 from biograft.errors import ConfigError  # noqa: E402
 from biograft.linking import (  # noqa: E402
     Linker,
-    LinkerRecipe,
-    LinkerTrainingData,
     StaticConfig,
     StaticEncoder,
     WordPieceTokenizer,
     build_index,
-    finetune,
     label_examples,
     open_index,
 )
-from biograft.linking.static.distillation import (  # noqa: E402
+from biograft.models import TextEncoder  # noqa: E402
+from biograft.training.linkers import (  # noqa: E402
+    LinkerRecipe,
+    LinkerTrainingData,
+    finetune,
+)
+from biograft.training.linkers.static import (  # noqa: E402
     StaticNetwork,
     choose_words,
     distillation_loss,
 )
-from biograft.nn import TextEncoder  # noqa: E402
 
 SITES = "heart lung liver kidney brain skin bone eye ear nose".split()
 KINDS = "pain cancer failure infection injury disease".split()
@@ -70,7 +72,7 @@ def random_network(n_rows=9, width=6, dim=8, hidden=5):
 
 
 def test_the_network_and_the_encoder_without_torch_give_the_same_vectors():
-    from biograft.nn import EncoderSettings
+    from biograft.models import EncoderSettings
 
     tokenizer = WordPieceTokenizer(["[UNK]", *"abcdefg"], ["ab"])
     network = random_network(len(tokenizer))

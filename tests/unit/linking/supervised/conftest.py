@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from biograft.kb import KnowledgeBase
-from biograft.linking import FusedSearch, LabelledMention, LexicalIndex, RankerConfig, grow_store
+from biograft.linking import (
+    FusedSearch,
+    LabelledMention,
+    LexicalIndex,
+    RankerConfig,
+)
+from biograft.training.linkers import grow_store
 
 CONCEPTS: list[dict[str, Any]] = [
     # "ms" and "mi" name two concepts each, of which the second is the one that is meant

@@ -14,10 +14,9 @@ from biograft.linking import (
     MentionMemory,
     TrainedRanker,
     assign_folds,
-    grow_store,
-    train_network,
 )
-from biograft.linking.supervised.training import _fit_network, _FoldNames
+from biograft.training.linkers import grow_store, train_network
+from biograft.training.linkers.supervised import _fit_network, _FoldNames
 
 
 def linker_of(kb, search, trained):

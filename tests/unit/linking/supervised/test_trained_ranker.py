@@ -18,8 +18,8 @@ from biograft.linking import (
     TrainedRanker,
     load_ranker,
     load_trained_ranker,
-    train_network,
 )
+from biograft.training.linkers import train_network
 
 TEXTS = ["ms", "cold", "failing kidney", "qqqq", ""]
 

@@ -17,8 +17,8 @@ from terminology_client import opened
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.serve import parse_systems
-from biograft.sources import SourceConfig
 
 MESH = "http://www.nlm.nih.gov/research/umls/msh"
 HP = "http://human-phenotype-ontology.org"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from biograft.html import escaped_line, make_page
+from biograft.linking.outputs.page import escaped_line, make_page
 from biograft_lab.probing.attention.curves import (
     OTHERS,
     VARIANTS,

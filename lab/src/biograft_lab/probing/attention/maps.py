@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from biograft.corpus.alignment import NONE, Ints, align_spans
 from biograft.errors import ConfigError, StoreError, shorten
-from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertModel
-from biograft.nn.pretrained import max_input_tokens
-from biograft.tasks.tokens import TaskTokenizer
+from biograft.models import TextEncoder
+from biograft.models.knowledge import KnowledgeBertModel
+from biograft.models.pretrained import max_input_tokens
+from biograft.models.tasks.tokens import TaskTokenizer
+from biograft.text.alignment import NONE, Ints, align_spans
 
 DIRECTIONS = ("to", "from")
 CURVES_LAYER, INSIDE_LAYER = 11, 10

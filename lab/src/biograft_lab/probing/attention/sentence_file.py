@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats import read_documents
-from biograft.corpus.formats.fields import MalformedError, field
-from biograft.corpus.sentences import split_sentences
-from biograft.corpus.shards import SHARDS, Shards
-from biograft.documents import Document
 from biograft.errors import ConfigError, FormatError, InputError, shorten
-from biograft.languages import language_code
-from biograft.sources.files import exists, is_empty, read_lines
-from biograft.sources.json_files import decode_json, peek_object
-from biograft.sources.log import ReadLog
+from biograft.kb.names import language_code
+from biograft.kb.sources.files import exists, is_empty, read_lines
+from biograft.kb.sources.json_files import decode_json, peek_object
+from biograft.kb.sources.log import ReadLog
+from biograft.text.documents import Document
+from biograft.text.formats import read_documents
+from biograft.text.formats.fields import MalformedError, field
+from biograft.text.sentences import split_sentences
+from biograft.text.shards import SHARDS, Shards
 from biograft_lab.probing.attention.curves import ReplacedSentence
 
 SENTENCES = "sentences"

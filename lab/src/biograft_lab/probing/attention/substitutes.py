@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError, shorten
-from biograft.text import normalise
+from biograft.kb.names import normalise
 from biograft_lab.probing.attention.curves import ReplacedSentence
 from biograft_lab.probing.attention.maps import UnfitError
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from biograft.errors import ConfigError, StoreError
-from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
-from biograft.nn.encoder import TextEncoder, pool_mean
-from biograft.nn.precision import autocast_in
+from biograft.models.batches import USUAL_LENGTH, pad, token_batches
+from biograft.models.encoder import TextEncoder, pool_mean
+from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft_lab.probing.similarity.report import QueryNames, Scores, Vectors
 

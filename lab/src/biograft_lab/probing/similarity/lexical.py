@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
+from biograft.compute import njit
+from biograft.kb.names import normalise
 from biograft.linking.lexical.ngrams import build_vocabulary, count_texts, encode_texts, join_texts
 from biograft.progress import Progress
-from biograft.text import normalise
 from biograft_lab.probing.similarity.report import QueryNames, Scores
 
 _U32 = npt.NDArray[np.uint32]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
 from biograft.graph.triples import Triples
-from biograft.text import normalise
+from biograft.kb.names import normalise
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase

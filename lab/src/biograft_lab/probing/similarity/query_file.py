@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import biograft
-from biograft.corpus.formats.fields import MalformedError, field, fields
-from biograft.corpus.shards import Shards
 from biograft.errors import FormatError
+from biograft.kb.names import normalise
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.json_files import decode_json
 from biograft.progress import Progress
-from biograft.sources.files import read_lines
-from biograft.sources.json_files import decode_json
-from biograft.text import normalise
+from biograft.text.formats.fields import MalformedError, field, fields
+from biograft.text.shards import Shards
 from biograft_lab.probing.similarity.queries import SimilarityQuery
 
 FORMAT, VERSION = "biograft-similarity-queries", 1

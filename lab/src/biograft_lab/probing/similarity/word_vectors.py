@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compiled import njit
-from biograft.corpus.segmentation.config import CHINESE
-from biograft.corpus.segmentation.words import RjiebaWordSegmenter, Unit, runs
-from biograft.corpus.shards import Shards
+from biograft.compute import njit
 from biograft.errors import ConfigError, InputError
+from biograft.kb.names import HAN, normalise
+from biograft.kb.sources.files import read_lines
 from biograft.progress import Progress
-from biograft.sources.files import read_lines
-from biograft.text import HAN, normalise
+from biograft.text.segmentation.config import CHINESE
+from biograft.text.segmentation.words import RjiebaWordSegmenter, Unit, runs
+from biograft.text.shards import Shards
 from biograft_lab.probing.similarity.report import QueryNames, Scores, Vectors
 
 MIN_COUNT = 5

@@ -1,0 +1,407 @@
+"""Compiled loops, worker processes, and the machine they run on.
+
+Loops are compiled by numba when they are needed, which for little work is never. Importing numba
+and loading a compiled loop takes longer than linking a sentence. A function decorated by
+:func:`njit` that says how much ``work`` a call is runs as plain Python until ``MAX_UNCOMPILED``
+steps are spent in this process; from then on it is compiled, as is at once any function that does
+not say so.
+
+What numba compiles is kept on disk, for this machine's processor, in the first of these folders
+that can be written: ``NUMBA_CACHE_DIR``, ``biograft`` in the user's folder for caches, a folder of
+the user in that for temporary files.
+
+Worker processes do jobs on the cores of this machine and return the results in order. What the jobs
+share is opened once and forked, so that the workers share its memory; where it cannot be, each
+worker opens its own. Jobs wait in a bounded queue, so that memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import platform
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Any, Generic, Protocol, TextIO, TypeVar
+
+import biograft
+from biograft.errors import BiograftError, OutputError
+
+Function = Callable[..., Any]
+Work = Callable[..., int]
+
+MAX_UNCOMPILED = 50_000
+"""Steps of a loop, of some microseconds each, that take about as long as to load numba."""
+_USUAL_SECONDS = 15
+"""Usual time to compile the loops of `biograft link`, for the message."""
+_SILENT_SECONDS = 1.0
+"""Without a terminal nothing is said of what takes less."""
+_CLEAR = "\r\x1b[K"
+
+
+class _State(threading.local):
+    """Whether this thread is within a call that runs uncompiled."""
+
+    uncompiled = False
+
+
+_lock = threading.RLock()
+_state = _State()
+
+
+class CompiledFunction:
+    """A function that numba compiles, or loads from the cache, when a call is worth it."""
+
+    def __init__(
+        self, function: Function, options: dict[str, Any], work: Work | None, plain: Function | None
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._options, self._work = function, options, work
+        self._plain = plain or function
+        self._dispatcher: Function | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it, compiled or not."""
+        if self._dispatcher is not None:
+            return self._dispatcher(*args)
+        if _state.uncompiled:
+            return self._function(*args)
+        if self._work is not None and BUDGET.allows(self._work(*args)):
+            return self.uncompiled(*args)
+        return self.dispatcher(*args)
+
+    def uncompiled(self, *args: Any) -> Any:
+        """Call it, or what does the same, as plain Python."""
+        import numpy as np
+
+        _state.uncompiled = True
+        try:
+            with np.errstate(over="ignore"):  # hashes wrap around, silently if compiled
+                return self._plain(*args)
+        finally:
+            _state.uncompiled = False
+
+    @property
+    def dispatcher(self) -> Function:
+        """The function as numba made it; those that it calls are made before it."""
+        with _lock:
+            if self._dispatcher is None:
+                known: dict[str, Any] = self._function.__globals__
+                for name in _names(self._function.__code__):
+                    if isinstance(known.get(name), CompiledFunction):
+                        known[name] = known[name].dispatcher
+                self._dispatcher = _compile(self._function, self._options)
+            return self._dispatcher
+
+
+def njit(
+    *, work: Work | None = None, plain: Function | None = None, **options: Any
+) -> Callable[[Function], Any]:
+    """Have a function compiled by ``numba.njit``, without Python's lock, when it is first needed.
+
+    ``work`` takes its arguments and estimates the steps of a call, ``plain`` is another function
+    that does the same with few calls of numpy; without it the function itself runs uncompiled.
+    """
+    return lambda function: CompiledFunction(function, {"nogil": True, **options}, work, plain)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function, or one within it, may read from its module."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+class Budget:
+    """The steps that this process may still run uncompiled."""
+
+    def __init__(self) -> None:
+        self.left = MAX_UNCOMPILED
+
+    def allows(self, steps: int) -> bool:
+        """Whether a call may run uncompiled; its steps are taken off."""
+        self.left -= steps
+        return self.left >= 0
+
+    def end(self) -> None:
+        """Compile all that is called from now on, so that the cache gets what is needed later."""
+        self.left = 0
+
+
+BUDGET = Budget()
+
+
+def _compile(function: Function, options: dict[str, Any]) -> Function:
+    """Make a dispatcher of numba with its cache in our folder; other users of numba keep theirs."""
+    numba, folder = _load_numba(), cache_folder()
+    usual = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = str(folder or "")
+        made: Function = numba.njit(cache=folder is not None, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = usual
+    return made
+
+
+@functools.cache
+def _load_numba() -> Any:
+    """Import numba, and listen to what it compiles."""
+    import numba
+    from numba.core import event
+
+    events: Any = event
+    events.Listener.register(_Listener)
+    events.register("numba:compile", _listener)
+    return numba
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Return the folder for compiled loops, which exists and can be written; None if none can."""
+    import numba
+
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    version = f"{biograft.__version__}-numba-{numba.__version__}"
+    if chosen and _is_writable(Path(chosen)):
+        return Path(chosen)
+    with contextlib.suppress(RuntimeError):  # of a user without a home
+        if _is_writable(usual := _user_caches() / "biograft" / version):
+            return usual
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    with contextlib.suppress(OSError):  # of a system without a folder for temporary files
+        temporary = Path(tempfile.gettempdir()) / f"biograft-{user}"
+        # numba unpickles what it finds there: no other user may write to it
+        if _is_writable(temporary) and _is_private(temporary) and _is_writable(temporary / version):
+            return temporary / version
+    return None
+
+
+def _user_caches() -> Path:
+    """Return the user's folder for caches, by the habits of the system."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path("~/AppData/Local").expanduser())
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether a folder belongs to this user, and only this user can write to it."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = folder.lstat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022 and not folder.is_symlink()
+
+
+def announce(stream: TextIO) -> None:
+    """Say on a stream, once, when loops are being compiled; without it nothing is said."""
+    _listener.stream = stream
+
+
+class _Listener:
+    """Is told by numba when it compiles a function, and by that one when it needs another."""
+
+    def __init__(self) -> None:
+        self.stream: TextIO | None = None
+        self._depth, self._seconds, self._started = 0, 0.0, 0.0
+
+    def notify(self, event: Any) -> None:
+        """Count the seconds of the outermost functions."""
+        if event.is_start:
+            self._depth += 1
+            if self._depth == 1:
+                self._started = time.perf_counter()
+        else:
+            self._depth -= 1
+            if self._depth == 0:
+                self._seconds += time.perf_counter() - self._started
+        if self.stream is not None:
+            self._say(self.stream)
+
+    def _say(self, stream: TextIO) -> None:
+        with contextlib.suppress(ValueError):  # it may be closed
+            on_terminal = stream.isatty()
+            if on_terminal or self._seconds > _SILENT_SECONDS:
+                self.stream = None
+                stream.write(
+                    f"{_CLEAR if on_terminal else ''}biograft: compiling for this machine, once "
+                    f"(about {_USUAL_SECONDS} s)\n"
+                )
+                stream.flush()
+
+
+_listener = _Listener()
+
+
+J = TypeVar("J")
+R = TypeVar("R")
+_JOBS_PER_WORKER = 2
+"""Jobs that are read ahead per worker."""
+
+_opened: Any = None
+"""Shared data of the jobs of this process, if it is a worker."""
+
+
+class Opener(Protocol):
+    """Opens what all jobs share."""
+
+    def open(self) -> Any:
+        """Open it, which may take memory and time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[R]):
+    """A job that an earlier run has done, with its result."""
+
+    result: R
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Execution of jobs: the number of processes (one is this process itself).
+
+    Without ``fork`` each process opens its own. ``place`` and ``remedy`` are for the message when a
+    worker is killed.
+    """
+
+    n: int
+    place: str
+    remedy: str
+    fork: bool = True
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_in_order(
+    work: Callable[[Any, J], R],
+    jobs: Iterable[J | Finished[R]],
+    opener: Opener,
+    workers: Workers,
+) -> Iterator[R]:
+    """Do ``work(opened, job)`` for all jobs, and yield the results in their order."""
+    if workers.n == 1:
+        open_once = cache(opener.open)
+        for job in jobs:
+            yield job.result if isinstance(job, Finished) else work(open_once(), job)
+        return
+    forked = workers.fork and "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if forked else "spawn")
+    given = (opener.open(), True) if forked else (opener, False)
+    pool = ProcessPoolExecutor(workers.n, context, _start_worker, given)
+    try:
+        yield from _run_pool(pool, work, jobs, workers.n * _JOBS_PER_WORKER)
+    except BrokenProcessPool as error:
+        raise OutputError(
+            f"{workers.place}: a worker ended early (out of memory?); {workers.remedy}"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run_pool(
+    pool: ProcessPoolExecutor,
+    work: Callable[[Any, J], R],
+    jobs: Iterable[J | Finished[R]],
+    max_pending: int,
+) -> Iterator[R]:
+    """Do jobs in a pool with at most ``max_pending`` of them submitted."""
+    pending: deque[Future[R] | Finished[R]] = deque()
+    for job in jobs:
+        while len(pending) >= max_pending:
+            yield _result(pending.popleft())
+        pending.append(job if isinstance(job, Finished) else pool.submit(_work, work, job))
+    while pending:
+        yield _result(pending.popleft())
+
+
+def _result(pending: Future[R] | Finished[R]) -> R:
+    return pending.result if isinstance(pending, Finished) else pending.result()
+
+
+def _start_worker(given: Any, is_open: bool) -> None:
+    """Set up a worker process, which ends with its parent and leaves interrupts to it."""
+    global _opened  # noqa: PLW0603 - the one thing a worker keeps from job to job
+    leave_interrupts_to_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _opened = given if is_open else given.open()
+    except BiograftError as error:
+        _opened = error  # raised with the first job: a pool only tells that its worker died
+
+
+def leave_interrupts_to_parent() -> None:
+    """Let the parent end this worker: an interrupt reaches all processes of a terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(work: Callable[[Any, J], R], job: J) -> R:
+    if _opened is None:
+        raise RuntimeError("a worker got a job before it was ready")
+    if isinstance(_opened, BiograftError):
+        raise _opened
+    return work(_opened, job)
+
+
+_INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+"""Instructions that decide how fast vectors are multiplied."""
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return processor, cores, Python, and the instructions that matter for speed."""
+    info = _read_cpuinfo()
+    flags = set(info.get("flags", info.get("Features", "")).split())
+    return {
+        "python": platform.python_version(),
+        "processor": info.get("model name", platform.machine()),
+        "n_cores": os.cpu_count(),
+        "omp_threads": os.environ.get("OMP_NUM_THREADS", "not set"),
+        "instructions": [name for name in _INSTRUCTIONS if name in flags],
+        "bf16": not flags.isdisjoint({"avx512_bf16", "amx_bf16", "bf16"}),
+    }
+
+
+def _read_cpuinfo() -> dict[str, str]:
+    """Read what Linux says of the first core; nothing on other systems."""
+    try:
+        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in reversed(lines))
+    return {key.strip(): value.strip() for key, _, value in pairs}

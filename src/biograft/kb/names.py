@@ -1,0 +1,184 @@
+"""Name normalisation: one key for all spellings that differ in case, hyphens or width.
+
+>>> normalise("Crohn’s  Disease")
+'crohns disease'
+>>> normalise("Ｔype-2 diabetes")
+'type 2 diabetes'
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+APOSTROPHES = "'’‘ʼ`´＇"
+"""Characters left out of a key, so that *Crohn's* and *Crohns* are equal."""
+
+HAN_RANGES = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+"""First and last code points of the ranges of Chinese characters."""
+HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
+"""The same as a character class of a regular expression, without its brackets."""
+HAN_CHARACTER = re.compile(f"[{HAN}]")
+
+_SPACED = frozenset("PSZC")  # punctuation, symbols, separators, control: all become a space
+
+
+class _KeyTable(dict[int, str | None]):
+    """A translation table that classifies characters on first use."""
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        if char in APOSTROPHES:
+            value = None
+        else:
+            value = " " if unicodedata.category(char)[0] in _SPACED else char
+        self[code] = value
+        return value
+
+
+_TABLE = _KeyTable()
+
+
+def normalise(text: str) -> str:
+    """Compute the key of a name: NFKC, case folding, punctuation to spaces, spaces collapsed.
+
+    A name of punctuation alone keeps it, since its key would be empty otherwise.
+    """
+    if text.isascii():
+        folded = text.lower()
+    else:
+        # NFKC decomposes the acute accent into a space and a mark
+        plain = unicodedata.normalize("NFKC", text.replace("´", "'"))
+        folded = unicodedata.normalize("NFKC", plain.casefold())
+    key = " ".join(folded.translate(_TABLE).split())
+    return key or " ".join(folded.split()) or folded
+
+
+_MAX_DIGITS = 15
+"""The digits of a number that is still exact as a floating-point number."""
+
+
+def whole_number(text: str) -> int | None:
+    """Read a whole number from 0, of at most 15 digits; None for any other text.
+
+    >>> whole_number("42"), whole_number("-1"), whole_number("9" * 5000)
+    (42, None, None)
+    """
+    return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else None
+
+
+def term_key(text: str) -> str:
+    """Return what terms that differ in case and whitespace only have in common.
+
+    Punctuation counts, unlike in :func:`normalise`: *Rh +* is not *Rh -*.
+
+    >>> term_key(" Rh  +") == term_key("rh +")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+"""Control characters, and what any program may take for the end of a line: a pattern."""
+_CONTROL = re.compile(CONTROL)
+_REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_REFUSED_IN_COMMENTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # fillers, the empty Braille cell
+)
+
+
+def one_line(text: str) -> str:
+    r"""Return a name on one line: white space and control characters become single spaces.
+
+    Args:
+        text: Name, code, or any other text that belongs on one line.
+
+    >>> one_line("Myocardial\n\tinfarction ")
+    'Myocardial infarction'
+    """
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def fold_lines(text: str) -> str:
+    """Return a text on one line if it is not on one already; other white space stays as it is.
+
+    Args:
+        text: Name, code, or any other text that belongs on one line.
+    """
+    return one_line(text) if _CONTROL.search(text) else text
+
+
+def is_invisible(text: str) -> bool:
+    """Return True if a text has no character that can be seen, such as zero-width spaces alone.
+
+    Args:
+        text: Text of any length; an empty one is invisible.
+    """
+    return all(
+        char in _UNSEEN
+        or unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf")
+        or "\ufe00" <= char <= "\ufe0f"
+        for char in text
+    )
+
+
+def name_fault(text: str, *, multiline: bool = False) -> str:
+    """Return why a text cannot be stored as a name, an id or a comment; empty if it can be.
+
+    Args:
+        text: The text; an empty one is no fault.
+        multiline: Whether line ends and tabs are allowed, as in a comment.
+    """
+    if multiline:
+        refused = _REFUSED_IN_COMMENTS.search(text)
+        return "expected no control characters but tabs and line ends" if refused else ""
+    if _REFUSED.search(text):
+        return "expected one line without control characters"
+    return "expected a text that can be seen" if text.strip() and is_invisible(text) else ""
+
+
+_THREE_LETTERS = {
+    "ara": "ar", "baq": "eu", "bul": "bg", "chi": "zh", "cze": "cs", "dan": "da", "dut": "nl",
+    "eng": "en", "est": "et", "fin": "fi", "fre": "fr", "ger": "de", "gre": "el", "heb": "he",
+    "hun": "hu", "ita": "it", "jpn": "ja", "kor": "ko", "lav": "lv", "nor": "no", "pol": "pl",
+    "por": "pt", "rus": "ru", "scr": "hr", "spa": "es", "swe": "sv", "tur": "tr", "ukr": "uk",
+    "zho": "zh", "deu": "de", "fra": "fr", "nld": "nl", "ces": "cs", "ell": "el", "eus": "eu",
+    "hrv": "hr", "fas": "fa", "per": "fa", "rum": "ro", "ron": "ro", "slo": "sk", "slk": "sk",
+}  # fmt: skip
+
+
+def language_code(tag: str) -> str:
+    """Convert a language tag of any kind (``ENG``, ``en-US``, ``zh_CN``) into ISO 639-1.
+
+    >>> [language_code(tag) for tag in ("ENG", "zh-Hans", "de")]
+    ['en', 'zh', 'de']
+    """
+    primary = tag.strip().lower().replace("_", "-").split("-")[0]
+    return _THREE_LETTERS.get(primary, primary)
+
+
+def language_codes(tags: str) -> tuple[str, ...]:
+    """Convert comma-separated language tags into ISO 639-1.
+
+    Args:
+        tags: Such as ``ENG, zh-CN``; empty items are dropped.
+
+    >>> language_codes("ENG, zh-CN")
+    ('en', 'zh')
+    """
+    return tuple(language_code(tag) for tag in tags.split(",") if tag.strip())
+
+
+_KANA = re.compile("[\u3040-\u30ff]")
+
+
+def language_of_script(text: str) -> str:
+    """Return the language of a name of which nothing is said: Chinese, Japanese, else English.
+
+    >>> [language_of_script(name) for name in ("2型糖尿病", "アレルギー", "diabetes")]
+    ['zh', 'ja', 'en']
+    """
+    if _KANA.search(text):
+        return "ja"
+    return "zh" if HAN_CHARACTER.search(text) else "en"

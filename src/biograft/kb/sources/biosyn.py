@@ -1,0 +1,54 @@
+"""BioSyn dictionary reader: ``id||name`` per line, where the id may be ``A|B`` (several ids).
+
+The text before the bars is the concept: ``A|B`` and ``A|C`` are two concepts although they share an
+id, as in the published evaluation. Each single id becomes an alternate id. ``CUI-less`` lines are
+filtered, as in the published evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from biograft.kb.records import IdRecord, NameRecord, TypeRecord
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.log import ReadLog
+
+SEPARATOR = "||"
+
+
+def recognise(probe: Probe) -> bool:
+    """Every line has exactly one ``||`` and no bar on its right."""
+    parts = [line.split(SEPARATOR) for line in probe.lines()]
+    return bool(parts) and all(len(p) == 2 and p[0].strip() and "|" not in p[1] for p in parts)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield a name for every line, and the further ids of each concept once."""
+    log.opened(config.path)
+    linked: set[str] = set()
+    typed: set[str] = set()
+    for number, line in read_lines(config.path, config.encoding):
+        if not line.strip():
+            continue
+        log.read()
+        ids, separator, name = line.partition(SEPARATOR)
+        ids, name = ids.strip(), name.strip()
+        if not separator or not ids.strip("| ") or not name:
+            log.reject("not of the form id||name", number, line)
+            continue
+        if ids.lower() == "cui-less":
+            log.filter("CUI-less")
+            continue
+        parts = [part.strip() for part in ids.split("|") if part.strip()]
+        concept = "|".join(parts)
+        yield NameRecord(concept, name, config.language or "en", line=number)
+        if config.default_type and concept not in typed:
+            typed.add(concept)
+            yield TypeRecord(concept, config.default_type, line=number)
+        if len(parts) > 1 and concept not in linked:
+            linked.add(concept)
+            yield from (IdRecord(concept, part, line=number) for part in parts)
+
+
+FORMAT = Format(recognise, read, tabular=True)

@@ -1,0 +1,195 @@
+"""Delimited files of any size (RRF, RF2) as tables: fast on valid lines, exact on invalid ones.
+
+Polars parses blocks of lines. It silently fills short lines and drops surplus fields, so the number
+of fields of each line of a block is checked first. An invalid block is parsed line by line, and its
+invalid lines are rejected with their line numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
+
+import polars as pl
+
+from biograft.errors import FormatError
+from biograft.kb.sources.files import LineBlock, decode, read_line_blocks
+from biograft.kb.sources.log import ReadLog
+
+T = TypeVar("T")
+_NEWLINE = 10
+_END_OF_LINE = "end of line"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelimitedLayout:
+    """The columns of a delimited format without quoting."""
+
+    columns: tuple[str, ...]
+    separator: str
+    trailing: bool = False
+    """Whether a separator also ends the line (RRF)."""
+    header: bool = False
+    """Whether the first line names the columns."""
+
+    @property
+    def n_separators(self) -> int:
+        """The number of separators of a valid line."""
+        return len(self.columns) - (0 if self.trailing else 1)
+
+
+def read_rows(
+    path: Path,
+    log: ReadLog,
+    layout: DelimitedLayout,
+    wanted: Sequence[str],
+    encoding: str = "utf-8",
+) -> Iterator[pl.DataFrame]:
+    """Read blocks of rows: the wanted columns as strings, and ``line``."""
+    log.opened(path)
+    for lines, regular in _ahead(_checked_blocks(path, layout, encoding)):
+        frame = _parse_whole(lines, path, layout, wanted) if regular else None
+        if frame is None:
+            frame = _parse_by_line(lines, path, log, layout, wanted)
+        log.read(frame.height, lines.fraction)
+        yield frame
+
+
+def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
+    """Return the distinct ids of a block without a row left after a filter."""
+    ids = before.unique()
+    return ids.filter(~ids.is_in(after.implode()))
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items of an iterator while the next one is made in another thread."""
+    end = object()
+    pool = ThreadPoolExecutor(1)
+    try:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield cast("T", item)
+    finally:
+        # a consumer that stops early does not wait: the thread ends after its current item
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _checked_blocks(
+    path: Path, layout: DelimitedLayout, encoding: str
+) -> Iterator[tuple[LineBlock, bool]]:
+    """Read blocks of lines, each with whether all its lines are valid."""
+    for block in read_line_blocks(path):
+        lines = _recode(block, path, encoding)
+        if layout.header and lines.first == 1:
+            lines = _check_header(lines, path, layout)
+        if lines.data:
+            yield lines, _is_regular(lines.data, layout)
+
+
+def _recode(block: LineBlock, path: Path, encoding: str) -> LineBlock:
+    data = block.data
+    if encoding.lower() not in ("utf-8", "utf8", "ascii"):
+        data = decode(data, path, block.first, encoding).encode()
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    return LineBlock(data, block.first, block.fraction)
+
+
+def _check_header(lines: LineBlock, path: Path, layout: DelimitedLayout) -> LineBlock:
+    end = lines.data.index(b"\n") + 1
+    header = lines.data[:end].decode("utf-8", errors="replace").rstrip("\r\n")
+    columns = header.split(layout.separator)
+    if columns != list(layout.columns):
+        raise FormatError(
+            _header_fault(columns, layout),
+            path=path,
+            line=1,
+            text=header,
+            remedy=f"expected {', '.join(layout.columns)}",
+        )
+    return LineBlock(lines.data[end:], lines.first + 1, lines.fraction)
+
+
+def _header_fault(columns: list[str], layout: DelimitedLayout) -> str:
+    missing = [column for column in layout.columns if column not in columns]
+    if missing:
+        return f"column {missing[0]!r} is missing"
+    surplus = len(columns) > len(layout.columns)
+    return "there are too many columns" if surplus else "the columns are in another order"
+
+
+def _parse_whole(
+    lines: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
+) -> pl.DataFrame | None:
+    """Parse a block of valid lines; None if text follows a last separator."""
+    columns = [*wanted, _END_OF_LINE] if layout.trailing else wanted
+    frame = _to_frame(lines.data, lines, path, layout, columns)
+    if layout.trailing and not frame[_END_OF_LINE].is_in(["", "\r"]).all():
+        return None
+    return frame.select(*wanted).with_row_index("line", offset=lines.first)
+
+
+def _parse_by_line(
+    lines: LineBlock, path: Path, log: ReadLog, layout: DelimitedLayout, wanted: Sequence[str]
+) -> pl.DataFrame:
+    """Parse the valid lines of a block and reject the others with their line numbers."""
+    good: list[bytes] = []
+    line_numbers: list[int] = []
+    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
+        if not line.strip():
+            continue
+        reason = _line_fault(line.rstrip(b"\r"), layout)
+        if not reason:
+            good.append(line)
+            line_numbers.append(number)
+        else:
+            log.read()
+            log.reject(reason, number, line.decode("utf-8", errors="replace"), path=path)
+    data = b"\n".join([*good, b""])
+    frame = _to_frame(data, lines, path, layout, wanted)
+    numbers = pl.Series("line", line_numbers, dtype=pl.UInt32)
+    return frame.with_columns(numbers)
+
+
+def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
+    separator = layout.separator.encode()
+    if layout.trailing and not line.endswith(separator):
+        return f"does not end in {layout.separator}"
+    n = line.count(separator) + (0 if layout.trailing else 1)
+    return "" if n == len(layout.columns) else f"{n} fields, expected {len(layout.columns)}"
+
+
+def _is_regular(data: bytes, layout: DelimitedLayout) -> bool:
+    """Whether every line has the right number of separators, by comparing only those."""
+    separator = layout.separator.encode()
+    marks = data.translate(None, bytes(set(range(256)) - {_NEWLINE, *separator}))
+    line = separator * layout.n_separators + b"\n"
+    return len(marks) % len(line) == 0 and marks == line * (len(marks) // len(line))
+
+
+def _to_frame(
+    data: bytes, whole: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
+) -> pl.DataFrame:
+    names = [*layout.columns, *([_END_OF_LINE] if layout.trailing else [])]
+    if not data:
+        return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
+    try:
+        frame = pl.read_csv(
+            data,
+            has_header=False,
+            separator=layout.separator,
+            quote_char=None,
+            schema=dict.fromkeys(names, pl.String),
+            columns=[names.index(column) for column in wanted],
+            empty_string_is_null=False,
+        )
+    except pl.exceptions.ComputeError:
+        decode(whole.data, path, whole.first, "utf-8")
+        raise
+    if layout.columns[-1] in wanted and not layout.trailing:
+        frame = frame.with_columns(pl.col(layout.columns[-1]).str.strip_chars_end("\r"))
+    return frame.select(*wanted)

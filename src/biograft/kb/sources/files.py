@@ -1,0 +1,427 @@
+"""Bytes and lines of source files, plain or compressed; damage is reported with file and line.
+
+All functions raise an :class:`~biograft.errors.InputError` for a file that cannot be used: missing,
+a folder, empty, truncated gzip, wrong encoding, NUL bytes, an endless line, or a decompression bomb
+(:mod:`biograft.kb.sources.limits`).
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import contextlib
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.kb.sources.limits import ExpansionLimit, is_expanded, max_value, too_large
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+GZIP_MAGIC = b"\x1f\x8b"
+HEAD_BYTES = 1 << 16
+BLOCK_BYTES = 16 << 20
+"""Large enough for polars to use all cores, small enough for memory to be reused."""
+MAX_LINE_BYTES = 8 << 20
+"""A longer line counts as damage."""
+
+_BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
+_OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
+_INCREMENTAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError),
+    *(UnicodeDecodeError, OverflowError),
+)
+"""Errors that zipfile raises for damaged archives, including member names and versions."""
+_ENCRYPTED = 1
+"""The flag of an encrypted member of a zip."""
+_READ_BYTES = 1 << 20
+
+_TAR_PACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
+    GZIP_MAGIC: lambda raw: gzip.GzipFile(fileobj=raw),
+    _BZIP2_MAGIC: bz2.BZ2File,
+    _XZ_MAGIC: lzma.LZMAFile,
+}
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain or gzipped file for reading its decompressed bytes."""
+    raw, magic = _open(path)
+    for mark, kind in _OTHER_ARCHIVES.items():
+        if magic.startswith(mark):
+            raw.close()
+            raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
+    if not magic.startswith(GZIP_MAGIC):
+        return raw
+    try:
+        if _states_too_much(raw):
+            _try_out(path)
+    except BaseException:
+        raw.close()
+        raise
+    return cast("IO[bytes]", _unpacked(path, raw))
+
+
+def _unpacked(path: Path, raw: IO[bytes]) -> _UnpackedFile:
+    return _UnpackedFile(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
+
+
+def _try_out(path: Path) -> None:
+    """Decompress a gzipped file, so that it fails before the first of very many rows is read."""
+    with path.open("rb") as raw, _unpacked(path, raw) as file:
+        while file.read(_READ_BYTES):
+            pass
+
+
+def _states_too_much(raw: IO[bytes]) -> bool:
+    """Whether a gzipped file ends with a size above the limit, or is damaged."""
+    packed = raw.seek(0, io.SEEK_END)
+    raw.seek(max(packed - 4, 0))
+    size = int.from_bytes(raw.read(4), "little")  # of the last member, modulo 4 GiB
+    raw.seek(0)
+    return is_expanded(packed, size)
+
+
+def open_stored(path: Path) -> IO[bytes]:
+    """Open a file for reading its bytes as stored; what is no regular file could block forever."""
+    try:
+        if path.is_dir():
+            raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
+        if exists(path) and not path.is_file():
+            raise InputError("is a pipe or device", path=path, remedy="save it as a file first")
+        if type(path) is not type(Path()):  # it is in memory, or decodes another file
+            return path.open("rb")
+        return io.BufferedReader(_StoredFile(path))
+    except (FileNotFoundError, ValueError) as error:  # the latter for a NUL in the path
+        raise InputError("does not exist", path=path, remedy="check the path") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+class _StoredFile(io.FileIO):
+    """A file on disk; an error while it is read names it, so that it is not taken for the output's.
+
+    The command line knows of an ``OSError`` only that something could not be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def readinto(self, buffer: Buffer) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be read ({error.strerror})", path=path)
+
+
+def _open(path: Path) -> tuple[IO[bytes], bytes]:
+    """Open a file that is not empty, and return its first bytes."""
+    raw = open_stored(path)
+    try:
+        magic = raw.read(6)
+        raw.seek(0)
+        if not magic:
+            raise InputError("is empty", path=path, remedy="check that the download is complete")
+    except BaseException:
+        raw.close()
+        raise
+    return raw, magic
+
+
+@contextlib.contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; damage to it raises an ``InputError``."""
+    with _zip_explained(path):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def _zip_explained(path: Path) -> Iterator[None]:
+    """Turn whatever zipfile says of damaged archives into one clear line."""
+    try:
+        yield
+    except (PermissionError, FileNotFoundError):
+        raise
+    except _ZIP_ERRORS as error:
+        raise InputError(
+            f"its zip data is damaged or cut short ({error or 'it ends too early'})",
+            path=path,
+            remedy="fetch the file again",
+        ) from error
+
+
+def read_members(
+    archive: zipfile.ZipFile, path: Path, names: Iterable[str], max_bytes: int
+) -> Iterator[tuple[str, bytes]]:
+    """Read at most ``max_bytes`` bytes of each of the named members of a zip."""
+    expansion, size, n_bytes = ExpansionLimit(path), path.stat().st_size, 0
+    for name in names:
+        entry = archive.getinfo(name)
+        if entry.flag_bits & _ENCRYPTED:
+            raise InputError(f"{name} is encrypted", path=path, remedy="unpack it first")
+        if entry.compress_type not in _INCREMENTAL:
+            # only these are decompressed incrementally
+            raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
+        with _zip_explained(path), archive.open(name) as member:
+            data = member.read(max_bytes)
+        n_bytes += len(data)
+        expansion.check(size, n_bytes)
+        yield name, data
+
+
+@contextlib.contextmanager
+def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a tar archive, compressed or not, for one sequential pass."""
+    raw, magic = _open(path)
+    unpack = next((unpack for mark, unpack in _TAR_PACKED.items() if magic.startswith(mark)), None)
+    try:
+        with (
+            _TarFile(path, raw, unpack(raw) if unpack else raw) as file,
+            tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar,
+        ):
+            yield tar
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        raise InputError(
+            f"is no tar archive, or damaged ({error})", path=path, remedy="fetch it again"
+        ) from error
+
+
+class _UnpackedFile(io.RawIOBase):
+    """The decompressed bytes of a file, within the expansion limit."""
+
+    def __init__(self, path: Path, raw: IO[bytes], file: IO[bytes]) -> None:
+        self._path, self._raw, self._file = path, raw, file
+        self._expansion, self._n_read = ExpansionLimit(path), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._read_some(size) if size >= 0 else b"".join(iter(self._read_some, b""))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"its gzip data is damaged or cut short ({error})",
+                path=self._path,
+                remedy="fetch the file again",
+            ) from error
+
+    def _read_some(self, size: int = _READ_BYTES) -> bytes:
+        data = self._file.read(size)
+        self._n_read += len(data)
+        self._expansion.check(self._raw.tell(), self._n_read)
+        return data
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        self._raw.close()
+        super().close()
+
+
+class _TarFile(_UnpackedFile):
+    """The bytes of a tar archive, read forwards and in bounded steps."""
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._n_read
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or offset < self._n_read:
+            raise io.UnsupportedOperation("a tar archive is read forwards")
+        while self._n_read < offset and self._read_some(min(_READ_BYTES, offset - self._n_read)):
+            pass
+        return self._n_read
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= max_value():
+            raise too_large("a header", self._path)
+        return self._read_some(size)
+
+
+def read_head(path: Path) -> bytes:
+    """Read the first decompressed bytes of a file, to recognise its format."""
+    with open_bytes(path) as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        raise InputError("is empty", path=path, remedy="check that the download is complete")
+    return head
+
+
+def exists(path: Path) -> bool:
+    """Whether a file or folder exists; False for names that the system does not allow."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a file, plain or gzipped, is empty."""
+    with open_stored(path) as raw:
+        if not raw.read(1):
+            return True
+    with open_bytes(path) as file:
+        return not file.read(1)
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Read a whole file as text (for formats that are one document)."""
+    with open_bytes(path) as file:
+        data = file.read()
+    return decode(data, path, 1, encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Complete lines of a file: their bytes and the number of the first line."""
+
+    data: bytes
+    first: int
+    fraction: float
+    """The fraction of the file up to the end of these lines."""
+
+
+def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]:
+    """Read a file as blocks of complete lines."""
+    total = max(path.stat().st_size, 1) if path.is_file() else 1
+    first = 1
+    with open_bytes(path) as raw:
+        file = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
+        while data := file.read(size):
+            if not data.endswith(b"\n"):
+                data += file.readline(MAX_LINE_BYTES + 1)
+            if first == 1:
+                data = _without_bom(data, path)
+            _check_bytes(data, path, first)
+            yield LineBlock(data, first, min(raw.tell() / total, 1.0))
+            first += data.count(b"\n")
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Read the lines of a file with their numbers, without line ends."""
+    for block in read_line_blocks(path, 1 << 20):
+        yield from number_lines(decode(block.data, path, block.first, encoding), block.first)
+
+
+def number_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    r"""Number the lines of a text; unlike ``splitlines``, only a line feed ends one.
+
+    >>> list(number_lines("a\u2028b\r\nc"))
+    [(1, 'a\u2028b'), (2, 'c')]
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, first):
+        yield number, line[:-1] if line.endswith("\r") else line
+
+
+def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
+    """Decode bytes that begin at line ``first`` of a file; an error names the line."""
+    try:
+        return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except LookupError as error:
+        raise ConfigError(f"no encoding is called {encoding!r}") from error
+    except UnicodeDecodeError as error:
+        line = first + data.count(b"\n", 0, error.start)
+        raise EncodingError(
+            f"byte 0x{data[error.start]:02x} is not {encoding}",
+            path=path,
+            line=line,
+            text=_line_at(data, error.start).decode(encoding, errors="replace"),
+            remedy=f"name the encoding ({_guess(data)})",
+        ) from error
+    except UnicodeError as error:  # codecs that are not for files, such as idna
+        raise EncodingError(
+            f"is not {encoding} ({error})", path=path, line=first, remedy="name another encoding"
+        ) from error
+
+
+def _guess(data: bytes) -> str:
+    """Return a remedy that suggests an encoding of the bytes."""
+    try:
+        data[: data.rfind(b"\n") + 1 or len(data)].decode("gb18030")
+    except UnicodeDecodeError:
+        return "encoding latin-1?"
+    high = sum(byte > 0x7F for byte in data[:HEAD_BYTES])
+    return "encoding gb18030?" if high * 10 > min(len(data), HEAD_BYTES) else "encoding latin-1?"
+
+
+def _line_at(data: bytes, position: int) -> bytes:
+    start = data.rfind(b"\n", 0, position) + 1
+    end = data.find(b"\n", position)
+    return data[start : end if end >= 0 else len(data)]
+
+
+def _without_bom(chunk: bytes, path: Path) -> bytes:
+    refuse_utf16(chunk, path)
+    return chunk.removeprefix(codecs.BOM_UTF8)
+
+
+def refuse_utf16(head: bytes, path: Path) -> None:
+    """Raise an ``EncodingError`` for a file that begins as UTF-16."""
+    if head.startswith(_UTF16_BOMS):
+        raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
+
+
+def _check_bytes(data: bytes, path: Path, first: int) -> None:
+    """Raise a ``FormatError`` for NUL bytes and endless lines."""
+    if (position := data.find(b"\x00")) >= 0:
+        raise FormatError(
+            "holds a NUL byte",
+            path=path,
+            line=first + data.count(b"\n", 0, position),
+            remedy="the file is damaged or not text; fetch it again",
+        )
+    if len(data) > MAX_LINE_BYTES:
+        start = 0
+        while len(data) - start > MAX_LINE_BYTES:
+            # jump back from the last allowed end: few steps even in large blocks
+            end = data.rfind(b"\n", start, start + MAX_LINE_BYTES + 1) + 1
+            if end <= start:
+                _check_length(data[start:], path, first + data.count(b"\n", 0, start))
+            start = end
+
+
+def _check_length(line: bytes, path: Path, number: int) -> None:
+    if len(line) > MAX_LINE_BYTES:
+        raise FormatError(
+            f"a line of over {MAX_LINE_BYTES >> 20} MiB",
+            path=path,
+            line=number,
+            text=line[:200].decode("utf-8", errors="replace"),
+            remedy="line ends are missing, or the format is another; name it",
+        )

@@ -1,0 +1,212 @@
+"""biograft's own JSON lines of concepts: reader of what ``kb export --format jsonl`` writes.
+
+    {"id": "D003924", "name": "Diabetes Mellitus, Type 2", "type": "disease",
+     "names": {"en": ["type 2 diabetes"], "zh": ["2型糖尿病"]},
+     "definition": "A long-lasting disorder ...",
+     "ids": [{"id": "OMIM:125853", "kind": "xref"}],
+     "relations": {"is-a": ["D003920"]}}
+
+Only ``id`` is required, with ``name`` or ``names``. The short forms above are for writing by hand;
+the long forms keep everything: a name or a definition is text or ``{"text", "language", "kind",
+"source"}``, a type is its code or ``{"type", "label", "tree"}``, and a relation in a list is
+``{"relation", "tail", "source"}``. A folder of such files is read as one source.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import InputError
+from biograft.kb.names import language_code
+from biograft.kb.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
+from biograft.kb.sources.json_files import peek_object, read_objects
+from biograft.kb.sources.log import ReadLog
+
+KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
+
+_CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
+"""The beginning of a first line that is longer than the probe."""
+
+
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+class _MalformedError(Exception):
+    """A line is JSON but not a concept."""
+
+
+def recognise(probe: Probe) -> bool:
+    """JSON objects, one a line, each with an id and a name; or a folder of such files."""
+    if probe.members:
+        names = sorted(name for name in probe.members if name.endswith(_SUFFIXES))
+        return bool(names) and recognise(look_at(probe.path / names[0]))
+    if "\n" not in probe.text and _CUT.match(probe.text):
+        return True
+    lines = probe.lines(3)
+    return bool(lines) and all(_looks_right(line) for line in lines)
+
+
+def _looks_right(line: str) -> bool:
+    value = peek_object(line)
+    return "id" in value and bool({"name", "names"} & set(value))
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of every line."""
+    seen: set[str] = set()
+    for path in _files(config.path):
+        for row in read_objects(path, log, config.encoding):
+            try:
+                records = list(_concept(row.value, row.line, config))
+            except _MalformedError as error:
+                log.reject(str(error), row.line, row.text, path=path)
+                continue
+            concept = records[0].concept  # type: ignore[union-attr]
+            if concept in seen:
+                log.doubt("id defined twice", row.line, concept, path=path)
+            seen.add(concept)
+            yield from records
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES))
+    if not files:
+        raise InputError("holds no .jsonl file", path=path, remedy="name a folder that does")
+    return files
+
+
+def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator[Record]:
+    """Convert a JSON object into records."""
+    if not _is_id(value.get("id")):
+        raise _MalformedError("no id")
+    for key in value:
+        if key not in KEYS:
+            raise _MalformedError(f"unknown key {key!r}")
+    concept = value["id"].strip()
+    language = config.language or "en"
+    yield ConceptRecord(concept, line)
+    if "name" in value:
+        yield NameRecord(concept, _text(value["name"]), language, NameKind.PREFERRED, line=line)
+    own = language if "name" in value else ""
+    for text, tag, kind, source in _texts(value.get("names", ()), language, own):
+        yield NameRecord(concept, text, tag, _kind(kind or "synonym", NameKind), source, line)
+    definitions = value.get("definitions", ())
+    short = [value["definition"]] if "definition" in value else []
+    for text, tag, _, source in [*_texts(short, language), *_texts(definitions, language)]:
+        yield DefinitionRecord(concept, text, tag, source, line)
+    yield from _types(value, concept, line, config)
+    for item in _list(value.get("ids", ())):
+        further = {"id": item} if isinstance(item, str) else _fields(item, ("id", "kind"))
+        kind = _kind(further.get("kind", "alternate"), IdKind)
+        yield IdRecord(concept, _text(further.get("id")), kind, line)
+    yield from _relations(value.get("relations", ()), concept, line)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _types(value: Any, concept: str, line: int, config: SourceConfig) -> Iterator[Record]:
+    short = [value["type"]] if "type" in value else []
+    types = [*short, *_list(value.get("types", ()))]
+    if not types and config.default_type:
+        types = [config.default_type]
+    for item in types:
+        fields = (
+            {"type": item} if isinstance(item, str) else _fields(item, ("type", "label", "tree"))
+        )
+        yield TypeRecord(
+            concept,
+            _text(fields.get("type")),
+            fields.get("label", ""),
+            fields.get("tree", ""),
+            line,
+        )
+
+
+def _relations(value: Any, concept: str, line: int) -> Iterator[Record]:
+    if isinstance(value, dict):
+        for relation, tails in value.items():
+            for tail in _list(tails):
+                yield RelationRecord(concept, _text(relation), _text(tail), line=line)
+        return
+    for item in _list(value):
+        fields = _fields(item, ("relation", "tail", "source"))
+        relation, tail = _text(fields.get("relation")), _text(fields.get("tail"))
+        yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)
+
+
+def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Yield names or definitions as (text, language, kind, source).
+
+    In the short form the first name of a language is its preferred one, but not in the language
+    of the concept's ``own`` name.
+    """
+    if isinstance(value, dict):
+        for tag, texts in value.items():
+            code = language_code(tag)
+            for k, text in enumerate(_list(texts)):
+                kind = NameKind.PREFERRED if k == 0 and code != own else ""
+                yield _text(text), code, kind, ""
+        return
+    for item in _list(value):
+        if isinstance(item, str):
+            yield _text(item), language, "", ""
+        else:
+            fields = _fields(item, ("text", "language", "kind", "source"))
+            tag = language_code(fields.get("language", language))
+            yield _text(fields.get("text")), tag, fields.get("kind", ""), fields.get("source", "")
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _MalformedError(f"expected a list, found {_excerpt(value)}")
+    return list(value)
+
+
+def _excerpt(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)[:40]
+    except RecursionError:  # as deep as can be read, but not a step deeper
+        return "lists in lists"
+
+
+def _fields(value: Any, known: tuple[str, ...]) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        raise _MalformedError(f"expected text or an object with {', '.join(known)}")
+    for key in value:
+        if key not in known:
+            raise _MalformedError(f"unknown key {key!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _MalformedError("a text is empty or missing")
+    return value.strip()
+
+
+def _kind(value: str, kinds: type[NameKind | IdKind]) -> str:
+    if value not in list(kinds):
+        raise _MalformedError(f"unknown kind {value!r}")
+    return value
+
+
+FORMAT = Format(recognise, read)

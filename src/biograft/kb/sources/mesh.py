@@ -1,0 +1,303 @@
+"""MeSH XML reader: descriptor and supplementary records, also of translated editions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from biograft.errors import FormatError
+from biograft.kb.names import language_code
+from biograft.kb.records import (
+    IS_A,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.xml_records import XmlRecord, read_xml_records, root_name
+
+RELATION_KINDS = {"NRW": NameKind.NARROW, "BRD": NameKind.BROAD, "REL": NameKind.RELATED}
+OPPOSITE = {"NRW": "BRD", "BRD": "NRW"}
+ABBREVIATIONS = ("ABB", "ACR")
+
+_CAS = re.compile(r"\d{2,7}-\d\d-\d")
+_UNII = re.compile(r"(?=.*\d)[0-9A-Z]{10}")
+_ENZYME = re.compile(r"EC\s+(\d+(?:\.(?:n?\d+|-))*)")
+_TAXON = re.compile(r"txid(\d+)")
+_COMMENT = re.compile(r"\s+\(.*\)$", re.DOTALL)
+_TRANSLATED_TITLE = re.compile(r"(.+?)\s*\[(.+)\]", re.DOTALL)
+_TRANSLATED_TERM = re.compile(r"[a-z]{3}\d+")
+
+
+def element_text(element: Element, path: str) -> str:
+    """Return the text of a descendant with whitespace collapsed; empty if there is none."""
+    return " ".join(element.findtext(path, "").split())
+
+
+def names(record: Element, ui: str, title: str, language: str, line: int) -> Iterator[NameRecord]:
+    """Yield the preferred name, then all other terms of the record's concepts.
+
+    Translated editions hold two languages: the ids of translated terms begin with a language
+    (``fre0001``), and the title may have the English name in brackets.
+    """
+    preferred = _titles(title, language)
+    for name_language, text in preferred.items():
+        yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
+    terms = list(_terms(record))
+    mixed = language != "en" and (
+        "en" in preferred or any(_TRANSLATED_TERM.fullmatch(term_ui) for _, term_ui, *_ in terms)
+    )
+    for term, term_ui, kind, is_main in terms:
+        english = mixed and not _TRANSLATED_TERM.fullmatch(term_ui)
+        name_language = "en" if english else language
+        text = element_text(term, "String")
+        if not text or text == preferred.get(name_language):
+            continue
+        if is_main and name_language not in preferred:
+            preferred[name_language] = text
+            yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
+        else:
+            yield NameRecord(ui, text, name_language, kind, line=line)
+
+
+def _titles(title: str, language: str) -> dict[str, str]:
+    if not title:
+        return {}
+    match = _TRANSLATED_TITLE.fullmatch(title) if language != "en" else None
+    return {language: match[1], "en": match[2]} if match else {language: title}
+
+
+def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
+    """Yield each term with its id, its kind, and whether it is the preferred term of the record."""
+    concepts = record.findall("ConceptList/Concept")
+    kinds = _kinds_of_concepts(concepts)
+    for concept in concepts:
+        kind = kinds[element_text(concept, "ConceptUI")]
+        for term in concept.iterfind("TermList/Term"):
+            short = term.get("LexicalTag") in ABBREVIATIONS
+            is_main = (
+                term.get("ConceptPreferredTermYN") == "Y"
+                and concept.get("PreferredConceptYN") == "Y"
+            )
+            term_kind = NameKind.ABBREVIATION if short else kind
+            yield term, element_text(term, "TermUI"), term_kind, is_main
+
+
+def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
+    """Return the kind of each concept of a record, by its relation to the preferred concept.
+
+    In a relation the second concept is narrower (broader) than the first.
+    """
+    main = {
+        element_text(concept, "ConceptUI")
+        for concept in concepts
+        if concept.get("PreferredConceptYN") == "Y"
+    }
+    kinds = {element_text(concept, "ConceptUI"): NameKind.RELATED for concept in concepts}
+    for concept in concepts:
+        for relation in concept.iterfind("ConceptRelationList/ConceptRelation"):
+            name = relation.get("RelationName", "REL")
+            first = element_text(relation, "Concept1UI")
+            second = element_text(relation, "Concept2UI")
+            if first in main:
+                kinds[second] = RELATION_KINDS.get(name, NameKind.RELATED)
+            elif second in main:
+                name = OPPOSITE.get(name, name)
+                kinds[first] = RELATION_KINDS.get(name, NameKind.RELATED)
+    kinds.update(dict.fromkeys(main, NameKind.SYNONYM))
+    return kinds
+
+
+def scope_notes(record: Element, language: str) -> dict[str, str]:
+    """Return the scope notes of the preferred concept by language."""
+    for concept in record.iterfind("ConceptList/Concept"):
+        if concept.get("PreferredConceptYN") != "Y":
+            continue
+        note = element_text(concept, "ScopeNote")
+        translated = element_text(concept, "TranslatorsScopeNote")
+        if language != "en" and translated:
+            english = note or element_text(concept, "TranslatorsEnglishScopeNote")
+            return {language: translated, **({"en": english} if english else {})}
+        return {language: note} if note else {}
+    return {}
+
+
+def registry_id(text: str) -> str:
+    """Convert a registry number into an id, with the prefix of its registry if recognised.
+
+    >>> [registry_id(text) for text in ("52665-69-7 (Calcimycin)", "37H9VM9WZL", "EC 1.1.1.1")]
+    ['CAS:52665-69-7', 'UNII:37H9VM9WZL', 'EC:1.1.1.1']
+    """
+    number = _COMMENT.sub("", text.strip())
+    if number in ("", "0"):
+        return ""
+    if _CAS.fullmatch(number):
+        return f"CAS:{number}"
+    if _UNII.fullmatch(number):
+        return f"UNII:{number}"
+    if match := _ENZYME.fullmatch(number):
+        return f"EC:{match[1]}"
+    if match := _TAXON.fullmatch(number):
+        return f"NCBITaxon:{match[1]}"
+    return number
+
+
+ROOTS = {"DescriptorRecordSet": "Descriptor", "SupplementalRecordSet": "SupplementalRecord"}
+"""Root element -> the prefix of the element names of a record."""
+RECORDS = ("DescriptorRecord", "SupplementalRecord")
+
+CATEGORIES = {
+    "A": "Anatomy",
+    "B": "Organisms",
+    "C": "Diseases",
+    "D": "Chemicals and Drugs",
+    "E": "Analytical, Diagnostic and Therapeutic Techniques, and Equipment",
+    "F": "Psychiatry and Psychology",
+    "G": "Phenomena and Processes",
+    "H": "Disciplines and Occupations",
+    "I": "Anthropology, Education, Sociology, and Social Phenomena",
+    "J": "Technology, Industry, and Agriculture",
+    "K": "Humanities",
+    "L": "Information Science",
+    "M": "Named Groups",
+    "N": "Health Care",
+    "V": "Publication Characteristics",
+    "Z": "Geographicals",
+}
+
+CLASSES = {
+    "1": ("Supplementary Chemicals", "D"),
+    "2": ("Supplementary Protocols", "E"),
+    "3": ("Supplementary Diseases", "C"),
+    "4": ("Supplementary Organisms", "B"),
+    "5": ("Supplementary Population Groups", "M"),
+    "6": ("Supplementary Anatomy", "A"),
+}
+"""Class of a supplementary record -> its label and its category."""
+SUBSTANCES = ("1", "2")
+"""Classes whose note is no definition."""
+
+REFERENCES = {
+    "SeeRelatedDescriptor": "see-also",
+    "PharmacologicalAction": "pharmacological-action",
+    "HeadingMappedTo": "mapped-to",
+}
+"""Element that refers to a descriptor -> the relation."""
+
+_TREE_NUMBER = re.compile(r"([A-Z])\d\d(?:\.[0-9A-Z]+)*")
+
+Trees: TypeAlias = dict[str, tuple[str, int]]
+"""Tree number -> the record that has it, and its line."""
+
+
+def recognise(probe: Probe) -> bool:
+    """The root element is that of a set of descriptors or of supplementary records."""
+    return root_name(probe.text) in ROOTS
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of each record, then the hierarchy."""
+    log.opened(config.path)
+    seen, trees = set[str](), Trees()
+    for record in read_xml_records(config.path, ROOTS, RECORDS):
+        log.read(fraction=record.fraction)
+        prefix = ROOTS[record.root.tag]
+        ui = element_text(record.element, f"{prefix}UI")
+        if not ui:
+            log.reject(f"record without {prefix}UI", record.line, record.element.tag)
+            continue
+        if ui in seen:
+            log.doubt("id defined twice", record.line, ui)
+        seen.add(ui)
+        yield from _facts(record, ui, _language(record.root, config), log)
+        yield from _types(record, ui, trees, log)
+    if not log.n_read:
+        raise FormatError(
+            f"holds no element {' or '.join(RECORDS)}",
+            path=config.path,
+            remedy="check that it is MeSH XML and complete",
+        )
+    yield from _hierarchy(trees, log)
+
+
+def _language(root: Element, config: SourceConfig) -> str:
+    """Return the declared language of a translated edition, else the configured one."""
+    return language_code(root.get("LanguageCode") or config.language or "en")
+
+
+def _facts(record: XmlRecord, ui: str, language: str, log: ReadLog) -> Iterator[Record]:
+    element, line = record.element, record.line
+    prefix = ROOTS[record.root.tag]
+    title = element_text(element, f"{prefix}Name/String")
+    if not title:
+        log.reject(f"record without {prefix}Name", line, ui)
+    yield from names(element, ui, title, language, line)
+    definitions = scope_notes(element, language)
+    if not definitions and element.get("SCRClass", "1") not in SUBSTANCES:
+        definitions = {language: element_text(element, "Note")}
+    for note_language, text in definitions.items():
+        if text:
+            yield DefinitionRecord(ui, text, note_language, line=line)
+    yield from _xrefs(element, ui, line)
+    for tag, relation in REFERENCES.items():
+        for reference in element.iter(tag):
+            tail = element_text(reference, "DescriptorReferredTo/DescriptorUI").lstrip("*")
+            if tail:
+                yield RelationRecord(ui, relation, tail, line=line)
+            else:
+                log.reject(f"{tag} without DescriptorUI", line, ui)
+
+
+def _xrefs(element: Element, ui: str, line: int) -> Iterator[Record]:
+    """Yield registry numbers; ``0`` stands for none."""
+    for tag in ("RegistryNumber", "RelatedRegistryNumber"):
+        for number in element.iter(tag):
+            if xref := registry_id(number.text or ""):
+                yield IdRecord(ui, xref, IdKind.XREF, line)
+    for umls in element.iter("ConceptUMLSUI"):
+        if umls.text and umls.text.strip():
+            yield IdRecord(ui, f"UMLS:{umls.text.strip()}", IdKind.XREF, line)
+
+
+def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[Record]:
+    """Yield the categories of a record, and keep its tree numbers for the hierarchy."""
+    types = dict[str, str]()
+    for element in record.element.iterfind("TreeNumberList/TreeNumber"):
+        number = (element.text or "").strip()
+        match = _TREE_NUMBER.fullmatch(number)
+        if not match or match[1] not in CATEGORIES:
+            log.reject("not a tree number", record.line, f"{ui} {number}")
+            continue
+        if trees.setdefault(number, (ui, record.line))[0] != ui:
+            log.reject("tree number given twice", record.line, f"{ui} {number}")
+            continue
+        types[number[:3]] = CATEGORIES[match[1]]
+    for category, label in types.items():
+        yield TypeRecord(ui, category, label, category, record.line)
+    record_class = record.element.get("SCRClass", "").strip()
+    if record_class in CLASSES:
+        label, tree = CLASSES[record_class]
+        yield TypeRecord(ui, f"SCR{record_class}", label, tree, record.line)
+    elif record_class:
+        log.reject("unknown SCRClass", record.line, f"{ui} {record_class}")
+
+
+def _hierarchy(trees: Trees, log: ReadLog) -> Iterator[Record]:
+    """Yield is-a by prefix: C14.280 lies below C14."""
+    for number, (ui, line) in trees.items():
+        above = number.rpartition(".")[0]
+        if above in trees:
+            yield RelationRecord(ui, IS_A, trees[above][0], line=line)
+        elif above:
+            log.reject("tree number whose parent is in no record", line, f"{ui} {number}")
+
+
+FORMAT = Format(recognise, read)

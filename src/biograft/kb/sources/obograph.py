@@ -1,0 +1,261 @@
+"""OBO Graphs JSON reader; gives the same facts and ids as the OBO file of the same ontology.
+
+IRIs become the short ids of OBO (``DOID:162``). A relation has the name of the OBO export: the
+shorthand that its property declares (``part_of``), else its short id (``BFO:0000050``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from biograft.errors import FormatError
+from biograft.kb.records import (
+    IS_A,
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.iris import short_id
+from biograft.kb.sources.json_files import JsonStream
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.obo import is_abbreviation
+
+SCOPES = {
+    "hasExactSynonym": NameKind.SYNONYM,
+    "hasBroadSynonym": NameKind.BROAD,
+    "hasNarrowSynonym": NameKind.NARROW,
+    "hasRelatedSynonym": NameKind.RELATED,
+}
+SUBCLASS = ("is_a", "http://www.w3.org/2000/01/rdf-schema#subClassOf")
+SUCCESSORS = {"IAO_0100001": IdKind.REPLACED, "consider": IdKind.CONSIDER}
+"""Properties of a retired node that name what takes its place, by the end of their IRIs."""
+NO_RELATIONS = ("subPropertyOf", "inverseOf", "type")
+"""Edges that are no relations of concepts: between properties, and of individuals."""
+
+_GRAPHS = re.compile(r'\{.{0,2000}?"graphs"\s*:\s*\[', re.DOTALL)
+_LICENCE = re.compile(r"licen[cs]e", re.IGNORECASE)
+
+
+def recognise(probe: Probe) -> bool:
+    """A JSON object with ``"graphs": [`` near the start, and then nodes or edges."""
+    match = _GRAPHS.match(probe.text.lstrip())
+    return bool(match) and any(
+        f'"{key}"' in probe.text for key in ("nodes", "edges", "meta", "logicalDefinitionAxioms")
+    )
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of the nodes of every graph, then their edges."""
+    log.opened(config.path)
+    content = False
+    with JsonStream(config.path, config.encoding, log) as stream:
+        graphs = _Graphs(stream, config, log)
+        for key in stream.members():
+            if key == "graphs":
+                content = True
+                for _ in stream.elements():
+                    yield from graphs.read()
+            else:
+                stream.skip()
+        stream.finish()
+    if not content:
+        raise FormatError(
+            'holds no "graphs"', path=config.path, line=1, remedy="check that it is OBO Graphs JSON"
+        )
+
+
+class _Graphs:
+    """Converts the graphs of one document into records."""
+
+    def __init__(self, stream: JsonStream, config: SourceConfig, log: ReadLog) -> None:
+        self._stream, self._log, self._id_of = stream, log, log.iris.id_of
+        self._keep_suppressed = config.keep_suppressed
+        self._language = config.language or "en"
+        self._default_type = config.default_type
+        self._named: dict[str, bool] = {}
+        self._filtered: dict[str, str] = {}
+        """Nodes that are no concepts, with the reason."""
+        self._shorthands: dict[str, str] = {}
+        self._pending_edges: list[tuple[Any, int]] = []
+        self._has_nodes = False
+
+    def read(self) -> Iterator[Record]:
+        """Read one graph."""
+        self._has_nodes = False
+        readers = {
+            "nodes": self._nodes,
+            "edges": self._edges,
+            "logicalDefinitionAxioms": self._axioms,
+            "meta": self._notes,
+        }
+        for key in self._stream.members():
+            if key in readers:
+                yield from readers[key]()
+            else:
+                self._stream.skip()
+        for edge, line in self._pending_edges:
+            yield from self._edge(edge, line)
+        self._pending_edges.clear()
+
+    def _nodes(self) -> Iterator[Record]:
+        for line in self._stream.elements():
+            yield from self._node(self._stream.value(), line)
+        self._has_nodes = True
+
+    def _edges(self) -> Iterator[Record]:
+        """Read edges; edges before the nodes wait until it is known which nodes are filtered."""
+        for line in self._stream.elements():
+            edge = self._stream.value()
+            if self._has_nodes:
+                yield from self._edge(edge, line)
+            else:
+                self._pending_edges.append((edge, line))
+
+    def _axioms(self) -> Iterator[Record]:
+        for _ in self._stream.elements():
+            self._stream.value()
+            self._log.filter("logical axiom")
+        yield from ()
+
+    def _notes(self) -> Iterator[Record]:
+        meta = self._stream.value()
+        if isinstance(meta, dict):
+            if isinstance(meta.get("version"), str):
+                self._log.note(f"data version: {meta['version']}")
+            for value in self._objects(meta, "basicPropertyValues", self._stream.line):
+                if _LICENCE.search(str(value.get("pred"))):
+                    self._log.note(f"licence: {value.get('val')}")
+        yield from ()
+
+    def _node(self, node: Any, line: int) -> Iterator[Record]:
+        if not (iri := self._text(node, "id", line)):
+            return
+        meta = node.get("meta") or {}
+        if not isinstance(meta, dict):
+            self._log.reject("meta is no object", line, iri)
+            meta = {}
+        if node.get("type") == "PROPERTY":
+            self._filtered[iri] = "relation of a property"
+            for value in self._objects(meta, "basicPropertyValues", line):
+                if str(value.get("pred")).endswith("#shorthand"):
+                    self._shorthands[iri] = self._text(value, "val", line)
+            return
+        self._log.read(fraction=self._stream.fraction)
+        if reason := self._filter_reason(node, meta):
+            self._filtered[iri] = reason
+            self._log.filter(reason)
+            if reason == "obsolete":
+                self._log.leave_out((self._id_of(iri),))
+                yield from self._successors(self._id_of(iri), meta, line)
+            return
+        yield from self._concept(self._id_of(iri), node, meta, line)
+
+    def _filter_reason(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
+        if node.get("type") == "INDIVIDUAL":
+            return "instance"
+        if not self._keep_suppressed and str(meta.get("deprecated")).lower() == "true":
+            return "obsolete"
+        # only referred to by an annotation of another node
+        return "" if node.get("type") or node.get("lbl") else "node without type and label"
+
+    def _concept(
+        self, concept: str, node: dict[str, Any], meta: dict[str, Any], line: int
+    ) -> Iterator[Record]:
+        if concept in self._named:
+            self._log.doubt("id defined twice", line, concept)
+        named = self._named.setdefault(concept, False)
+        yield ConceptRecord(concept, line)
+        if node.get("lbl") is not None and (label := self._text(node, "lbl", line)):
+            kind = NameKind.SYNONYM if named else NameKind.PREFERRED
+            self._named[concept] = True
+            yield NameRecord(concept, label, self._language, kind, line=line)
+        for definition in self._objects(meta, "definition", line):
+            if text := self._text(definition, "val", line):
+                yield DefinitionRecord(concept, text, self._language, line=line)
+        for synonym in self._objects(meta, "synonyms", line):
+            yield from self._synonym(concept, synonym, line)
+        for xref in self._objects(meta, "xrefs", line):
+            if text := self._text(xref, "val", line):
+                yield IdRecord(concept, text, IdKind.XREF, line)
+        yield from self._properties(concept, meta, line)
+
+    def _synonym(self, concept: str, synonym: dict[str, Any], line: int) -> Iterator[Record]:
+        if not (text := self._text(synonym, "val", line)):
+            return
+        predicate = str(synonym.get("pred") or "hasRelatedSynonym").rpartition("#")[2]
+        if predicate not in SCOPES:
+            self._log.reject("synonym with an unknown scope", line, f"{predicate}: {text}")
+            return
+        abbreviation = is_abbreviation(str(synonym.get("synonymType") or ""))
+        kind = NameKind.ABBREVIATION if abbreviation else SCOPES[predicate]
+        yield NameRecord(concept, text, self._language, kind, line=line)
+
+    def _properties(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+        typed = False
+        for value in self._objects(meta, "basicPropertyValues", line):
+            name = str(value.get("pred")).rpartition("#")[2]
+            if name not in ("hasAlternativeId", "hasOBONamespace"):
+                continue
+            if not (text := self._text(value, "val", line)):
+                continue
+            if name == "hasOBONamespace":
+                typed = True
+                yield TypeRecord(concept, text, line=line)
+            else:
+                yield IdRecord(concept, self._id_of(text), IdKind.ALTERNATE, line)
+        if self._default_type and not typed:
+            yield TypeRecord(concept, self._default_type, line=line)
+        yield from self._successors(concept, meta, line)
+
+    def _successors(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+        """Yield the concepts that a retired one names in its place."""
+        for value in self._objects(meta, "basicPropertyValues", line):
+            kind = SUCCESSORS.get(re.split(r"[/#]", str(value.get("pred")))[-1])
+            if kind is not None and (text := self._text(value, "val", line)):
+                yield IdRecord(self._id_of(text), concept, kind, line)
+
+    def _edge(self, edge: Any, line: int) -> Iterator[Record]:
+        ends = [self._text(edge, key, line) for key in ("sub", "pred", "obj")]
+        if not all(ends):
+            return
+        head, relation, tail = ends
+        if relation in NO_RELATIONS:
+            self._log.filter(f"edge {relation}")
+        elif head in self._filtered:
+            self._log.filter(self._filtered[head])
+        else:
+            name = self._shorthands.get(relation) or short_id(relation)
+            name = IS_A if relation in SUBCLASS else name
+            yield RelationRecord(self._id_of(head), name, self._id_of(tail), line=line)
+
+    def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
+        """Yield the objects under a key: one, or a list of them."""
+        content = holder.get(key)
+        for value in content if isinstance(content, list) else [content]:
+            if isinstance(value, dict):
+                yield value
+            elif value is not None:
+                self._log.reject(f"{key} holds what is no object", line, str(value))
+
+    def _text(self, holder: Any, key: str, line: int) -> str:
+        """Return a required text; if it is missing or not valid Unicode, reject it."""
+        value = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(value, str) and value.strip():
+            if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
+                return value.strip()
+            self._log.reject("text with half a character (lone surrogate)", line, ascii(value))
+        else:
+            self._log.reject(f"no {key}", line, ascii(holder))
+        return ""
+
+
+FORMAT = Format(recognise, read, languages_inside=False)

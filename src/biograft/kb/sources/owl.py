@@ -1,0 +1,333 @@
+"""OWL and SKOS reader: RDF/XML, Turtle and N-Triples as a stream of triples, then records."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+from biograft.errors import EncodingError, FormatError, MissingExtraError
+from biograft.kb.records import Record, RelationRecord
+from biograft.kb.sources.files import open_bytes, read_head
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.iris import short_id
+from biograft.kb.sources.limits import BufferLimit
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.owl_entity import (
+    AXIOM,
+    CONCEPT_TYPES,
+    INDIVIDUAL,
+    LICENCES,
+    NAMESPACES,
+    ON_PROPERTY,
+    ONTOLOGY_TYPES,
+    PROPERTY_TYPES,
+    RDF_TYPE,
+    RDFS_LABEL,
+    SHORTHAND,
+    SOME_VALUES_FROM,
+    SYNONYM_TYPE,
+    VERSION,
+    OwlEntity,
+    OwlEntityReader,
+)
+from biograft.kb.sources.xml_records import XmlGuard, root_name
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+RDF_XML, TURTLE, N_TRIPLES = "RDF/XML", "Turtle", "N-Triples"
+
+_TURTLE = re.compile(r"(?:@prefix|PREFIX)\s+[\w.-]*:\s*<|(?:@base|BASE)\s+<", re.IGNORECASE)
+_N_TRIPLE = re.compile(r"(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+[<_\"].*\.\s*(?:#.*)?$")
+_CLOSED = re.compile(rb"</(?:[\w.-]+:)?RDF\s*>|<(?:[\w.-]+:)?RDF\s[^<>]*/>")
+_TAIL_BYTES = 1 << 16
+_BASE = "file:///"
+"""The base of relative IRIs in a file that declares none."""
+
+
+def rdf_syntax(text: str) -> str:
+    """Return the RDF syntax of a text by its beginning; empty if it is not RDF."""
+    if root_name(text).rpartition(":")[2] == "RDF":
+        return RDF_XML
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if _TURTLE.match(line.lstrip()):
+            return TURTLE
+        return N_TRIPLES if _N_TRIPLE.match(line.lstrip()) else ""
+    return ""
+
+
+class _TailFile:
+    """A file that keeps the last bytes read, and the fraction of it that has been read."""
+
+    def __init__(self, path: Path, guard: XmlGuard | None) -> None:
+        self._file, self._size = open_bytes(path), max(path.stat().st_size, 1)
+        self._guard, self.tail = guard, b""
+        self._is_begun = False
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        if not self._is_begun:  # a byte-order mark is no part of Turtle or N-Triples
+            data, self._is_begun = data.removeprefix(codecs.BOM_UTF8), True
+        if data:
+            if self._guard is not None:
+                self._guard.feed(data)
+            self.tail = (self.tail + data)[-_TAIL_BYTES:] if len(data) < _TAIL_BYTES else data
+        return data
+
+    @property
+    def fraction(self) -> float:
+        return min(self._file.tell() / self._size, 1.0)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class RdfTriples:
+    """The triples of one file (subject, predicate, object), in the order of the file."""
+
+    def __init__(self, path: Path, syntax: str) -> None:
+        self._path, self._syntax = path, syntax
+        self._oxigraph = import_oxigraph()
+        self._file = _TailFile(path, XmlGuard(path) if syntax == RDF_XML else None)
+
+    @property
+    def fraction(self) -> float:
+        """The fraction of the file that has been read."""
+        return self._file.fraction
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read the file once; damage is reported with its line."""
+        rdf_format = getattr(
+            self._oxigraph.RdfFormat, self._syntax.replace("/", "_").replace("-", "_").upper()
+        )
+        try:
+            # lenient, since published ontologies hold many invalid IRIs
+            yield from self._oxigraph.parse(
+                input=self._file, format=rdf_format, base_iri=_BASE, lenient=True
+            )
+            if self._syntax == RDF_XML and not _CLOSED.search(self._file.tail):
+                raise SyntaxError("it ends before its root element does")
+        except (SyntaxError, ValueError) as error:
+            raise self._damage(error) from error
+        except MemoryError as error:  # the parser's own limit, of one name, text or statement
+            message = " ".join(str(error).split())
+            raise FormatError(
+                f"a name or text in the {self._syntax} is too large ({message})",
+                path=self._path,
+                remedy="check that the file is valid and complete",
+            ) from error
+        finally:
+            self._file.close()
+
+    def _damage(self, error: Exception) -> FormatError | EncodingError:
+        line = getattr(error, "lineno", None)
+        message = " ".join(str(getattr(error, "msg", "") or error).split())
+        if self._syntax == RDF_XML and line is None:
+            line, message = _xml_damage(self._path) or (None, message)
+        kind = EncodingError if "UTF-8" in message else FormatError
+        return kind(
+            f"the {self._syntax} is damaged or cut short ({message})",
+            path=self._path,
+            line=line,
+            remedy="convert it to UTF-8" if kind is EncodingError else "fetch the file again",
+        )
+
+
+def import_oxigraph() -> ModuleType:
+    """Import the RDF parser, or say how to install it."""
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise MissingExtraError("owl", "reading OWL and SKOS") from error
+    return pyoxigraph  # type: ignore[no-any-return,unused-ignore]
+
+
+def _xml_damage(path: Path) -> tuple[int, str] | None:
+    """Return the line and message of an XML error, which the RDF parser does not report."""
+    parser = expat.ParserCreate()
+    try:
+        with open_bytes(path) as file:
+            while data := file.read(1 << 20):
+                parser.Parse(data, False)
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        return error.lineno, expat.errors.messages[error.code]
+    except (ValueError, LookupError):
+        return None
+    return None
+
+
+OPEN_SUBJECTS = 256
+"""Maximum subjects collected at once: RDF/XML may nest the description of one in another."""
+KEPT_RESTRICTIONS = 500_000
+"""Maximum restrictions that wait for the class that uses them; the oldest are dropped."""
+
+
+def recognise(probe: Probe) -> bool:
+    """An RDF file with a namespace of OWL, SKOS or RDF Schema near its start."""
+    return bool(rdf_syntax(probe.text)) and any(name in probe.text for name in NAMESPACES)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of each class or concept, in the order of the file."""
+    log.opened(config.path)
+    syntax = rdf_syntax(Probe(config.path, read_head(config.path)).text)
+    if not syntax:
+        raise FormatError(
+            "is neither RDF/XML nor Turtle nor N-Triples",
+            path=config.path,
+            line=1,
+            remedy="convert it to one of them (for OWL: robot convert)",
+        )
+    ontology = _Ontology(config, log)
+    yield from ontology.read(RdfTriples(config.path, syntax))
+    if not log.n_read:
+        raise FormatError(
+            "holds no owl:Class and no skos:Concept",
+            path=config.path,
+            remedy="check that it is an ontology or thesaurus, and complete",
+        )
+
+
+class _Ontology:
+    """Converts the triples of one file into records."""
+
+    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
+        self._log, self._path = log, config.path
+        self._entities = OwlEntityReader(config, log)
+        self._open: OrderedDict[str, OwlEntity] = OrderedDict()
+        self._waiting: dict[str, OwlEntity] = {}
+        """Subjects with facts that are not yet known to be a class or concept."""
+        self._properties: dict[str, str] = {}
+        self._restrictions: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._users: dict[str, list[str]] = {}
+        """Restrictions not read yet -> the classes below them."""
+        self._deferred: list[tuple[str, str, str]] = []
+        """Relations whose property is not declared yet."""
+
+    def read(self, triples: RdfTriples) -> Iterator[Record]:
+        """Collect the triples of each subject, then yield its facts."""
+        entity = self._entity("")
+        for triple in triples:
+            subject = triple.subject
+            if not hasattr(subject, "value"):
+                continue  # a statement about a statement
+            name, predicate = subject.value, triple.predicate.value
+            if str(subject)[:2] == "_:":
+                yield from self._add_blank(name, predicate, triple.object, entity)
+                continue
+            if name != entity.iri:
+                entity = self._entity_of(name)
+                if len(self._open) > OPEN_SUBJECTS:
+                    _, oldest = self._open.popitem(last=False)
+                    yield from self._flush(oldest, triples.fraction)
+            entity.add(predicate, triple.object)
+        for entity in self._open.values():
+            yield from self._flush(entity, 1.0)
+        yield from self._finish()
+
+    def _entity(self, iri: str) -> OwlEntity:
+        return OwlEntity(iri, BufferLimit("the description of one subject", self._path))
+
+    def _entity_of(self, iri: str) -> OwlEntity:
+        """Return the open entity of a subject, a new one if there is none."""
+        if iri not in self._open:
+            self._open[iri] = self._entity(iri)
+        self._open.move_to_end(iri)
+        return self._open[iri]
+
+    def _add_blank(
+        self, node: str, predicate: str, value: Any, entity: OwlEntity
+    ) -> Iterator[Record]:
+        """Keep restrictions, and annotations of synonyms, of a blank node."""
+        if predicate in AXIOM or predicate == SYNONYM_TYPE:
+            entity.annotate(node, predicate, value)
+        elif predicate in (ON_PROPERTY, SOME_VALUES_FROM) and str(value)[:1] == "<":
+            restriction = self._restrictions.setdefault(node, {})
+            restriction[predicate] = value.value
+            if len(restriction) == 2 and node in self._users:
+                for head in self._users.pop(node):
+                    yield from self._restricted(head, node)
+                del self._restrictions[node]
+            elif len(self._restrictions) > KEPT_RESTRICTIONS:
+                self._restrictions.popitem(last=False)
+
+    def _flush(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
+        """Yield the facts of a subject once its triples are collected."""
+        types = entity.iris(RDF_TYPE)
+        if types & CONCEPT_TYPES or self._entities.knows(entity.iri):
+            if earlier := self._waiting.pop(entity.iri, None):
+                entity.merge(earlier)
+            yield from self._entities.read(entity, fraction)
+            if not self._entities.is_filtered(entity.iri):
+                for node in entity.blank_parents():
+                    yield from self._below(entity.iri, node)
+        elif types & PROPERTY_TYPES or entity.has(SHORTHAND):
+            self._properties[entity.iri] = self._property_name(entity)
+        elif types & ONTOLOGY_TYPES:
+            self._notes(entity)
+        elif entity.has_facts():
+            if entity.iri not in self._waiting:
+                self._waiting[entity.iri] = self._entity(entity.iri)
+            self._waiting[entity.iri].merge(entity)
+        else:
+            self._log.filter(_filter_reason(types))
+
+    def _property_name(self, entity: OwlEntity) -> str:
+        if shorthand := entity.texts(SHORTHAND):
+            return shorthand[0]
+        short = short_id(entity.iri)
+        if short == entity.iri and (labels := entity.texts(RDFS_LABEL)):
+            return "_".join(labels[0].split())
+        return short
+
+    def _notes(self, entity: OwlEntity) -> None:
+        for value in entity.texts(*VERSION):
+            self._log.note(f"data version: {value}")
+        for value in entity.texts(*LICENCES):
+            self._log.note(f"licence: {value}")
+
+    def _below(self, head: str, node: str) -> Iterator[Record]:
+        """Yield the relation of a class's restriction, once that is complete."""
+        if len(self._restrictions.get(node, {})) == 2:
+            yield from self._restricted(head, node)
+            del self._restrictions[node]
+        else:
+            self._users.setdefault(node, []).append(head)
+
+    def _restricted(self, head: str, node: str) -> Iterator[Record]:
+        restriction = self._restrictions[node]
+        relation, tail = restriction[ON_PROPERTY], restriction[SOME_VALUES_FROM]
+        if relation in self._properties:
+            yield self._relation(head, relation, tail)
+        else:
+            self._deferred.append((head, relation, tail))
+
+    def _relation(self, head: str, relation: str, tail: str) -> Record:
+        name = self._properties.get(relation) or short_id(relation)
+        return RelationRecord(self._log.iris.id_of(head), name, self._log.iris.id_of(tail))
+
+    def _finish(self) -> Iterator[Record]:
+        """Yield the deferred relations, and count what is filtered."""
+        for head, relation, tail in self._deferred:
+            yield self._relation(head, relation, tail)
+        self._log.filter("logical axiom", sum(map(len, self._users.values())))
+        for entity in self._waiting.values():
+            self._log.filter(_filter_reason(entity.iris(RDF_TYPE)))
+
+
+def _filter_reason(types: set[str]) -> str:
+    """Return the reason why a subject is neither class nor concept."""
+    if INDIVIDUAL in types:
+        return "instance"
+    return "neither class nor concept" if types else "subject without a type"
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,67 @@
+"""scispaCy knowledge base reader: a JSON list, or JSON lines, of concepts with aliases."""
+
+from __future__ import annotations
+
+import json
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any
+
+from biograft.kb.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
+from biograft.kb.sources.files import read_head
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.json_files import JsonStream, read_objects
+from biograft.kb.sources.log import ReadLog
+
+
+def recognise(probe: Probe) -> bool:
+    """The two keys of every concept near the start."""
+    start = probe.text[:8192].lstrip()
+    return start[:1] in ("[", "{") and '"concept_id"' in start and '"canonical_name"' in probe.text
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the name, aliases, types and definition of every concept."""
+    seen: set[str] = set()
+    for line, value in _concepts(config, log):
+        concept = value.get("concept_id") if isinstance(value, dict) else None
+        if not isinstance(concept, str) or not concept:
+            log.reject("no concept_id", line, json.dumps(value, ensure_ascii=False))
+            continue
+        if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
+            log.reject("no canonical_name", line, concept)
+            continue
+        if concept in seen:
+            log.doubt("id defined twice", line, concept)
+        language = config.language or "en"
+        kind = NameKind.SYNONYM if concept in seen else NameKind.PREFERRED
+        seen.add(concept)
+        yield NameRecord(concept, value["canonical_name"], language, kind, line=line)
+        for alias in _strings(value.get("aliases")):
+            yield NameRecord(concept, alias, language, line=line)
+        for code in _strings(value.get("types")) or [config.default_type]:
+            if code:
+                yield TypeRecord(concept, code, line=line)
+        if isinstance(value.get("definition"), str) and value["definition"].strip():
+            yield DefinitionRecord(concept, value["definition"], language, line=line)
+
+
+def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
+    """Decode the values of a JSON list, or of JSON lines, one by one."""
+    log.opened(config.path)
+    if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
+        with JsonStream(config.path, config.encoding, log) as stream:
+            for line in stream.elements():
+                log.read(fraction=stream.fraction)
+                yield line, stream.value(valid_unicode=True)
+            stream.finish()
+        return
+    for row in read_objects(config.path, log, config.encoding):
+        yield row.line, row.value
+
+
+def _strings(value: Any) -> list[str]:
+    return [v for v in value if isinstance(v, str) and v.strip()] if isinstance(value, list) else []
+
+
+FORMAT = Format(recognise, read)

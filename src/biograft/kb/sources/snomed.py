@@ -1,0 +1,469 @@
+"""SNOMED CT RF2 reader: the snapshot files of a release.
+
+They are concepts, descriptions, relations and the historical associations of inactive concepts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from biograft.errors import FormatError, InputError
+from biograft.kb.names import language_code
+from biograft.kb.records import (
+    IS_A,
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.delimited import DelimitedLayout, read_rows
+from biograft.kb.sources.files import read_head
+from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig
+from biograft.kb.sources.log import KEPT_EXAMPLES, ReadLog
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class RowChecker:
+    """A block of rows of an RF2 file; each check drops and counts the rows that fail."""
+
+    def __init__(self, frame: pl.DataFrame, path: Path, log: ReadLog) -> None:
+        import polars as pl
+
+        self.frame = frame.with_columns(pl.col("line").cast(pl.Int64))
+        self.path, self._log = path, log
+
+    def column(self, name: str) -> pl.Series:
+        """Return one column."""
+        return self.frame[name]
+
+    def is_id(self, name: str) -> pl.Series:
+        """Return a mask of the rows with an SCTID in a column: six to eighteen digits."""
+        return self.frame[name].str.contains(r"^[1-9][0-9]{5,17}$")
+
+    def doubt(self, wrong: pl.Series, reason: str) -> None:
+        """Count wrong rows as doubtful, and keep them."""
+        self._log_rows(wrong, reason, self._log.doubt)
+
+    def reject_unless(self, right: pl.Series, reason: str) -> None:
+        """Count wrong rows as rejected, and drop them."""
+        if not right.all():
+            self._log_rows(~right, reason, self._log.reject)
+            self.frame = self.frame.filter(right)
+
+    def filter_unless(self, wanted: pl.Series, reason: str) -> None:
+        """Count unwanted rows as filtered, and drop them."""
+        if not wanted.all():
+            rows = self.frame.filter(wanted)
+            self._log.filter(reason, self.frame.height - rows.height)
+            self.frame = rows
+
+    def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
+        """Log rows, with the first as examples."""
+        n = int(wrong.sum())
+        if not n:
+            return
+        examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
+        for row in examples.iter_rows(named=True):
+            text = "\t".join(str(value) for name, value in row.items() if name != "line")
+            log_row(reason, row["line"], text, path=self.path)
+        if n > examples.height:
+            log_row(reason, path=self.path, n=n - examples.height)
+
+
+def _layout(columns: str) -> DelimitedLayout:
+    return DelimitedLayout(
+        columns=("id", "effectiveTime", "active", "moduleId", *columns.split()),
+        separator="\t",
+        header=True,
+    )
+
+
+CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE, ASSOCIATIONS = (
+    "concepts", "descriptions", "relationships", "language refset", "concrete values",
+    "association refset",
+)  # fmt: skip
+
+LAYOUTS = {
+    CONCEPTS: _layout("definitionStatusId"),
+    # text definitions too: they are descriptions of another type
+    DESCRIPTIONS: _layout("conceptId languageCode typeId term caseSignificanceId"),
+    RELATIONSHIPS: _layout(
+        "sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId"
+    ),
+    LANGUAGE: _layout("refsetId referencedComponentId acceptabilityId"),
+    ASSOCIATIONS: _layout("refsetId referencedComponentId targetComponentId"),
+    CONCRETE: _layout("sourceId value relationshipGroup typeId characteristicTypeId modifierId"),
+}
+
+_NAME = re.compile(r"x?(?:sct2|der2)_\w+(?:-[\w-]+)?.*\.txt(?:\.gz)?", re.IGNORECASE)
+_OTHER_STATE = re.compile(r"(Full|Delta)(?:-[\w-]+?)?_", re.IGNORECASE)
+_STATED = re.compile(r"StatedRelationship", re.IGNORECASE)
+_NEEDED = re.compile(r"sct2_(?:Concept|Description|TextDefinition|Relationship)_", re.IGNORECASE)
+_READ = re.compile(
+    rf"{_NEEDED.pattern}|cRefset_(?:Language|Association)|ConcreteValues", re.IGNORECASE
+)
+"""The files to open, among dozens of other reference sets."""
+_FOLDERS = frozenset({"Snapshot", "Terminology", "Full", "Delta"})
+
+
+def kind_of(lines: list[str]) -> str:
+    """Return the kind of a file by its header; empty if it is not RF2."""
+    header = tuple(lines[0].split("\t")) if lines else ()
+    return next((kind for kind, layout in LAYOUTS.items() if layout.columns == header), "")
+
+
+def is_release(probe: Probe) -> bool:
+    """Whether a folder, by the names in it, holds a release or part of one."""
+    if any(_NAME.fullmatch(name) for name in probe.members):
+        return True
+    likely = _FOLDERS & probe.members or any(n.startswith("SnomedCT") for n in probe.members)
+    return bool(likely) and next(probe.path.rglob("*sct2_*"), None) is not None
+
+
+def find_files(path: Path) -> dict[str, list[Path]]:
+    """Find the snapshot files of a release, by kind."""
+    if not path.is_dir():
+        return {_kind(path): [_refuse_other_state(path)]}
+    named = sorted(p for p in path.rglob("*") if p.is_file() and _NAME.fullmatch(p.name))
+    snapshots = [p for p in named if not _OTHER_STATE.search(p.name)]
+    if not snapshots:
+        if named:
+            _refuse_other_state(named[0])
+        raise InputError("holds no files of RF2", path=path, remedy="name the release folder")
+    files: dict[str, list[Path]] = {}
+    for file in snapshots:
+        if _READ.search(file.name) and not _STATED.search(file.name):
+            files.setdefault(_kind(file), []).append(file)
+    if not {CONCEPTS, DESCRIPTIONS, RELATIONSHIPS} & files.keys():
+        raise InputError(
+            "holds no sct2_Concept, sct2_Description or sct2_Relationship file",
+            path=path,
+            remedy="name the release folder or its Snapshot folder",
+        )
+    return files
+
+
+def _kind(file: Path) -> str:
+    """Return the kind of a file, whose header must be known."""
+    lines = Probe(file, read_head(file)).lines(1)
+    kind = kind_of(lines)
+    if not kind:
+        raise FormatError(
+            "the header is none of RF2",
+            path=file,
+            line=1,
+            text=(lines or [""])[0],
+            remedy="expected id, effectiveTime, active, moduleId, ... separated by tabs",
+        )
+    return kind
+
+
+def _refuse_other_state(file: Path) -> Path:
+    if match := _OTHER_STATE.search(file.name):
+        raise InputError(
+            f"is a {match[1]} file, which holds more than the current state",
+            path=file,
+            remedy="name the Snapshot folder of the release",
+        )
+    return file
+
+
+IS_A_TYPE = "116680003"
+PREFERRED = "900000000000548007"
+FULLY_SPECIFIED, SYNONYM, DEFINITION = (
+    "900000000000003001", "900000000000013009", "900000000000550004",
+)  # fmt: skip
+
+SUCCESSORS = {
+    "900000000000527005": IdKind.REPLACED,  # SAME AS
+    "900000000000526001": IdKind.REPLACED,  # REPLACED BY
+    "900000000000523009": IdKind.CONSIDER,  # POSSIBLY EQUIVALENT TO
+    "1186921001": IdKind.CONSIDER,  # POSSIBLY REPLACED BY
+    "1186924009": IdKind.CONSIDER,  # PARTIALLY EQUIVALENT TO
+    "900000000000530003": IdKind.CONSIDER,  # ALTERNATIVE
+}
+"""Historical associations of inactive concepts, by reference set."""
+
+_TAG = r"\s*\(([^()]+)\)$"
+
+
+class DescriptionReader:
+    """Reads descriptions by block; candidates for preferred names wait until the end."""
+
+    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
+        import polars as pl
+
+        self._config, self._log = config, log
+        self._ranks = pl.DataFrame(schema={"id": pl.String, "rank": pl.UInt32})
+        self._sets: dict[str, int] = {}
+        self._candidates: list[pl.DataFrame] = []
+        self._typed: list[pl.Series] = []
+        self._other_types: list[pl.DataFrame] = []
+        columns = ("concept", "text", "language")
+        self._preferred = pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+        self._relations = {IS_A_TYPE: IS_A}
+        self._attributes: dict[str, str] = {}
+
+    @property
+    def has_preferences(self) -> bool:
+        """Whether any language reference set has been read."""
+        return self._ranks.height > 0
+
+    def read_preferences(self, blocks: Iterable[RowChecker]) -> None:
+        """Keep the preferred descriptions, ranked by the order of their reference sets."""
+        import polars as pl
+
+        for rows in blocks:
+            frame = rows.frame.filter(pl.col("acceptabilityId") == PREFERRED)
+            if not frame.height:
+                continue
+            for name in frame["refsetId"].unique(maintain_order=True):
+                self._sets.setdefault(name, len(self._sets))
+            ranks = frame.select(
+                id="referencedComponentId",
+                rank=pl.col("refsetId").replace_strict(self._sets, return_dtype=pl.UInt32),
+            )
+            ranks = pl.concat([self._ranks, ranks])
+            self._ranks = ranks.group_by("id").agg(pl.col("rank").min())
+
+    def read(self, rows: RowChecker) -> Iterator[Block]:
+        """Yield a block's synonyms, types and definitions."""
+        import polars as pl
+
+        kinds = [FULLY_SPECIFIED, SYNONYM, DEFINITION]
+        rows.reject_unless(rows.column("typeId").is_in(kinds), "unknown typeId of a description")
+        rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is empty")
+        rows.reject_unless(rows.column("languageCode") != "", "languageCode is empty")
+        codes = {tag: language_code(tag) for tag in rows.column("languageCode").unique()}
+        frame = rows.frame.select(
+            "id", "typeId", "line",
+            concept="conceptId",
+            text=pl.col("term").str.strip_chars(),
+            language=pl.col("languageCode").replace(codes),
+            source=pl.lit(""),
+        )  # fmt: skip
+        definitions = frame.filter(pl.col("typeId") == DEFINITION)
+        if definitions.height:
+            columns = ["concept", "text", "language", "source", "line"]
+            yield Block(DefinitionRecord, definitions.select(columns))
+        yield from self._types(frame.filter(pl.col("typeId") == FULLY_SPECIFIED), rows)
+        names = frame.filter(pl.col("typeId") != DEFINITION).join(
+            self._ranks, on="id", how="left", maintain_order="left"
+        )
+        may_be = (pl.col("typeId") == SYNONYM) & pl.col("rank").is_not_null()
+        self._candidates.append(names.filter(may_be))
+        yield _names(names.filter(~may_be), NameKind.SYNONYM)
+
+    def _types(self, names: pl.DataFrame, rows: RowChecker) -> Iterator[Block]:
+        """Yield the types in English fully specified names; those in other languages wait."""
+        import polars as pl
+
+        tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
+        untagged = tagged.filter(pl.col("type").is_null())
+        for name in untagged.iter_rows(named=True):
+            self._log.doubt(
+                "fully specified name without a tag", name["line"], name["text"], path=rows.path
+            )
+        tagged = tagged.drop_nulls("type")
+        english = pl.col("language") == "en"
+        self._other_types.append(tagged.filter(~english))
+        tagged = tagged.filter(english)
+        self._typed.append(tagged["concept"])
+        self._keep_attributes(tagged)
+        if tagged.height:
+            yield _types(tagged)
+
+    def _keep_attributes(self, tagged: pl.DataFrame) -> None:
+        import polars as pl
+
+        attributes = tagged.filter(pl.col("type") == "attribute")
+        texts = attributes["text"].str.replace(_TAG, "")
+        self._attributes.update(zip(attributes["concept"], texts, strict=True))
+
+    def finish(self) -> Iterator[Block]:
+        """Yield the preferred name of each concept and language, and other deferred rows."""
+        import polars as pl
+
+        if self._candidates:
+            names = pl.concat(self._candidates).sort("rank", maintain_order=True)
+            first = pl.struct("concept", "language").is_first_distinct()
+            names = names.with_columns(first=first)
+            self._preferred = names.filter("first").drop("first")
+            yield _names(self._preferred, NameKind.PREFERRED)
+            yield _names(names.filter(~pl.col("first")), NameKind.SYNONYM)
+            self._candidates.clear()
+        if self._other_types:
+            others = pl.concat(self._other_types)
+            typed = pl.concat(self._typed)
+            others = others.filter(~others["concept"].is_in(typed.implode()))
+            others = others.unique("concept", keep="first", maintain_order=True)
+            if others.height:
+                yield _types(others)
+            self._other_types.clear()
+
+    def of_relation(self, attribute: str) -> str:
+        """Return the name of a relation: the preferred or full name of its attribute, or its id."""
+        import polars as pl
+
+        if attribute not in self._relations:
+            rows = self._preferred.filter(pl.col("concept") == attribute)
+            names = [*rows.filter(pl.col("language") == "en")["text"], *rows["text"]]
+            names.append(self._attributes.get(attribute, attribute))
+            self._relations[attribute] = names[0]
+        return self._relations[attribute]
+
+
+def _names(frame: pl.DataFrame, kind: NameKind) -> Block:
+    import polars as pl
+
+    kinds = pl.lit(str(kind)).alias("kind")
+    return Block(NameRecord, frame.select("concept", "text", "language", kinds, "source", "line"))
+
+
+def _types(frame: pl.DataFrame) -> Block:
+    import polars as pl
+
+    label, tree = pl.col("type").alias("label"), pl.lit("").alias("tree")
+    return Block(TypeRecord, frame.select("concept", "type", label, tree, "line"))
+
+
+USED = {
+    CONCEPTS: (),
+    DESCRIPTIONS: ("conceptId", "languageCode", "typeId", "term"),
+    RELATIONSHIPS: ("sourceId", "destinationId", "typeId"),
+    LANGUAGE: ("refsetId", "referencedComponentId", "acceptabilityId"),
+    ASSOCIATIONS: ("refsetId", "referencedComponentId", "targetComponentId"),
+}
+"""The columns to read of each kind of file, besides the id and the active flag."""
+IDS = {
+    "conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId",
+    "targetComponentId",
+}  # fmt: skip
+
+
+def recognise(probe: Probe) -> bool:
+    """A folder with RF2 file names, or a file with an RF2 header."""
+    return is_release(probe) if probe.members else bool(kind_of(probe.lines(1)))
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield concepts, then names, types and definitions, then relations."""
+    files = find_files(config.path)
+    for path in files.get(CONCRETE, ()):
+        log.note(f"not read: concrete values ({path.name})")
+    release = _Release(config, log)
+    for path in files.get(CONCEPTS, ()):
+        yield from release.concepts(path)
+    for path in files.get(LANGUAGE, ()):
+        release.names.read_preferences(release.rows(path, LANGUAGE, active_only=True))
+    if DESCRIPTIONS in files and not release.names.has_preferences:
+        log.note("no language reference set, so no name is preferred")
+    for path in files.get(DESCRIPTIONS, ()):
+        for rows in release.rows(path, DESCRIPTIONS):
+            yield from release.names.read(rows)
+    yield from release.names.finish()
+    for path in files.get(RELATIONSHIPS, ()):
+        yield from release.relations(path)
+    for path in files.get(ASSOCIATIONS, ()):
+        yield from release.successors(path)
+
+
+class _Release:
+    """The state of reading a release: the ids of inactive concepts, and the names."""
+
+    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
+        import polars as pl
+
+        self._config, self._log = config, log
+        self._seen = pl.Series(dtype=pl.String)
+        self._inactive = pl.Series(dtype=pl.String)
+        self.names = DescriptionReader(config, log)
+
+    def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[RowChecker]:
+        """Read the active and valid rows of a file."""
+        wanted = ["id", "active", *USED[kind]]
+        for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
+            rows = RowChecker(frame, path, self._log)
+            rows.reject_unless(rows.column("active").is_in(["0", "1"]), "active is neither 0 nor 1")
+            for column in sorted(IDS.intersection(USED[kind])):
+                rows.reject_unless(rows.is_id(column), f"{column} is no id of SNOMED CT")
+            if kind != CONCEPTS and (active_only or not self._config.keep_suppressed):
+                rows.filter_unless(rows.column("active") == "1", "inactive")
+                self._without_inactive(rows, kind)
+            yield rows
+
+    def _without_inactive(self, rows: RowChecker, kind: str) -> None:
+        columns = {
+            DESCRIPTIONS: ("conceptId",),
+            RELATIONSHIPS: ("sourceId", "destinationId"),
+        }.get(kind, ())
+        for column in columns:
+            active = ~rows.column(column).is_in(self._inactive.implode())
+            rows.filter_unless(active, "of an inactive concept")
+
+    def concepts(self, path: Path) -> Iterator[Block]:
+        """Yield the concepts, and keep the ids of inactive ones."""
+        import polars as pl
+
+        for rows in self.rows(path, CONCEPTS):
+            rows.reject_unless(rows.is_id("id"), "id is no id of SNOMED CT")
+            ids = rows.column("id")
+            rows.doubt(
+                ids.is_in(self._seen.implode()) | ~ids.is_first_distinct(), "id defined twice"
+            )
+            self._seen = pl.concat([self._seen, ids])
+            if not self._config.keep_suppressed:
+                inactive = rows.frame.filter(pl.col("active") == "0")["id"]
+                self._inactive = pl.concat([self._inactive, inactive])
+                self._log.leave_out(inactive)
+                rows.filter_unless(rows.column("active") == "1", "inactive")
+            yield Block(ConceptRecord, rows.frame.select(concept="id", line="line"))
+
+    def relations(self, path: Path) -> Iterator[Block]:
+        """Yield the relations under the names of their attributes."""
+        import polars as pl
+
+        for rows in self.rows(path, RELATIONSHIPS):
+            types = {t: self.names.of_relation(t) for t in rows.column("typeId").unique()}
+            yield Block(
+                RelationRecord,
+                rows.frame.select(
+                    head="sourceId",
+                    relation=pl.col("typeId").replace(types),
+                    tail="destinationId",
+                    source=pl.lit(""),
+                    line="line",
+                ),
+            )
+
+    def successors(self, path: Path) -> Iterator[Block]:
+        """Yield the concepts that take the place of inactive ones."""
+        import polars as pl
+
+        for rows in self.rows(path, ASSOCIATIONS, active_only=True):
+            partitions = rows.column("referencedComponentId").str.slice(-3, 2)
+            of_concept = partitions.is_in(["00", "10"])  # others are descriptions and relations
+            known = rows.column("refsetId").is_in(list(SUCCESSORS))
+            rows.filter_unless(of_concept & known, "association that names no successor")
+            kinds = {refset: str(kind) for refset, kind in SUCCESSORS.items()}
+            yield Block(
+                IdRecord,
+                rows.frame.select(
+                    concept="targetComponentId",
+                    id="referencedComponentId",
+                    kind=pl.col("refsetId").replace_strict(kinds, return_dtype=pl.String),
+                    line="line",
+                ),
+            )
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,264 @@
+"""CSV and TSV reader with a column mapping: detects the delimiter, skips comments."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from biograft.errors import ConfigError, FormatError, nearest
+from biograft.kb.names import language_code, whole_number
+from biograft.kb.records import (
+    IS_A,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.log import ReadLog
+
+_DELIMITERS = "\t,;|"
+_QUOTE = '"'
+
+
+def read_cells(
+    config: SourceConfig, *, quoted_tsv: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Split lines into cells; quoted cells may span several lines, in a TSV if so said."""
+    position, delimiter, started = 0, "", False
+
+    def lines() -> Iterator[str]:
+        nonlocal position, started
+        for number, line in read_lines(config.path, config.encoding):
+            position = number
+            if not started and (line.startswith("#") or not line.strip()):
+                continue
+            started = True
+            yield line + "\n"
+
+    source = lines()
+    first = next(source, None)
+    if first is None:
+        raise FormatError("holds no rows", path=config.path, remedy="check the file")
+    delimiter, begin = find_delimiter(first), position
+
+    def rejoined() -> Iterator[str]:
+        yield first
+        yield from source
+
+    csv.field_size_limit(MAX_LINE_BYTES)
+    by_tabs = delimiter == "\t" and not quoted_tsv
+    reader = csv.reader(
+        rejoined(),
+        delimiter=delimiter,
+        quotechar=None if by_tabs else _QUOTE,
+        quoting=csv.QUOTE_NONE if by_tabs else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    try:
+        for cells in reader:
+            yield begin, [unquoted(cell) for cell in cells] if by_tabs else cells
+            begin = position + 1
+    except csv.Error as error:
+        raise FormatError(
+            f"is not valid CSV ({error})",
+            path=config.path,
+            line=begin,
+            remedy="fix the quotes or line ends in this row",
+        ) from error
+
+
+def find_delimiter(line: str) -> str:
+    """Return the candidate that occurs most often in the first row."""
+    return max(_DELIMITERS, key=line.count)
+
+
+def unquoted(cell: str) -> str:
+    """Remove the quotes that Excel and pandas write in a TSV; other quote marks are text.
+
+    >>> [unquoted(cell) for cell in ('"flu"', '5" plaque', '"a" or "b"')]
+    ['flu', '5" plaque', '"a" or "b"']
+    """
+    if len(cell) < 2 or cell[0] != _QUOTE or cell[-1] != _QUOTE:
+        return cell
+    inner = cell[1:-1]
+    if _QUOTE in inner.replace(_QUOTE * 2, ""):
+        return cell
+    return inner.replace(_QUOTE * 2, _QUOTE)
+
+
+ROLES = (
+    "id", "name", "synonyms", "definition", "type", "language", "parents", "alternates", "xrefs",
+    "head", "relation", "tail",
+)  # fmt: skip
+RELATION_PREFIX = "relation."
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRow:
+    """A row: its cells by role, and its first line."""
+
+    line: int
+    cells: Mapping[str, str]
+    text: str
+
+    def get(self, role: str) -> str:
+        return self.cells.get(role, "").strip()
+
+
+def recognise(probe: Probe) -> bool:
+    """A header with the columns ``id`` and ``name``."""
+    lines = [line for line in probe.lines() if not line.startswith("#")]
+    if len(lines) < 2:
+        return False
+    header = [cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))]
+    return {"id", "name"} <= set(header)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of every row."""
+    log.opened(config.path)
+    described: set[str] = set()
+    named: set[tuple[str, str]] = set()
+    for row in _rows(config, log):
+        log.read()
+        if "head" in row.cells:
+            yield from _edge(row, log)
+            continue
+        concept = row.get("id")
+        if not concept:
+            log.reject("id is empty", row.line, row.text)
+            continue
+        yield from _names(row, concept, config, named, log)
+        yield from _facts(row, concept, config, concept in described)
+        described.add(concept)
+
+
+def _edge(row: _TableRow, log: ReadLog) -> Iterator[Item]:
+    head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
+    if head and relation and tail:
+        yield RelationRecord(head, relation, tail, line=row.line)
+    else:
+        log.reject("head, relation or tail is empty", row.line, row.text)
+
+
+def _names(
+    row: _TableRow, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
+) -> Iterator[Item]:
+    """Yield the names of a row; a concept's first name in each language is its preferred one."""
+    language = language_code(row.get("language") or config.language or "en")
+    if "name" in row.cells:
+        if row.get("name"):
+            kind = NameKind.SYNONYM if (concept, language) in named else NameKind.PREFERRED
+            named.add((concept, language))
+            yield NameRecord(concept, row.get("name"), language, kind, line=row.line)
+        else:
+            log.reject("name is empty", row.line, row.text)
+    for synonym in _split(row.get("synonyms"), config):
+        yield NameRecord(concept, synonym, language, line=row.line)
+
+
+def _facts(row: _TableRow, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
+    if row.get("definition"):
+        language = language_code(row.get("language") or config.language or "en")
+        yield DefinitionRecord(concept, row.get("definition"), language, line=row.line)
+    types = _split(row.get("type"), config)
+    if not types and config.default_type and not repeated:
+        types = [config.default_type]
+    yield from (TypeRecord(concept, kind, line=row.line) for kind in types)
+    for role, id_kind in (("alternates", IdKind.ALTERNATE), ("xrefs", IdKind.XREF)):
+        for other in _split(row.get(role), config):
+            yield IdRecord(concept, other, id_kind, row.line)
+    for role in row.cells:
+        relation = IS_A if role == "parents" else role.removeprefix(RELATION_PREFIX)
+        if relation != role:
+            for tail in _split(row.get(role), config):
+                yield RelationRecord(concept, relation, tail, line=row.line)
+
+
+def _split(cell: str, config: SourceConfig) -> list[str]:
+    return [part.strip() for part in cell.split(config.separator or "|") if part.strip()]
+
+
+def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
+    """Read the table's rows as cells by role."""
+    roles: dict[str, int] = {}
+    header: list[str] = []
+    n_cells = 0
+    numbered = all(column.startswith("#") for column in config.columns.values())
+    has_header = not (config.columns and numbered)
+    for line, cells in read_cells(config):
+        if not roles:
+            roles = _roles(config, cells if has_header else [], line)
+            header, n_cells = cells, len(cells)
+            if has_header:
+                _note_unused(cells, roles, log)
+                continue
+        text = " ".join(cells)
+        if not text.strip():
+            continue
+        if has_header and cells == header:
+            log.read()
+            log.reject("the header again", line, text)
+            continue
+        surplus = "".join(cells[n_cells:]).strip() if has_header else ""
+        if len(cells) <= max(roles.values()) or surplus:
+            log.read()
+            log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
+            continue
+        yield _TableRow(line, {role: cells[k] for role, k in roles.items()}, text)
+
+
+def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
+    """Return the position of the column of each role."""
+    columns = dict(config.columns) or _default_columns(header)
+    for role in columns:
+        if role not in ROLES and not role.startswith(RELATION_PREFIX):
+            raise ConfigError(f"no column role is called {role!r}; {nearest(role, ROLES)}")
+    needed = ("head", "relation", "tail") if "head" in columns else ("id",)
+    for role in needed:
+        if role not in columns:
+            raise ConfigError(f"columns: the column of {role!r} is missing for {config.path}")
+    return {role: _position(column, header, config, line) for role, column in columns.items()}
+
+
+def _default_columns(header: list[str]) -> dict[str, str]:
+    """Return the default mapping: columns with the name of a role."""
+    called = {cell.strip().lower(): cell.strip() for cell in header}
+    # accept the singulars "parent" and "synonym" as well
+    called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
+    return {role: called[role] for role in ROLES if role in called}
+
+
+def _note_unused(header: list[str], roles: Mapping[str, int], log: ReadLog) -> None:
+    unused = [cell.strip() for k, cell in enumerate(header) if k not in roles.values()]
+    if any(unused):
+        log.note(f"columns not used: {', '.join(filter(None, unused))}")
+
+
+def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
+    if not header:
+        number = whole_number(column[1:])
+        if not number:
+            raise ConfigError(f"{column!r} is not a column number such as '#1'")
+        return number - 1
+    names = [cell.strip() for cell in header]
+    if (n := names.count(column)) != 1:
+        raise FormatError(
+            f"column {column!r} occurs {n} times in the header"
+            if n
+            else f"column {column!r} is missing",
+            path=config.path,
+            line=line,
+            text=",".join(names),
+            remedy="give each column a name of its own" if n else nearest(column, names),
+        )
+    return names.index(column)
+
+
+FORMAT = Format(recognise, read, tabular=True)

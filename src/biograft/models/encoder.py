@@ -1,0 +1,293 @@
+"""Text encoders: texts to vectors, with a transformers model, a tokenizer and a pooling."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from biograft.artifacts import new_folder
+from biograft.errors import ConfigError, StoreError, shorten
+from biograft.models.batches import USUAL_LENGTH, pad, token_batches
+from biograft.models.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
+from biograft.models.openvino import ENGINES, OpenVinoModel
+from biograft.models.precision import autocast_in
+from biograft.models.pretrained import (
+    find_encoder,
+    hash_encoder,
+    load_parts,
+    max_input_tokens,
+    write_encoder,
+)
+from biograft.models.settings import EncoderSettings, choose_settings, prepare_text
+from biograft.progress import Progress
+from biograft.registry import Registry
+
+Pooling = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""From states (batch, tokens, dim) and mask (batch, tokens) to vectors (batch, dim)."""
+
+POOLINGS: Registry[Pooling] = Registry(
+    "pooling",
+    {
+        "cls": ("biograft.models.encoder:pool_first", "the state of the first token (SapBERT)"),
+        "mean": ("biograft.models.encoder:pool_mean", "the mean of all tokens except padding"),
+    },
+)
+
+
+def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Take the state of the first token, without the pooler of the model."""
+    return states[:, 0].float()  # (batch, dim)
+
+
+def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Average the states of all tokens except padding; a text without tokens gives zeros."""
+    weights = mask.unsqueeze(-1).to(torch.float32)  # (batch, tokens, 1)
+    return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+Vectors = npt.NDArray[np.float32]
+
+
+class TextEncoder:
+    """A text encoder: a transformers model with its tokenizer and pooling.
+
+    >>> encoder = TextEncoder.from_pretrained("ENCODER")  # doctest: +SKIP
+    >>> encoder.encode(["heart attack", "myocardial infarction"])  # doctest: +SKIP
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, settings: EncoderSettings, name: str) -> None:
+        self.model, self.tokenizer, self.settings, self.name = model, tokenizer, settings, name
+        self.folder: Path | None = None
+        """The folder it was loaded from, if any."""
+        self.engine = "torch"
+        """Engine of ``encode``: one of ``nn.openvino.ENGINES``."""
+        self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "given")
+        """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
+        self._pool = POOLINGS.load(settings.pooling)
+        shortest = tokenizer.num_special_tokens_to_add() + 1
+        longest = max_input_tokens(model, tokenizer)
+        if not shortest <= settings.max_length <= longest:
+            raise ConfigError(
+                f"max_length: expected {shortest} to {longest} for {name}, "
+                f"found {settings.max_length}"
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"TextEncoder({self.name!r}, dim={self.dim}, pooling={self.pooling!r}, "
+            f"max_length={self.max_length}, lower={self.lower}, device={str(self.device)!r})"
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_folder: str | Path,
+        *,
+        pooling: str | None = None,
+        max_length: int | None = None,
+        lower: bool | None = None,
+        device: str | None = None,
+        engine: str = "torch",
+    ) -> TextEncoder:
+        """Load an encoder from a folder or, by name, from the Hugging Face hub.
+
+        Settings that are not given are read from the files beside the weights; those of SapBERT and
+        BioSyn are known by name. The defaults are mean pooling, with a warning, the maximum length
+        of the model, and lowercasing if the tokenizer does it. The default device is a GPU where
+        there is one. The engine ``openvino`` encodes faster on processors.
+        """
+        if engine not in ENGINES:
+            raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
+        folder = find_encoder(name_or_folder)
+        model, tokenizer = load_parts(folder)
+        given = {"pooling": pooling, "max_length": max_length, "lower": lower}
+        defaults = {
+            "pooling": "mean",
+            "max_length": max_input_tokens(model, tokenizer),
+            "lower": _lowercases(tokenizer),
+        }
+        settings, origins = choose_settings(str(name_or_folder), folder, given, defaults)
+        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        encoder = cls(model, tokenizer, settings, str(name_or_folder))
+        encoder.origins = origins
+        encoder.folder, encoder.engine = folder, engine
+        if engine == "openvino":
+            encoder._refuse_entities()
+            encoder._openvino  # noqa: B018  -- refuse what is missing before the work
+        return encoder
+
+    @property
+    def pooling(self) -> str:
+        """The name of the pooling."""
+        return self.settings.pooling
+
+    @property
+    def max_length(self) -> int:
+        """The maximum length of a text in tokens; longer texts are truncated."""
+        return self.settings.max_length
+
+    @property
+    def lower(self) -> bool:
+        """Whether texts are lowercased before tokenisation."""
+        return self.settings.lower
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the vectors."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    def prepare(self, text: str) -> str:
+        """Normalise whitespace, and lowercase if so set."""
+        return prepare_text(text, lower=self.lower)
+
+    def tokenize(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Tokenise texts to a padded batch of ``input_ids`` and ``attention_mask``."""
+        return pad(self._token_ids(texts), self._padding)
+
+    def embed(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Compute the pooled vectors of a batch, with gradients."""
+        on_device = {key: value.to(self.device) for key, value in batch.items()}
+        inputs = self.add_entity_inputs(on_device)
+        is_seq2seq = self.model.config.is_encoder_decoder
+        model = self.model.get_encoder() if is_seq2seq else self.model
+        states = model(**inputs).last_hidden_state  # (batch, tokens, dim)
+        return self._pool(states, inputs["attention_mask"])
+
+    def _embed_by_engine(self, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
+        if self.engine == "torch":
+            return self.embed(batch)
+        return self._pool(self._openvino.states(batch, precision), batch["attention_mask"])
+
+    @cached_property
+    def _openvino(self) -> OpenVinoModel:
+        is_seq2seq = self.model.config.is_encoder_decoder
+        return OpenVinoModel(self.model.get_encoder() if is_seq2seq else self.model, self.name)
+
+    def _refuse_entities(self) -> None:
+        if self.finder is not None:
+            raise ConfigError(
+                f"engine: {self.name} reads the entities of a text, which openvino does not; "
+                "leave it out"
+            )
+
+    def add_entity_inputs(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Add the entities that the texts of a batch mention, for a model that takes them."""
+        if self.finder is None:
+            return inputs
+        return inputs | entity_inputs(self.finder, inputs["input_ids"], inputs["attention_mask"])
+
+    @cached_property
+    def finder(self) -> EntityMentions | None:
+        """Finds the entities that texts mention; None for a model without entity inputs.
+
+        Assign None to encode texts without their entities.
+        """
+        return make_finder(self.model, self.tokenizer, cased=not self.lower)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_size: int = 64,
+        precision: str = "auto",
+        normalize: bool = True,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """Compute one vector for each text, in the order given: (texts, dim).
+
+        A batch holds ``batch_size`` names of typical length: fewer longer texts, more shorter
+        ones. ``normalize`` scales all vectors to unit length.
+        """
+        if batch_size < 1:
+            raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
+        token_ids = self._token_ids(texts)
+        lengths = np.fromiter(map(len, token_ids), dtype=np.int64, count=len(token_ids))
+        vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
+        n_done, n_tokens = 0, max(1, int(lengths.sum()))
+        with self._inference(precision):
+            for rows in token_batches(lengths, batch_size * USUAL_LENGTH):
+                if lengths[rows[0]] == 0:
+                    continue  # no tokens: zeros; only with tokenizers without special tokens
+                batch = pad([token_ids[row] for row in rows], self._padding)
+                vectors[rows] = self._embed_by_engine(batch, precision).float().cpu().numpy()
+                if progress:
+                    n_done += int(lengths[rows].sum())
+                    progress.advance(len(rows), n_done / n_tokens)
+        self._check_finite(vectors, texts)
+        return to_unit_length(vectors) if normalize else vectors
+
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Save the encoder; transformers and sentence-transformers load the folder, too."""
+        with new_folder(Path(folder), overwrite=overwrite) as work:
+            write_encoder(work, self.model, self.tokenizer, self.settings)
+
+    def fingerprint(self) -> str:
+        """Compute the SHA-256 of weights, tokenizer and settings, which decide the vectors."""
+        return hash_encoder(self.model, self.tokenizer, self.settings)
+
+    @property
+    def _padding(self) -> int:
+        return int(self.tokenizer.pad_token_id or 0)
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            [self.prepare(text) for text in texts],
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    @contextlib.contextmanager
+    def _inference(self, precision: str) -> Iterator[None]:
+        """Switch dropout and gradients off; one autocast for all batches casts weights once."""
+        training = self.model.training
+        self.model.eval()
+        in_torch = precision if self.engine == "torch" else "fp32"
+        try:
+            with torch.inference_mode(), autocast_in(in_torch, self.device):
+                yield
+        finally:
+            self.model.train(training)
+
+    def _check_finite(self, vectors: Vectors, texts: Sequence[str]) -> None:
+        rows = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(rows):
+            raise StoreError(
+                f"{self.name}: gives NaN or infinity for {len(rows):,} of {len(texts):,} texts, "
+                f"first {shorten(texts[rows[0]])!r}; its weights are damaged, train it again"
+            )
+
+
+def to_unit_length(vectors: Vectors) -> Vectors:
+    """Scale vectors (n, dim) to length 1, in place; zero vectors stay zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.maximum(norms, np.finfo(np.float32).tiny)
+    return vectors
+
+
+def _lowercases(tokenizer: Any) -> bool:
+    """Return True if a tokenizer lowercases texts itself."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return bool(getattr(tokenizer, "do_lower_case", False))
+    normalizer = json.dumps(json.loads(backend.to_str()).get("normalizer"))
+    return '"lowercase": true' in normalizer or '"Lowercase"' in normalizer

@@ -1,0 +1,299 @@
+# mypy: allow-untyped-calls
+# (classes of transformers are built by functions without types)
+"""BERT with knowledge layers between its own layers.
+
+The layers of BERT form one stack, so that the weights of ``bert`` alone are a plain BERT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    BertForMaskedLM,
+    BertModel,
+    BertPreTrainedModel,
+    initialization,
+)
+from transformers.masking_utils import create_bidirectional_mask
+from transformers.models.bert.modeling_bert import BertOnlyMLMHead
+from transformers.utils.generic import ModelOutput
+
+from biograft.errors import ConfigError
+from biograft.models.knowledge.config import MODEL_IDENTITY, KnowledgeBertConfig
+from biograft.models.knowledge.entities import TableEntity, read_entities, write_entities
+from biograft.models.knowledge.inputs import EntityInputs, Infusion, Knowledge, MentionReader
+from biograft.models.knowledge.nearest import Clusters
+from biograft.models.knowledge_layers import NEIGHBOURS
+
+
+@dataclass
+class KnowledgeBertOutput(ModelOutput):
+    """The outputs of a forward pass; tensors as in ``Knowledge``."""
+
+    last_hidden_state: Tensor | None = None
+    text_states: Tensor | None = None
+    """(sequences, length, width): the states of the text-only layers."""
+    detection_scores: Tensor | None = None
+    mentions: Tensor | None = None
+    queries: Tensor | None = None
+    candidates: Tensor | None = None
+    entity_weights: Tensor | None = None
+    neighbours: Tensor | None = None
+    neighbour_weights: Tensor | None = None
+    logits: Tensor | None = None
+    """(sequences, length, tokens): scores of the vocabulary, of a model with the token head."""
+
+
+class KnowledgeBertPreTrained(BertPreTrainedModel):
+    """Shared base of both models; weights are initialised as those of BERT."""
+
+    config: KnowledgeBertConfig
+    config_class = KnowledgeBertConfig
+    base_model_prefix = "model"
+    entities: tuple[TableEntity, ...] = ()
+    """The entities of the rows of the table, if known; saved and loaded with the weights."""
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, Clusters):
+            for buffer in module.buffers():  # loaded ones stay
+                initialization.zeros_(buffer)
+        if isinstance(module, Infusion):
+            module.init_weights()
+
+    def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> None:
+        """Write weights, configuration and entities into a folder."""
+        super().save_pretrained(save_directory, *args, **options)
+        if self.entities:
+            write_entities(Path(save_directory), self.entities)
+
+    @classmethod
+    def from_pretrained(cls, name_or_folder: Any, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+        """Load a model as transformers does, and its entities with it."""
+        loaded: Any = super().from_pretrained(name_or_folder, *args, **options)
+        model: Any = loaded[0] if isinstance(loaded, tuple) else loaded
+        model.entities = read_entities(Path(name_or_folder), model.config.n_entities)
+        table = getattr(model, "model", model).entity_table.weight
+        table.requires_grad_(
+            not model.config.freeze_entities
+        )  # loading makes all weights trainable
+        return loaded
+
+
+class KnowledgeBertModel(KnowledgeBertPreTrained):
+    """Token ids to states, with the outputs of the knowledge layers."""
+
+    def __init__(self, config: KnowledgeBertConfig) -> None:
+        super().__init__(config)
+        self.bert: Any = BertModel(config, add_pooling_layer=False)
+        self.entity_table = torch.nn.Embedding(config.n_entities, config.entity_dim)
+        self.entity_table.weight.requires_grad_(not config.freeze_entities)
+        layers = config.layer_configs()
+        if not layers:
+            raise ConfigError(
+                "knowledge_layers: expected at least one layer, found none; a model of an earlier "
+                "version of biograft must be imported or trained again"
+            )
+        self.knowledge: Any = torch.nn.ModuleDict(
+            {name: layer.build(config) for name, layer in layers.items()}
+        )
+        self._layers_after: dict[int, list[str]] = {}
+        for name, layer in layers.items():
+            self._layers_after.setdefault(layer.after, []).append(name)
+        linked = any(layer.takes_entity_inputs for layer in layers.values())
+        self.mention_reader = MentionReader(config) if linked else None
+        """Projects mentions of the last layer into the space of entities, for objectives."""
+        self.post_init()
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """Return the input embeddings."""
+        return cast("torch.nn.Module", self.bert.embeddings.word_embeddings)
+
+    def set_input_embeddings(self, value: torch.nn.Module) -> None:
+        """Replace the input embeddings."""
+        self.bert.embeddings.word_embeddings = value
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        mentions: Tensor | None = None,
+        entities: Tensor | None = None,
+        *,
+        gold: bool | None = None,
+        withheld: Tensor | None = None,
+    ) -> KnowledgeBertOutput:
+        """Compute the states of a batch.
+
+        ``mentions`` are (mentions, 3): sequence, first token, last token, of each sequence in
+        ascending order and disjoint. Without them, an entity memory uses those it detects.
+        ``entities`` (mentions,) are the rows of the table that they are linked to, -1: none.
+        ``gold`` says that the mentions are all that the text has, as in pre-training, and that an
+        entity memory uses them, too; by default only where no entities are given. ``withheld``
+        (mentions, neighbours) is 1 for neighbours that are not used, as pre-training predicts them.
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        states = self.bert.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
+        bias = create_bidirectional_mask(
+            config=self.bert.config, inputs_embeds=states, attention_mask=mask
+        )
+        gold = entities is None if gold is None else gold
+        inputs = EntityInputs(
+            states, mask, self.entity_table.weight, mentions, entities, withheld, gold
+        )
+        text_states: Tensor | None = None
+        outputs: dict[str, Tensor] = {}
+        layers = self.bert.encoder.layer
+        for n_done in range(len(layers) + 1):
+            for name in self._layers_after.get(n_done, ()):
+                knowledge = self.knowledge[name](replace(inputs, states=states))
+                text_states = states if text_states is None else text_states
+                outputs |= _outputs(knowledge)
+                states = knowledge.states
+            if n_done < len(layers):
+                states = layers[n_done](states, bias)
+        outputs.pop("states", None)
+        text_states = states if text_states is None else text_states
+        return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **outputs)
+
+
+def _outputs(knowledge: Knowledge) -> dict[str, Tensor]:
+    values = {field.name: getattr(knowledge, field.name) for field in fields(knowledge)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+AutoConfig.register(KnowledgeBertConfig.model_type, KnowledgeBertConfig, exist_ok=True)
+AutoModel.register(KnowledgeBertConfig, KnowledgeBertModel, exist_ok=True)
+
+
+class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
+    """The model with the token head, which scores the vocabulary."""
+
+    _tied_weights_keys = {  # noqa: RUF012 - as transformers wants it
+        "cls.predictions.decoder.weight": "model.bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    }
+
+    def __init__(self, config: KnowledgeBertConfig) -> None:
+        super().__init__(config)
+        self.model: Any = KnowledgeBertModel(config)
+        self.cls: Any = BertOnlyMLMHead(config)
+        self.post_init()
+
+    @classmethod
+    def from_bert(
+        cls,
+        bert: str | Path | BertForMaskedLM,
+        table: Tensor | npt.NDArray[np.float32],
+        entities: Sequence[TableEntity] = (),
+        *,
+        graph: Mapping[str, npt.NDArray[np.integer]] | None = None,
+        seed: int = 0,
+        **settings: Any,
+    ) -> KnowledgeBertForMaskedLM:
+        """Build a model from a plain BERT, a folder or a model, and the vectors of entities.
+
+        The weights of BERT are copied; new weights are initialised at random. ``settings`` are
+        fields of the configuration, such as ``knowledge_layers``; ``graph`` has the ``neighbours``
+        and ``types`` of the entities, for ``neighbour_attention``.
+        """
+        bert = _plain_bert(bert, seed)
+        n_entities, dim = table.shape
+        if entities and len(entities) != n_entities:
+            raise ConfigError(
+                f"entities: expected {n_entities:,}, a row of the table each, "
+                f"found {len(entities):,}"
+            )
+        plain = {k: v for k, v in bert.config.to_dict().items() if k not in MODEL_IDENTITY}
+        config = KnowledgeBertConfig(
+            **{**plain, **settings, "n_entities": n_entities, "entity_dim": dim}
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = cls(config)
+        model.model.bert.load_state_dict(bert.bert.state_dict())
+        model.cls.load_state_dict(bert.cls.state_dict())
+        with torch.no_grad():
+            model.model.entity_table.weight.copy_(torch.as_tensor(table))
+            for name, values in (graph or {}).items():
+                getattr(model.model.knowledge[NEIGHBOURS], name).copy_(torch.as_tensor(values))
+        model.entities = tuple(entities)
+        return model
+
+    @property
+    def entities(self) -> tuple[TableEntity, ...]:
+        """The entities of the rows of the table."""
+        entities: tuple[TableEntity, ...] = self.model.entities
+        return entities
+
+    @entities.setter
+    def entities(self, entities: tuple[TableEntity, ...]) -> None:
+        self.model.entities = entities
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """Return the input embeddings."""
+        return cast("torch.nn.Module", self.model.get_input_embeddings())
+
+    def set_input_embeddings(self, value: torch.nn.Module) -> None:
+        """Replace the input embeddings."""
+        self.model.set_input_embeddings(value)
+
+    def get_output_embeddings(self) -> torch.nn.Module:
+        """Return the layer that scores tokens; its weight is that of the input embeddings."""
+        return cast("torch.nn.Module", self.cls.predictions.decoder)
+
+    def set_output_embeddings(self, new_embeddings: torch.nn.Module) -> None:
+        """Replace the layer that scores tokens."""
+        self.cls.predictions.decoder = new_embeddings
+        self.cls.predictions.bias = new_embeddings.bias
+
+    def token_scores(self, states: Tensor) -> Tensor:
+        """Score the vocabulary for states, (..., width) to (..., tokens)."""
+        scores: Tensor = self.cls(states)
+        return scores
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        mentions: Tensor | None = None,
+        entities: Tensor | None = None,
+        *,
+        gold: bool | None = None,
+    ) -> KnowledgeBertOutput:
+        """Compute states as the model does, and the scores of the vocabulary at every token."""
+        output: KnowledgeBertOutput = self.model(
+            input_ids, attention_mask, token_type_ids, mentions, entities, gold=gold
+        )
+        output.logits = self.token_scores(cast("Tensor", output.last_hidden_state))
+        return output
+
+
+def _plain_bert(bert: Any, seed: int) -> BertForMaskedLM:
+    model = bert
+    if isinstance(bert, (str, Path)):
+        from biograft.models.pretrained import load_masked_lm
+
+        model = load_masked_lm(bert, seed=seed).model
+    if not isinstance(model, BertForMaskedLM):
+        raise ConfigError(
+            f"expected a plain BERT for knowledge layers, with or without its token head, found "
+            f"{type(model).__name__}"
+        )
+    return model
+
+
+AutoModelForMaskedLM.register(KnowledgeBertConfig, KnowledgeBertForMaskedLM, exist_ok=True)

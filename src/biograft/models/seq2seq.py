@@ -1,0 +1,331 @@
+"""Sequence-to-sequence models (BART, T5, a decoder on an encoder) that generate names.
+
+A given encoder (MiniLM, e5, BERT) becomes one by a small new decoder, of the class
+``EncoderDecoderModel`` of transformers. Encoder and decoder share their token embeddings, here and
+in training; a saved folder holds them twice, so that transformers alone loads it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    BertConfig,
+    BertLMHeadModel,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+)
+
+from biograft.artifacts import new_folder
+from biograft.errors import ConfigError, StoreError
+from biograft.models.pretrained import (
+    count_positions,
+    describe_tokenizer,
+    find_encoder,
+    hash_model,
+    load_config,
+    load_model,
+    quiet_transformers,
+    refuse_missing,
+    save_tokenizer,
+)
+from biograft.models.scratch_configs import NewDecoder
+from biograft.text.mention_text import END, START, split_context
+
+_MARKED = re.compile(rf"(?<!\S){START}(?!\S).*(?<!\S){END}(?!\S)", re.DOTALL)
+
+
+def cut_round_mention(
+    text: str, tokens: Sequence[int], offsets: Sequence[tuple[int, int]], room: int
+) -> list[int]:
+    """Truncate a text to ``room`` tokens around its marked mention.
+
+    Of a mention that is too long by itself the first and the last tokens stay, so that both marks
+    do; of a text without a mention the first tokens stay.
+    """
+    marked = _MARKED.search(text)
+    if marked is None:
+        return list(tokens[:room])
+    inside = [
+        position
+        for position, (start, end) in enumerate(offsets)
+        if start < marked.end() and end > marked.start()
+    ]
+    first, last = inside[0], inside[-1] + 1
+    if last - first > room:
+        return [*tokens[first : first + room - room // 2], *tokens[last - room // 2 : last]]
+    before, after = split_context(first, len(tokens) - last, room - (last - first))
+    return list(tokens[first - before : last + after])
+
+
+_CHUNK = 16_384
+"""Texts that are tokenised at once; encodings take much memory."""
+_DROPOUTS = ("dropout", "attention_dropout", "dropout_rate", "hidden_dropout_prob",
+             "attention_probs_dropout_prob")  # fmt: skip
+_NO_LIMIT = 100_000
+_DEFAULT_LIMIT = 512
+"""The input length that models without position embeddings (T5) are trained for."""
+_CONFIG_KEYS = ("model_type", "encoder_attention_heads", "num_heads", "activation_function",
+            "scale_embedding")  # fmt: skip
+_PART_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
+_SHARED = "shared_embeddings"
+"""Key of a configuration: encoder and decoder share their token embeddings."""
+_OF_DECODER = "decoder.bert.embeddings.word_embeddings.weight"
+
+
+class Seq2SeqModel:
+    """A sequence-to-sequence model with its tokenizer, which generates names for texts.
+
+    The decoder starts with the token ``start``; a name ends with the token ``end``. The source has
+    at most ``max_source`` tokens, the target ``max_target``, the prompt and ``start`` included.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        max_source: int | None = None,
+        max_target: int | None = None,
+    ) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise StoreError(
+                f"{name}: its tokenizer ({type(tokenizer).__name__}) has no fast form; expected "
+                "a tokenizer.json beside the weights"
+            )
+        self.model, self.tokenizer, self.name = model, tokenizer, name
+        self.start = self._special("decoder_start_token_id")
+        self.end = self._special("eos_token_id")
+        self.padding = self._special("pad_token_id")
+        read, written = count_positions(model.get_encoder()), count_positions(model.get_decoder())
+        of_source = (read, int(tokenizer.model_max_length))
+        self.max_source = self._limit("max_source", max_source, *of_source)
+        self.max_target = self._limit("max_target", max_target, written)
+        self._before, self._after = _special_tokens(tokenizer)
+        _disable_forced_tokens(model)
+
+    def __repr__(self) -> str:
+        limits = f"max_source={self.max_source}, max_target={self.max_target}"
+        return f"Seq2SeqModel({self.name!r}, {limits}, device={str(self.device)!r})"
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_folder: str | Path,
+        *,
+        max_source: int | None = None,
+        max_target: int | None = None,
+        dropout: float | None = None,
+        decoder: NewDecoder | None = None,
+        device: str | None = None,
+    ) -> Seq2SeqModel:
+        """Load a model from a folder or, by name, from the Hugging Face hub.
+
+        ``dropout`` replaces the dropout of the model, also in attention. A ``decoder`` is added to
+        a model that is only an encoder. The default device is a GPU where there is one.
+        """
+        folder = find_encoder(name_or_folder)
+        config = load_config(folder)
+        for part in (config, *_parts_of(config)) if dropout is not None else ():
+            for key in _DROPOUTS:
+                if hasattr(part, key):
+                    setattr(part, key, dropout)
+        if config.is_encoder_decoder:
+            model, tokenizer, missing = load_model(AutoModelForSeq2SeqLM, folder, config=config)
+            refuse_missing(folder, missing)
+            if getattr(config, _SHARED, False):
+                _share_embeddings(model)
+        elif decoder is not None:
+            model, tokenizer = _add_decoder(folder, config, decoder)
+        else:
+            raise StoreError(
+                f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as "
+                "BART or T5, or a table [decoder] beside the encoder"
+            )
+        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return cls(model, tokenizer, str(folder), max_source=max_source, max_target=max_target)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The number of tokens that the decoder knows."""
+        return int(self.model.config.get_text_config(decoder=True).vocab_size)
+
+    def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of source texts, with special tokens.
+
+        A text that is too long is truncated around its marked mention.
+        """
+        room = self.max_source - len(self._before) - len(self._after)
+        sources = []
+        for text, tokens in zip(texts, self._tokens(texts), strict=True):
+            fitting = tokens if len(tokens) <= room else self._cut(text, room)
+            sources.append([*self._before, *fitting, *self._after])
+        return sources
+
+    def prompt_tokens(self, prompt: str) -> list[int]:
+        """Return the tokens of a decoder prompt; none for an empty prompt."""
+        return self._tokens([prompt])[0]
+
+    def name_tokens(self, name: str) -> list[int]:
+        """Return the tokens of a name, without the end token."""
+        return self._tokens([name])[0]
+
+    def batch_prompt_tokens(self, prompts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of many prompts."""
+        return self._tokens(prompts)
+
+    def batch_name_tokens(self, names: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of many names, without the end token."""
+        return self._tokens(names)
+
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Save model and tokenizer as a transformers folder."""
+        with new_folder(Path(folder), overwrite=overwrite) as work, quiet_transformers():
+            weights = self.model.state_dict()
+            if getattr(self.model.config, _SHARED, False):
+                weights[_OF_DECODER] = weights[_OF_DECODER].clone()  # else it is left out
+            self.model.save_pretrained(work, state_dict=weights)
+            save_tokenizer(self.tokenizer, work)
+
+    def fingerprint(self) -> str:
+        """Compute the SHA-256 of everything that decides the generated names."""
+        config = self.model.config
+        described = {
+            "config": {key: str(getattr(config, key, None)) for key in _CONFIG_KEYS},
+            "tokenizer": describe_tokenizer(self.tokenizer),
+            "tokens": [self.start, self.end, self.padding],
+            "limits": [self.max_source, self.max_target],
+        }
+        if parts := _parts_of(config):
+            described["parts"] = [
+                {key: str(getattr(part, key, None)) for key in _PART_KEYS} for part in parts
+            ]
+        return hash_model(described, self.model)
+
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenise texts as within a sentence: after a space, without special tokens."""
+        backend = self.tokenizer.backend_tokenizer
+        backend.no_truncation()  # may be left from an earlier call of the tokenizer
+        backend.no_padding()
+        tokens: list[list[int]] = []
+        for first in range(0, len(texts), _CHUNK):
+            chunk = [f" {text}" if text else "" for text in texts[first : first + _CHUNK]]
+            encodings = backend.encode_batch_fast(chunk, add_special_tokens=False)
+            tokens += [encoding.ids for encoding in encodings]
+        return tokens
+
+    def _cut(self, text: str, room: int) -> list[int]:
+        """Tokenise a text that is too long, and truncate it around its marked mention."""
+        text = f" {text}"
+        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+        return cut_round_mention(text, encoding.ids, encoding.offsets, room)
+
+    def _special(self, key: str) -> int:
+        """Return a special token from the configuration of the model or of its generation."""
+        for config in (self.model.config, getattr(self.model, "generation_config", None)):
+            token = getattr(config, key, None)
+            if isinstance(token, int):
+                return token
+        raise StoreError(f"{self.name}: its config.json lacks {key}; expected a number")
+
+    def _limit(self, name: str, given: int | None, *limits: int) -> int:
+        """Return the maximum length of source or target: as given, if the model allows it."""
+        longest = min((n for n in limits if 0 < n < _NO_LIMIT), default=None)
+        if given is None:
+            return longest or _DEFAULT_LIMIT
+        if not 8 <= given <= (longest or given):
+            raise ConfigError(
+                f"{name}: expected 8 to {longest or 'any number'} for {self.name}, found {given}"
+            )
+        return given
+
+
+def _parts_of(config: Any) -> list[Any]:
+    """Return the configurations of encoder and decoder, where each has its own."""
+    return [config.encoder, config.decoder] if isinstance(config, EncoderDecoderConfig) else []
+
+
+def _add_decoder(
+    folder: Path, encoder_config: Any, decoder: NewDecoder
+) -> tuple[EncoderDecoderModel, Any]:
+    """Load an encoder, and put a new decoder on it that starts from its token embeddings."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(decoder.seed)
+        encoder, tokenizer, missing = load_model(AutoModel, folder, config=encoder_config)
+        refuse_missing(folder, {key for key in missing if "pooler." not in key})
+        model = EncoderDecoderModel(
+            encoder=encoder,
+            decoder=BertLMHeadModel(_decoder_config(encoder_config, decoder)),
+        )
+    tokens = {
+        "decoder_start_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    if None in tokens.values():
+        raise StoreError(
+            f"{folder}: its tokenizer has no [CLS], [SEP] or padding; a decoder starts with the "
+            "first and ends a name with the second"
+        )
+    for config in (model.config, model.generation_config):
+        for key, token in tokens.items():
+            setattr(config, key, token)
+    setattr(model.config, _SHARED, True)
+    _share_embeddings(model)
+    return model, tokenizer
+
+
+def _decoder_config(encoder: Any, decoder: NewDecoder) -> BertConfig:
+    """Return the configuration of a decoder with the sizes of an encoder."""
+    width = encoder.hidden_size
+    return BertConfig(
+        vocab_size=encoder.vocab_size,
+        hidden_size=width,
+        num_hidden_layers=decoder.layers,
+        num_attention_heads=encoder.num_attention_heads,
+        intermediate_size=getattr(encoder, "intermediate_size", 4 * width),
+        max_position_embeddings=decoder.max_length,
+        initializer_range=width**-0.5,  # as in models from scratch
+        hidden_dropout_prob=getattr(encoder, "hidden_dropout_prob", 0.1),
+        attention_probs_dropout_prob=getattr(encoder, "attention_probs_dropout_prob", 0.1),
+        type_vocab_size=1,
+        pad_token_id=encoder.pad_token_id,
+        is_decoder=True,
+        add_cross_attention=True,
+    )
+
+
+def _share_embeddings(model: EncoderDecoderModel) -> None:
+    """Let the decoder read and write the token embeddings of the encoder."""
+    model.decoder.set_input_embeddings(model.encoder.get_input_embeddings())
+    model.decoder.tie_weights()
+
+
+def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that a tokenizer adds before and after a text."""
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()  # an encoder's tokenizer.json may ask for it
+    encoding = backend.encode(" a", add_special_tokens=True)
+    ordinary = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
+    return encoding.ids[: ordinary[0]], encoding.ids[ordinary[-1] + 1 :]
+
+
+def _disable_forced_tokens(model: Any) -> None:
+    """Disable forced tokens; the trie of names decides what is generated."""
+    for config in (model.config, getattr(model, "generation_config", None)):
+        for key in ("forced_bos_token_id", "forced_eos_token_id"):
+            if getattr(config, key, None) is not None:
+                setattr(config, key, None)

@@ -1,0 +1,292 @@
+"""DDI 2013 corpus (drug-drug interactions) in XML: reader and writer."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+from biograft.artifacts import new_folder
+from biograft.errors import EncodingError, FormatError
+from biograft.kb.sources.format import Probe
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.xml_records import parse_file, root_name, xml_files
+from biograft.text.documents import Document, Mention, Passage, Relation
+from biograft.text.formats.brat import drop_dangling_relations
+from biograft.text.formats.fields import (
+    XML_UNWRITABLE,
+    OffsetChecker,
+    document_path,
+    encode_text,
+    xml_tag,
+)
+from biograft.text.formats.format import DocumentFormat, Feature, replace_characters
+
+_ROLES = ("e1", "e2")
+_SPAN = re.compile(r"(\d{1,15})-(\d{1,15})")
+
+
+def recognise(probe: Probe) -> bool:
+    """XML whose root is a document with sentences, or a folder or zip with XML files."""
+    if probe.head:
+        return root_name(probe.text) == "document" and "<sentence" in probe.text
+    return any(name.endswith(".xml") for name in probe.members)
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read the documents sorted by file name; damaged files are rejected."""
+    n_files = 0
+    for file, data in xml_files(path):
+        n_files += 1
+        log.opened(path if file.parts[: len(path.parts)] == path.parts != file.parts else file)
+        log.read()
+        try:
+            root = parse_file(file, data)
+        except (FormatError, EncodingError) as error:
+            log.reject(error.problem, 0, file.name, path=file)
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
+            log.reject("the XML is damaged", line, str(error), path=file)
+        else:
+            if root.tag == "document":
+                yield _DdiParser(root, data, log, file).document()
+            else:
+                log.reject("the root element is no document", 1, root.tag, path=file)
+    if not n_files:
+        raise FormatError("holds no XML file", path=path, remedy="name the folder or the zip")
+
+
+class _DdiParser:
+    """Parses one document."""
+
+    def __init__(self, root: ElementTree.Element, data: bytes, log: ReadLog, path: Path) -> None:
+        self._root, self._data = root, data
+        self._log, self._path = log, path
+        self._mentions: list[Mention] = []
+        self._relations: list[Relation] = []
+
+    def document(self) -> Document:
+        text, passages = "", []
+        for sentence in self._root.iter("sentence"):
+            own = sentence.get("text", "")
+            if text and own and not text[-1].isspace():
+                text += " "
+            begin = len(text)
+            text += own
+            if own:
+                passages.append(Passage(begin, len(text), "sentence"))
+            self._add_entities(sentence, own, begin)
+        known = {mention.id for mention in self._mentions}
+        for sentence in self._root.iter("sentence"):
+            pairs, n = sentence.findall("pair"), len(sentence.findall("entity"))
+            if len(pairs) < n * (n - 1) // 2:
+                without = sum(pair.get("ddi") != "true" for pair in pairs)
+                self._log.filter("pair without interaction", without)
+            for pair in pairs:
+                self._add_pair(pair, known)
+        return Document(
+            self._root.get("id", ""), text, tuple(self._mentions), "",
+            tuple(self._relations), tuple(passages),
+        )  # fmt: skip
+
+    def _add_entities(self, sentence: ElementTree.Element, text: str, begin: int) -> None:
+        checker = OffsetChecker(text, self._log, self._path)
+        for entity in sentence.iter("entity"):
+            identifier, offsets = entity.get("id", ""), entity.get("charOffset", "")
+            matches = [_SPAN.fullmatch(span) for span in offsets.split(";")]
+            spans = tuple((int(m[1]), int(m[2]) + 1) for m in matches if m)
+            line, excerpt = self._line(identifier), f"{identifier} {offsets} {entity.get('text')}"
+            if len(spans) < len(matches):
+                self._log.reject("offsets not of the form 0-4", line, excerpt, path=self._path)
+                continue
+            mention = checker.mention(spans, entity.get("text"), line, excerpt)
+            if mention is not None:
+                kind = entity.get("type", "")
+                self._mentions.append(replace(_shifted(mention, begin), type=kind, id=identifier))
+
+    def _add_pair(self, pair: ElementTree.Element, known: set[str]) -> None:
+        if pair.get("ddi") != "true":
+            return
+        identifier = pair.get("id", "")
+        arguments = ("e1", pair.get("e1", "")), ("e2", pair.get("e2", ""))
+        if any(ref not in known for _, ref in arguments):
+            line = self._line(identifier)
+            self._log.reject("a pair of unknown entities", line, identifier, path=self._path)
+            return
+        self._relations.append(Relation(pair.get("type", ""), arguments, identifier))
+
+    def _line(self, identifier: str) -> int:
+        position = self._data.find(f'"{identifier}"'.encode())
+        return self._data.count(b"\n", 0, max(position, 0)) + 1
+
+
+def _shifted(mention: Mention, by: int) -> Mention:
+    fragments = tuple((start + by, end + by) for start, end in mention.fragments)
+    return replace(mention, start=mention.start + by, end=mention.end + by, fragments=fragments)
+
+
+def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write a folder with one file per document, named by its id."""
+    with new_folder(path, overwrite=overwrite) as folder:
+        for document in documents:
+            lines = "".join(f"{line}\n" for line in _lines(document))
+            document_path(folder, document, ".xml").write_bytes(encode_text(lines, document))
+
+
+def _lines(document: Document) -> Iterator[str]:
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield f"<{xml_tag('document', {'id': document.id})}>"
+    indices = _sentence_indices(document.passages, document)
+    for number, sentence in enumerate(document.passages):
+        identifier = f"{document.id}.s{number}"
+        text = document.text[sentence.start : sentence.end]
+        yield f"<{xml_tag('sentence', {'id': identifier, 'text': text})}>"
+        mentions = [m for m in document.mentions if indices[m.id] == number]
+        for mention in mentions:
+            yield f"<{xml_tag('entity', _entity(mention, sentence.start))}/>"
+        relations = [r for r in document.relations if indices[r.arguments[0][1]] == number]
+        for pair in _pairs(mentions, relations, identifier):
+            yield f"<{xml_tag('pair', pair)}/>"
+        yield "</sentence>"
+    yield "</document>"
+
+
+def _entity(mention: Mention, begin: int) -> dict[str, str]:
+    offsets = ";".join(f"{start - begin}-{end - begin - 1}" for start, end in mention.spans)
+    return {"id": mention.id, "charOffset": offsets, "type": mention.type, "text": mention.text}
+
+
+def _pairs(
+    mentions: Sequence[Mention], relations: Sequence[Relation], sentence: str
+) -> Iterator[dict[str, str]]:
+    """Yield the pairs that interact, then all other pairs of the sentence."""
+    interacting = set()
+    for relation in relations:
+        (_, first), (_, second) = relation.arguments
+        interacting.add(frozenset((first, second)))
+        pair = {"id": relation.id, "e1": first, "e2": second, "ddi": "true"}
+        yield {**pair, "type": relation.type} if relation.type else pair
+    others = itertools.combinations((mention.id for mention in mentions), 2)
+    negative = (pair for pair in others if frozenset(pair) not in interacting)
+    for number, (first, second) in enumerate(negative):
+        yield {"id": f"{sentence}.n{number}", "e1": first, "e2": second, "ddi": "false"}
+
+
+def keep_binary_relations(document: Document) -> tuple[Document, int]:
+    """Drop relations that do not have two arguments."""
+    relations = tuple(r for r in document.relations if len(r.arguments) == len(_ROLES))
+    return replace(document, relations=relations), len(document.relations) - len(relations)
+
+
+def rename_roles(document: Document) -> tuple[Document, int]:
+    """Name the two arguments of each relation ``e1`` and ``e2``."""
+    renamed = tuple(
+        replace(r, arguments=tuple(
+            (role, ref) for role, (_, ref) in zip(_ROLES, r.arguments, strict=True)
+        ))
+        for r in document.relations
+    )  # fmt: skip
+    n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
+    return replace(document, relations=renamed), n
+
+
+def keep_sentences(document: Document) -> tuple[Document, int]:
+    """Keep the sentences if no mention or relation crosses them, else make the text one.
+
+    Mentions and relations are sorted by sentence.
+    """
+    sentences = [p for p in document.passages if p.kind == "sentence"]
+    if not (_covers_text(sentences, document.text) and _contain_all(sentences, document)):
+        end = len(document.text)
+        sentences = [Passage(0, end, "sentence")] if end else []
+    indices = _sentence_indices(sentences, document)
+    mentions = sorted(document.mentions, key=lambda m: _sentence_index(m, sentences))
+    relations = sorted(document.relations, key=lambda r: indices[r.arguments[0][1]])
+    n = sum(passage not in sentences for passage in document.passages)
+    return replace(
+        document,
+        mentions=tuple(mentions),
+        relations=tuple(relations),
+        passages=tuple(sentences),
+    ), n
+
+
+def _covers_text(sentences: Sequence[Passage], text: str) -> bool:
+    """Whether the text can be restored from its sentences."""
+    end = 0
+    for sentence in sentences:
+        expected = end + (end > 0 and not text[end - 1].isspace())
+        if sentence.start != expected or sentence.end <= sentence.start:
+            return False
+        if text[end:expected] not in ("", " "):
+            return False
+        end = sentence.end
+    return end == len(text)
+
+
+def _contain_all(sentences: Sequence[Passage], document: Document) -> bool:
+    """Whether no mention or relation crosses the bounds of a sentence."""
+    bounds = [(s.start, s.end) for s in sentences]
+    if not all(any(a <= m.start and m.end <= b for a, b in bounds) for m in document.mentions):
+        return False
+    indices = _sentence_indices(sentences, document)
+    return all(len({indices[ref] for _, ref in r.arguments}) == 1 for r in document.relations)
+
+
+def _sentence_indices(sentences: Sequence[Passage], document: Document) -> dict[str, int]:
+    return {m.id: _sentence_index(m, sentences) for m in document.mentions}
+
+
+def _sentence_index(mention: Mention, sentences: Sequence[Passage]) -> int:
+    return sum(sentence.start <= mention.start for sentence in sentences) - 1
+
+
+def assign_ids(document: Document) -> tuple[Document, int]:
+    """Assign unique ids to mentions and pairs if any lacks one."""
+    n = 0
+    ids = [mention.id for mention in document.mentions]
+    if not all(ids) or len(set(ids)) < len(ids):
+        n += sum(bool(each) for each in ids)
+        renamed: dict[str, str] = {}
+        for number, each in enumerate(ids):
+            renamed.setdefault(each, f"{document.id}.e{number}")
+        mentions = tuple(
+            replace(m, id=f"{document.id}.e{number}") for number, m in enumerate(document.mentions)
+        )
+        relations = tuple(
+            replace(r, arguments=tuple((role, renamed[ref]) for role, ref in r.arguments))
+            for r in document.relations
+        )
+        document = replace(document, mentions=mentions, relations=relations)
+    ids = [relation.id for relation in document.relations]
+    if not all(ids) or len(set(ids)) < len(ids):
+        n += sum(bool(each) for each in ids)
+        numbered = enumerate(document.relations)
+        relations = tuple(replace(r, id=f"{document.id}.p{number}") for number, r in numbered)
+        document = replace(document, relations=relations)
+    return document, n
+
+
+FORMAT = DocumentFormat(
+    recognise=recognise,
+    read=read,
+    write=write,
+    holds=frozenset(
+        {
+            Feature.DOCUMENT_IDS, Feature.PASSAGES, Feature.GAPS, Feature.NESTING, Feature.TYPES,
+            Feature.MENTION_IDS, Feature.MENTION_RELATIONS, Feature.RELATION_IDS,
+        }
+    ),
+    steps=(
+        ("control characters", replace_characters(XML_UNWRITABLE)),
+        (str(Feature.MENTION_RELATIONS), drop_dangling_relations),
+        (str(Feature.MENTION_RELATIONS), keep_binary_relations),
+        ("roles of relations", rename_roles),
+        (str(Feature.PASSAGES), keep_sentences),
+        ("mention and relation ids", assign_ids),
+    ),
+    unique_ids=True,
+)  # fmt: skip

@@ -1,0 +1,393 @@
+"""Segmentation of a store's names on disk: build it, open it, and segment further entities.
+
+=================  ==================================================================
+``phrases.tsv``    mined phrases with their statistics and quality, the best first
+``cut_points.tsv`` cut-point characters (Chinese)
+``words.tsv``      words, counts, kinds: ``short`` entity (count 0: not in the vocabulary), other
+                   ``name``, ``phrase``, ``head`` (not Chinese: words that precede it)
+``rows.npy``       rows of the store's table of names that are long, ascending
+``starts.npy``     start of each name in ``segments.npy``, and the end of the last
+``segments.npy``   offsets of the segments
+``parts.npy``      offsets of adjective part and head: ``(names, 2, 2)``
+=================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.artifacts import (
+    ArtifactKind,
+    check_ends,
+    check_length,
+    check_range,
+    describe_files,
+    hash_file,
+    new_file,
+    new_folder,
+    open_array,
+    save_array,
+)
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, FormatError, NotFoundError, StoreError
+from biograft.kb import KnowledgeBase, fingerprint
+from biograft.kb.sources.files import read_lines
+from biograft.progress import Progress
+from biograft.text.input_config import InputConfig
+from biograft.text.inputs import files_below, read_texts
+from biograft.text.segmentation.config import CHINESE, SegmentationConfig
+from biograft.text.segmentation.cut_points import (
+    CutPoint,
+    find_cut_points,
+    read_cut_points,
+    write_cut_points,
+)
+from biograft.text.segmentation.heads import HeadSegmenter, SegmentedEntity, whole
+from biograft.text.segmentation.phrases import (
+    MinedPhrases,
+    mine_phrases,
+    write_phrases,
+)
+from biograft.text.segmentation.segmenter import ChineseSegmenter
+from biograft.text.segmentation.words import (
+    NameRuns,
+    UnigramVocabulary,
+    fit_vocabulary,
+    join,
+    open_word_segmenter,
+    read_units,
+    runs,
+)
+
+SEGMENTATION = ArtifactKind(
+    format="biograft-segmentation",
+    version=3,
+    called="segmentation",
+    remedy="run `biograft corpus segment` again",
+    absent="make one with `biograft corpus segment`",
+    keys=("config", "store", "n_names", "n_long", "files"),
+)
+NAMED_BY = ("names",)
+"""The tables of a store whose rows a segmentation refers to."""
+WORD_KINDS = ("short", "name", "phrase", "head")
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LanguageNames:
+    """The distinct names of a store in one language, with the rows of each."""
+
+    texts: list[str]
+    rows: list[list[int]]
+    forms: set[str]
+
+    @classmethod
+    def of(cls, base: KnowledgeBase, language: str) -> LanguageNames:
+        """Read the names of a language, without those that have no letter or digit."""
+        if language not in base.languages:
+            raise NotFoundError(
+                f"{base.folder}: no name is in language {language!r}; "
+                f"the store has {', '.join(base.languages)}"
+            )
+        table = base.table("names").select(["text", "language"])
+        wanted = table.column("language").to_numpy() == base.languages.index(language)
+        rows: dict[str, list[int]] = {}
+        for row, text in zip(
+            np.flatnonzero(wanted).tolist(),
+            table.column("text").filter(wanted).to_pylist(),
+            strict=True,
+        ):
+            rows.setdefault(text, []).append(row)
+        texts = sorted(text for text in rows if read_units(text, language))
+        forms = {"".join(unit.form for unit in read_units(text, language)) for text in texts}
+        return cls(texts, [rows[text] for text in texts], forms)
+
+
+class LongNames:
+    """The segments of the long names of a store, in flat arrays."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        """The number of distinct long names."""
+        self._rows, self._lengths = array("q"), array("q")
+        self._segments, self._parts = array("i"), array("i")
+
+    def add(self, rows: Sequence[int], name: SegmentedEntity) -> None:
+        """Add the segments of the rows of a name, if it is long."""
+        if not name.is_long:
+            return
+        self.n += 1
+        for row in rows:
+            self._rows.append(row)
+            self._lengths.append(len(name.segments))
+            self._segments.extend(chain.from_iterable(name.segments))
+            self._parts.extend((*name.adjective, *name.head))
+
+    def write(self, folder: Path) -> None:
+        """Write the arrays, by row."""
+        rows, lengths = np.array(self._rows, np.int64), np.array(self._lengths, np.int64)
+        order = np.argsort(rows)
+        before = np.cumsum(lengths) - lengths  # segments of the names added before
+        starts = np.append(0, np.cumsum(lengths[order]))
+        taken = np.repeat(before[order] - starts[:-1], lengths[order]) + np.arange(starts[-1])
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "rows": rows[order],
+            "starts": starts.astype(np.int64),
+            "segments": np.array(self._segments, np.int32).reshape(-1, 2)[taken],
+            "parts": np.array(self._parts, np.int32).reshape(-1, 2, 2)[order],
+        }
+        for name, values in arrays.items():
+            save_array(folder / f"{name}.npy", values)
+
+
+def write_folder(
+    folder: Path,
+    base: KnowledgeBase,
+    names: LanguageNames,
+    results: tuple[MinedPhrases, ChineseSegmenter | HeadSegmenter, Sequence[CutPoint]],
+    segmented: LongNames,
+    content: dict[str, Any],
+) -> dict[str, Any]:
+    """Write all files of a segmentation, the manifest last."""
+    mined, segmenter, points = results
+    write_phrases(mined.phrases, folder / "phrases.tsv")
+    if isinstance(segmenter, ChineseSegmenter):
+        write_cut_points(points, folder / "cut_points.tsv")
+    _write_words(segmenter, names.forms, folder / "words.tsv")
+    segmented.write(folder)
+    files = describe_files(folder)
+    return SEGMENTATION.write(
+        folder,
+        {
+            "store": fingerprint(base, NAMED_BY),
+            "n_names": len(names.texts),
+            "n_long": segmented.n,
+            "n_cut_points": len(points),
+            **content,
+            "files": files,
+        },
+    )
+
+
+def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], path: Path) -> None:
+    """Write the words; short ones in the order in which they were added, which matters."""
+    counts = segmenter.vocabulary.counts
+    short: dict[str, float] = {}
+    if isinstance(segmenter, ChineseSegmenter):
+        short = {word: counts.get(word, 0.0) for word in segmenter.short}
+    lines = [(word, count, "short") for word, count in short.items()]
+    for word, count in sorted(counts.items()):
+        if word not in short:
+            lines.append((word, count, "name" if word in names else "phrase"))
+    if isinstance(segmenter, HeadSegmenter):
+        lines += [(word, float(n), "head") for word, n in sorted(segmenter.heads.items())]
+    with new_file(path) as file:
+        file.writelines(f"{word}\t{count!r}\t{kind}\n".encode() for word, count, kind in lines)
+
+
+def read_words(path: Path) -> Iterator[tuple[str, float, str]]:
+    """Read words with their counts and kinds."""
+    for number, line in read_lines(path):
+        word, _, rest = line.partition("\t")
+        count, _, kind = rest.partition("\t")
+        try:
+            if kind not in WORD_KINDS:
+                raise ValueError(kind)
+            yield word, float(count), kind
+        except ValueError as error:
+            raise FormatError(
+                "expected a word, a count and a kind", path=path, line=number, text=line
+            ) from error
+
+
+class Segmentation:
+    """The segmentation of a store's names; its arrays are memory-mapped."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.config = from_mapping(SegmentationConfig, manifest["config"], "config.")
+        try:
+            self.rows = open_array(folder / "rows.npy", np.int64)
+            self._starts = open_array(folder / "starts.npy", np.int64)
+            self._segments = open_array(folder / "segments.npy", np.int32, n_axes=2)
+            self._parts = open_array(folder / "parts.npy", np.int32, n_axes=3)
+            self._check()
+        except ValueError as error:
+            raise SEGMENTATION.damaged(folder, error) from error
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Segmentation:
+        """Open the segmentation in a folder."""
+        folder = Path(folder)
+        manifest = SEGMENTATION.read(folder)
+        SEGMENTATION.check_files(folder, manifest)
+        return cls(folder, manifest)
+
+    def __len__(self) -> int:
+        """The number of rows of the table of names that are long."""
+        return len(self.rows)
+
+    def _check(self) -> None:
+        """Refuse arrays that do not fit together, and spans before the beginning of a name."""
+        check_length("parts", self._parts, len(self), 2, 2)
+        check_length("segments", self._segments, len(self._segments), 2)
+        check_length("starts", self._starts, len(self) + 1)
+        check_ends("starts", self._starts, len(self._segments))
+        check_range("rows", self.rows, 0, np.iinfo(np.int64).max)
+        if not bool((self.rows[1:] > self.rows[:-1]).all()):
+            raise ValueError("rows: expected ascending rows")
+        for name, spans in (("segments", self._segments), ("parts", self._parts)):
+            check_range(name, spans, 0, np.iinfo(np.int32).max)
+
+    def check_store(self, base: KnowledgeBase) -> None:
+        """Raise a ``StoreError`` if the segmentation was made for another store."""
+        if fingerprint(base, NAMED_BY) != self.manifest["store"]:
+            raise StoreError(
+                f"{self.folder}: made for another knowledge base than {base.folder}; "
+                f"{SEGMENTATION.remedy}"
+            )
+
+    def of_name(self, base: KnowledgeBase, row: int) -> SegmentedEntity:
+        """Return the segmentation of a row of the store's table of names."""
+        text = base.table("names").column("text")[row].as_py()
+        position = int(np.searchsorted(self.rows, row))
+        if position == len(self.rows) or self.rows[position] != row:
+            return whole(text)
+        spans = self._segments[self._starts[position] : self._starts[position + 1]].tolist()
+        adjective, head = self._parts[position].tolist()
+        return SegmentedEntity(text, tuple((s, e) for s, e in spans), tuple(adjective), tuple(head))
+
+    def segment(self, text: str) -> SegmentedEntity:
+        """Segment any entity with the same rules and words."""
+        return self.segmenter.segment(text)
+
+    @cached_property
+    def cut_points(self) -> list[CutPoint]:
+        """The cut-point characters; empty unless the language is Chinese."""
+        path = self.folder / "cut_points.tsv"
+        return read_cut_points(path) if self.config.language == CHINESE else []
+
+    @cached_property
+    def segmenter(self) -> ChineseSegmenter | HeadSegmenter:
+        """The segmenter of this segmentation, with its dictionary."""
+        by_kind: dict[str, dict[str, float]] = {kind: {} for kind in WORD_KINDS}
+        for word, count, kind in read_words(self.folder / "words.tsv"):
+            by_kind[kind][word] = count
+        heads = by_kind.pop("head")
+        counts = {word: n for words in by_kind.values() for word, n in words.items() if n}
+        vocabulary = UnigramVocabulary(dict(sorted(counts.items())), self.config.language)
+        if self.config.language != CHINESE:
+            return HeadSegmenter(vocabulary, {h: int(n) for h, n in heads.items()}, self.config)
+        words = open_word_segmenter(self.config.word_segmenter, vocabulary, by_kind["phrase"])
+        segmenter = ChineseSegmenter(vocabulary, words, self.cut_points, self.config)
+        for word in by_kind["short"]:
+            segmenter.add_word(word)
+        return segmenter
+
+
+def build_segmentation(
+    base: KnowledgeBase,
+    texts: Sequence[Path],
+    out: Path,
+    config: SegmentationConfig | None = None,
+    *,
+    reading: InputConfig | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Segment all names of a store in one language and write the result to a folder.
+
+    Phrases are mined from ``texts`` (a document a line, or any document format) and from the names.
+    Returns the manifest of the folder.
+    """
+    reading = reading or InputConfig(lines=True)
+    config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
+    names = LanguageNames.of(base, config.language)
+    reviewed = read_cut_points(config.cut_points) if config.cut_points else None
+    with new_folder(out, overwrite=overwrite) as folder:
+        progress.start("phrases")
+        mined = mine_phrases(
+            (text for source in (read_texts(texts, reading), names.texts) for text in source),
+            config.phrases,
+            language=config.language,
+            names=names.texts,
+            advance=progress.advance,
+        )
+        progress.start("vocabulary")
+        grouped = NameRuns(names.texts, config.language)
+        counts = _count_words(mined, names.texts, config.language)
+        vocabulary = fit_vocabulary(counts, grouped, config.language)
+        progress.start("segments")
+        segmenter, points = _make_segmenter(vocabulary, grouped, names, config, reviewed)
+        segmenter.learn(names.texts)
+        segmented = LongNames()
+        for n, (name, rows) in enumerate(zip(names.texts, names.rows, strict=True), 1):
+            segmented.add(rows, segmenter.segment(name))
+            progress.advance(1, n / len(names.texts))
+        progress.finish()
+        content = {
+            **_origin(config, texts),
+            "n_units": mined.n_units,
+            "n_runs_pruned": mined.pruned,
+            "n_units_pruned": mined.pruned_units,
+            "n_phrases": len(mined.phrases),
+            "seconds": {stage: round(took, 3) for stage, took in progress.seconds.items()},
+        }
+        return write_folder(folder, base, names, (mined, segmenter, points), segmented, content)
+
+
+def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> dict[str, float]:
+    """Count the words of the entity vocabulary: phrases, and names without punctuation."""
+    counts: dict[str, float] = {phrase.text: phrase.count for phrase in mined.phrases}
+    for name in names:
+        grouped = runs(name, language)
+        if len(grouped) == 1 and language == CHINESE:
+            forms = [unit.form for unit in grouped[0]]
+            counts[join(forms, language)] = max(mined.count(forms), 1)
+    return counts
+
+
+def _make_segmenter(
+    vocabulary: UnigramVocabulary,
+    grouped: NameRuns,
+    names: LanguageNames,
+    config: SegmentationConfig,
+    reviewed: list[CutPoint] | None,
+) -> tuple[ChineseSegmenter | HeadSegmenter, list[CutPoint]]:
+    if config.language != CHINESE:
+        if reviewed is not None:
+            raise ConfigError("cut_points: expected none unless the language is zh; leave them out")
+        return HeadSegmenter(vocabulary, config=config), []
+    points = reviewed
+    if points is None:
+        points = find_cut_points(
+            grouped, vocabulary, n=config.n_cut_points, min_ratio=config.min_cut_ratio
+        )
+    phrases = [word for word in vocabulary.counts if word not in names.forms]
+    words = open_word_segmenter(config.word_segmenter, vocabulary, phrases)
+    return ChineseSegmenter(vocabulary, words, points, config), points
+
+
+def _origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "config": _plain(config),
+        "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
+        "texts": [{"name": file.name, "sha256": hash_file(file)} for file in files_below(texts)],
+    }
+
+
+def _plain(config: SegmentationConfig) -> dict[str, Any]:
+    """Return a configuration as plain values, with only the name of a file."""
+    name = config.cut_points.name if config.cut_points else None
+    return {**dataclasses.asdict(config), "cut_points": name}

@@ -1,0 +1,17 @@
+"""Spelling errors: names of a store that are misspelt in running text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.registry import lazify
+
+if TYPE_CHECKING:
+    from biograft.text.spelling.misspelt import (
+        MisspeltMatch as MisspeltMatch,
+        MisspeltNames as MisspeltNames,
+    )
+    from biograft.text.spelling.nearest import WordFinder as WordFinder
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,0 +1,436 @@
+"""Corrections of the words of a text, and the names that they lead to, in compiled code.
+
+A word of the text that is neither in the vocabulary of the names nor ordinary may be a misspelt
+word, or two words without a blank; two neighbours may be one word with a blank in it. Each is
+replaced by words of the vocabulary, and the trie of names is walked as usual.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from biograft.artifacts import check_ends
+from biograft.compute import njit
+from biograft.text.name_arrays import NameArrays, child_of
+from biograft.text.names_index import TokensRead
+from biograft.text.spans import Flags
+from biograft.text.spelling.nearest import (
+    LONG_WORD,
+    MAX_LETTERS,
+    MAX_NEAREST,
+    MIN_LETTERS,
+    WordFinder,
+    find_nearest,
+    letter_set,
+)
+from biograft.text.spelling.ordinary import is_among, ordinary_words
+from biograft.text.tokens import Codes, Hashes, Ints
+from biograft.text.vocabulary import Int32s, Uints, find_word
+
+_MIN_TEXT, _MIN_HALF = MIN_LETTERS - 1, 3
+"""Letters of a word of the text that may be misspelt, and of either of two that stand together."""
+_MIN_JOINED, _MIN_PIECE, _SHORT = 6, 2, 4
+"""Letters of a word with a blank in it, and of its parts; ordinary words are at least this long."""
+_MAX_BEFORE = 12
+"""Words before a corrected one that may belong to its name."""
+_MAX_CORRECTED, _LONG_NAME = 2, 4
+"""Most corrected words of a name; names with fewer words than ``_LONG_NAME`` have one."""
+_OPPOSITES = tuple(
+    (tuple(map(ord, one)), tuple(map(ord, other)))
+    for one, other in (("hyper", "hypo_"), ("inter", "intra"), ("macro", "micro"))
+)
+"""Beginnings that are never corrected into each other; ``_`` is any letter."""
+_PER_WORD = 2 * MAX_NEAREST + 2 * MAX_LETTERS
+_N_CORRECT, _TOP = 1 << 16, np.uint64(48)
+"""Words without corrections that are kept, at the upper bits of their hashes."""
+_FEW_TOKENS, _NO_OUTLINES = 2000, np.zeros(0, np.bool_)
+"""Outlines of the words are computed for more tokens only."""
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_A, _C, _I, _L, _S, _U, _ANY = map(ord, "acilsu_")
+
+
+class Corrections(NamedTuple):
+    """Possible corrections of the words of a text: (corrections,) each, by position."""
+
+    starts: Ints
+    """Where the corrections of each token begin, one more than there are tokens."""
+    columns: Ints
+    """(4, corrections): a form, the form after it or -1, tokens replaced, edits."""
+
+
+class Corrector:
+    """Finds what the words of texts may be misspellings of.
+
+    Words that have no corrections are kept, by their hashes, since texts repeat them. Texts without
+    a word that may be misspelt need no compiled loop.
+    """
+
+    def __init__(self, names: NameArrays) -> None:
+        # the compiled loops below read the letters of every word, wherever it says that they are
+        check_ends("word_ends", names.word_ends, len(names.letters))
+        self._names = names
+        self._correct = np.zeros(_N_CORRECT, np.uint64)
+
+    def find(self, read: TokensRead) -> Corrections | None:
+        """Find the corrections of the tokens of texts; None if there are none."""
+        tokens, words, stems = read
+        letters, ends, hashes = tokens.letters, tokens.ends, tokens.hashes
+        unknown, begins = _find_unknown(ends, hashes, words, stems, self._correct)
+        _, first, kind = np.unique(hashes[unknown], return_index=True, return_inverse=True)
+        distinct = hashes[unknown[first]]
+        starts, columns = self._suggest(read, unknown[first], begins[first])
+        correct = distinct[starts[1:] == starts[:-1]]
+        self._correct[correct >> _TOP] = correct
+        joined = self._joined(letters, ends, hashes)
+        if not columns.shape[1] and not joined.shape[1]:
+            return None
+        counts = np.zeros(len(ends) + 1, np.int64)
+        counts[unknown + 1] = (starts[1:] - starts[:-1])[kind]
+        counts[joined[0] + 1] += 1
+        all_starts = np.cumsum(counts)
+        return Corrections(all_starts, _spread(all_starts, unknown, kind, starts, columns, joined))
+
+    def _suggest(self, read: TokensRead, at: Ints, begins: Ints) -> tuple[Ints, Ints]:
+        """Return the corrections of distinct words: where those of each begin, and the columns."""
+        tokens, ordinary = read.tokens, ordinary_words()
+        wrong = ~is_among(tokens.hashes[at], ordinary)
+        wrong &= (tokens.stems[at] == 0) | ~is_among(tokens.stems[at], ordinary)
+        starts = np.zeros(len(at) + 1, np.int64)
+        if not wrong.any():
+            return starts, np.empty((4, 0), np.int64)
+        some, columns = _suggest(
+            tokens.letters, begins[wrong], tokens.ends[at[wrong]], self._names[:3],
+            self._names.forms, self._finder,
+        )  # fmt: skip
+        counts = np.zeros(len(at), np.int64)
+        counts[wrong] = some[1:] - some[:-1]
+        np.cumsum(counts, out=starts[1:])
+        return starts, columns
+
+    def _joined(self, letters: Codes, ends: Ints, hashes: Hashes) -> Ints:
+        """Return neighbours that are one word: (position, form)."""
+        outlines = self._outlines if len(ends) > _FEW_TOKENS else _NO_OUTLINES
+        joined: Ints = _find_joined(letters, ends, self._names[:3], self._names.forms, outlines)
+        at = joined[0]
+        if not len(at):
+            return joined
+        lengths = np.diff(ends, prepend=0)
+        is_meant = np.zeros(len(at), np.bool_)  # "a typical", "in fusion": the blank is meant
+        for side in (at, at + 1):
+            is_meant |= (lengths[side] < _SHORT) & is_among(hashes[side], ordinary_words())
+        kept: Ints = joined[:, ~is_meant]
+        return kept
+
+    @cached_property
+    def _finder(self) -> WordFinder:
+        return WordFinder.build(self._names.word_ends, self._names.letters)
+
+    @cached_property
+    def _outlines(self) -> Flags:
+        outlines: Flags = _find_outlines(self._names.word_ends, self._names.letters)
+        return outlines
+
+
+@njit(work=lambda ends, *_: 4 * len(ends))
+def _find_unknown(
+    ends: Ints, hashes: Hashes, words: Int32s, stems: Int32s, correct: Hashes
+) -> tuple[Ints, Ints]:
+    """Return the positions of words that may be misspelt, and where their letters begin."""
+    at, begins = np.empty(len(ends), np.int64), np.empty(len(ends), np.int64)
+    n, start = 0, np.int64(0)
+    for k in range(len(ends)):
+        length, start = ends[k] - start, ends[k]
+        is_new = words[k] < 0 and stems[k] < 0 and _MIN_TEXT <= length <= MAX_LETTERS
+        if is_new and correct[hashes[k] >> _TOP] != hashes[k]:
+            at[n], begins[n] = k, start - length
+            n += 1
+    return at[:n].copy(), begins[:n].copy()
+
+
+@njit(work=lambda all_starts, unknown, *_: int(8 * all_starts[-1]) + len(unknown))
+def _spread(
+    all_starts: Ints, unknown: Ints, kind: Ints, starts: Ints, columns: Ints, joined: Ints
+) -> Ints:
+    """Give each occurrence of a word its corrections, and each pair its joined word."""
+    out = np.empty((4, all_starts[-1]), np.int64)
+    for n in range(len(unknown)):
+        at = all_starts[unknown[n]]
+        for k in range(starts[kind[n]], starts[kind[n] + 1]):
+            for row in range(4):
+                out[row, at] = columns[row, k]
+            at += 1
+    for n in range(joined.shape[1]):  # behind those of the first word alone
+        at = all_starts[joined[0, n] + 1] - 1
+        out[0, at], out[1, at], out[2, at], out[3, at] = joined[1, n], -1, 2, 1
+    return out
+
+
+def _suggest_work(letters: Codes, begins: Ints, *others: Any) -> int:
+    """Return the steps of ``_suggest``: a large vocabulary has many words near another."""
+    finder: WordFinder = others[-1]
+    return len(begins) * (200 + len(finder.buckets) // 200)
+
+
+@njit(work=_suggest_work)
+def _suggest(
+    letters: Codes, begins: Ints, ends: Ints, vocabulary: Any, forms: Int32s, finder: WordFinder
+) -> tuple[Ints, Ints]:
+    """Find the corrections of distinct words, which are not in the vocabulary."""
+    starts = np.zeros(len(begins) + 1, np.int64)
+    columns = np.empty((4, max(4 * len(begins), 256)), np.int64)
+    found = np.empty((2, MAX_NEAREST), np.int64)
+    n = 0
+    for row in range(len(begins)):
+        start, end = begins[row], ends[row]
+        if n + _PER_WORD > columns.shape[1]:
+            more = np.empty((4, 2 * columns.shape[1] + _PER_WORD), np.int64)
+            more[:, :n] = columns[:, :n]
+            columns = more
+        if letter_set(letters, start, end):
+            n = _suggest_near(letters, start, end, forms, finder, found, columns, n)
+            n = _suggest_split(letters, start, end, vocabulary, forms, columns, n)
+        starts[row + 1] = n
+    return starts, columns[:, :n]
+
+
+@njit()
+def _form_of(vocabulary: Any, forms: Int32s, letters: Codes, start: int, end: int) -> Any:
+    """Return the number of the form of a word, -1 if no name has it."""
+    slots, word_ends, known = vocabulary
+    word = find_word(slots, word_ends, known, letters, start, end)
+    return np.int64(forms[word]) if word >= 0 else np.int64(-1)
+
+
+@njit()
+def _suggest_near(
+    letters: Codes, start: int, end: int, forms: Int32s, finder: WordFinder, found: Ints,
+    columns: Ints, n: int,
+) -> int:  # fmt: skip
+    word_ends, known, masks, bucket_starts, buckets = finder
+    is_plural = end - start > MIN_LETTERS and letters[end - 1] == _S
+    if letters[end - 2] == _S or letters[end - 2] == _I or letters[end - 2] == _U:
+        is_plural = False  # -ss, -sis, -us
+    for stop in (end, end - 1) if is_plural else (end, end):
+        n_found = find_nearest(
+            word_ends, known, masks, bucket_starts, buckets, letters, start, stop, found
+        )
+        for k in range(n_found):
+            word, edits = found[0, k], max(found[1, k], 1)
+            first, last = word_ends[word], word_ends[word + 1]
+            if forms[word] >= 0 and is_plausible(letters, start, stop, known, first, last, edits):
+                columns[0, n], columns[1, n] = forms[word], -1
+                columns[2, n], columns[3, n] = 1, edits
+                n += 1
+        if not is_plural:
+            break
+    return n
+
+
+@njit()
+def is_plausible(
+    text: Codes, start: int, end: int, known: Codes, first: int, last: int, edits: int
+) -> bool:
+    """Whether a word may be meant, by its beginning and end; another word often differs there.
+
+    The first letter changes only with one edit in a long word, and never by an *a*, which negates.
+    With two edits the last letter stays. An adjective is none for a noun: *myopic*, *myopia*.
+    """
+    n, m = end - start, last - first
+    is_exchanged = text[start] == known[first + 1] and text[start + 1] == known[first]
+    if text[start] != known[first] and not is_exchanged:
+        if edits > 1 or m < LONG_WORD:
+            return False
+        if n != m and (text[start] if n > m else known[first]) == _A:
+            return False
+    if text[end - 1] != known[last - 1]:
+        if edits > 1:
+            return False
+        is_adjective = (text[end - 2] == _I and text[end - 1] == _C) or (
+            text[end - 2] == _A and text[end - 1] == _L
+        )
+        if n == m and is_adjective:
+            return False
+    for one, other in _OPPOSITES:
+        if (_begins(text, start, end, one) and _begins(known, first, last, other)) or (
+            _begins(text, start, end, other) and _begins(known, first, last, one)
+        ):
+            return False
+    return True
+
+
+@njit()
+def _begins(letters: Codes, start: int, end: int, beginning: tuple[int, ...]) -> bool:
+    if end - start < len(beginning):
+        return False
+    for k in range(len(beginning)):
+        if beginning[k] != _ANY and beginning[k] != np.int64(letters[start + k]):
+            return False
+    return True
+
+
+@njit()
+def _suggest_split(
+    letters: Codes, start: int, end: int, vocabulary: Any, forms: Int32s, columns: Ints, n: int
+) -> int:
+    for middle in range(start + _MIN_HALF, end - _MIN_HALF + 1):
+        first = _form_of(vocabulary, forms, letters, start, middle)
+        if first < 0:
+            continue
+        second = _form_of(vocabulary, forms, letters, middle, end)
+        if second < 0 and letters[end - 1] == _S:
+            second = _form_of(vocabulary, forms, letters, middle, end - 1)
+        if second >= 0:
+            columns[0, n], columns[1, n], columns[2, n], columns[3, n] = first, second, 1, 1
+            n += 1
+    return n
+
+
+@njit(inline="always")
+def _outline(letters: Codes, start: Any, end: Any) -> Any:
+    """Return a short hash of the length of a word and of letters at its ends."""
+    state = np.uint64(end - start)
+    for k in (start, start + 1, start + 2, end - 2, end - 1):
+        state = (state ^ np.uint64(letters[k])) * _STEP
+    return state
+
+
+@njit()
+def _find_outlines(word_ends: Ints, letters: Codes) -> Flags:
+    """Return which outlines the words of a vocabulary have: a fast test that excludes most."""
+    n_bits = 14
+    while 1 << n_bits < 8 * len(word_ends):
+        n_bits += 1
+    known = np.zeros(1 << n_bits, np.bool_)
+    for n in range(len(word_ends) - 1):
+        if word_ends[n + 1] - word_ends[n] >= _MIN_JOINED:
+            at = _outline(letters, word_ends[n], word_ends[n + 1])
+            known[at >> np.uint64(64 - n_bits)] = True
+    return known
+
+
+@njit(work=lambda letters, *_: 10 * len(letters))
+def _find_joined(
+    letters: Codes, ends: Ints, vocabulary: Any, forms: Int32s, outlines: Flags
+) -> Ints:
+    """Find neighbours that are one word of the vocabulary: (position, form)."""
+    out = np.empty((2, len(ends)), np.int64)
+    n, start, shift = 0, np.int64(0), np.uint64(64)
+    while 1 << np.int64(np.uint64(64) - shift) < len(outlines):
+        shift -= np.uint64(1)
+    for at in range(len(ends) - 1):
+        middle, end = ends[at], ends[at + 1]
+        first, start = start, middle
+        if min(middle - first, end - middle) < _MIN_PIECE:
+            continue
+        if not _MIN_JOINED <= end - first <= MAX_LETTERS:
+            continue
+        if len(outlines) and not outlines[_outline(letters, first, end) >> shift]:
+            continue
+        form = _form_of(vocabulary, forms, letters, first, end)
+        if form >= 0 and letter_set(letters, first, end):
+            out[0, n], out[1, n] = at, form
+            n += 1
+    return out[:, :n].copy()
+
+
+def walk_corrected(read: TokensRead, corrections: Corrections, names: NameArrays) -> Ints:
+    """Return the names with corrected words: (5, matches).
+
+    The rows are node, first and last token, edits, and the first corrected token.
+    """
+    starts, columns = corrections
+    at = np.flatnonzero(starts[1:] > starts[:-1])
+    size = 4 * len(at) + 16
+    trie = (names.tokens, names.children, names.row_starts)
+    while True:
+        out = np.empty((5, size), np.int64)
+        n = _walk(read.words, read.stems, starts, columns, at, *trie, out)
+        if n <= size:
+            return out[:, :n]
+        size = n
+
+
+@njit(work=lambda words, stems, starts, columns, *_: 50 * columns.shape[1])
+def _walk(
+    words: Int32s, stems: Int32s, starts: Ints, columns: Ints, positions: Ints, tokens: Uints,
+    children: Uints, row_starts: Uints, out: Ints,
+) -> int:  # fmt: skip
+    """Walk from each word before a corrected one; return the number of names found."""
+    stack = np.empty((5, 4096), np.int64)  # next token, node, corrections, edits, tokens of name
+    n = 0
+    for p in positions:
+        for begin in range(p, max(p - _MAX_BEFORE, 0) - 1, -1):
+            if begin < p and words[begin] < 0:
+                break
+            node = np.int64(0)
+            for at in range(begin, p):
+                node = _step(tokens, children, node, np.int64(words[at]))
+                if not node:
+                    break
+            if begin < p and not node:
+                continue
+            stack[0, 0], stack[1, 0], stack[2, 0] = p, node, 0
+            stack[3, 0], stack[4, 0] = 0, p - begin
+            n = _walk_from(
+                begin, p, stack, words, stems, starts, columns, tokens, children, row_starts, out, n
+            )
+    return n
+
+
+@njit(inline="always")
+def _step(tokens: Uints, children: Uints, node: Any, word: Any) -> Any:
+    """Return the child of a node by a word, 0 if there is none."""
+    first, end = np.int64(children[node]), np.int64(children[node + 1])
+    return child_of(tokens, first, end, word) if first < end else 0
+
+
+@njit()
+def _walk_from(
+    begin: int, p: int, stack: Ints, words: Int32s, stems: Int32s, starts: Ints, columns: Ints,
+    tokens: Uints, children: Uints, row_starts: Uints, out: Ints, n: int,
+) -> int:  # fmt: skip
+    depth = 1
+    while depth:
+        depth -= 1
+        at, node, corrected, edits, size = stack[:, depth]
+        is_name = corrected and row_starts[node + 1] > row_starts[node]
+        if is_name and (corrected == 1 or size >= _LONG_NAME):
+            n = _record(out, n, node, begin, at - 1, edits, p)
+        if at >= len(words) or depth + MAX_NEAREST > stack.shape[1] - _PER_WORD:
+            continue
+        if at > p:
+            if stems[at] >= 0:
+                child = _step(tokens, children, node, np.int64(stems[at]))
+                is_name = child and row_starts[child + 1] > row_starts[child]
+                if is_name and (corrected == 1 or size + 1 >= _LONG_NAME):
+                    n = _record(out, n, child, begin, at, edits, p)
+            if words[at] >= 0:
+                child = _step(tokens, children, node, np.int64(words[at]))
+                if child:
+                    stack[0, depth], stack[1, depth], stack[2, depth] = at + 1, child, corrected
+                    stack[3, depth], stack[4, depth] = edits, size + 1
+                    depth += 1
+        if corrected == _MAX_CORRECTED:
+            continue
+        for k in range(starts[at], starts[at + 1]):
+            child = _step(tokens, children, node, columns[0, k])
+            if child and columns[1, k] >= 0:
+                child = _step(tokens, children, child, columns[1, k])
+            if not child:
+                continue
+            after, n_edits = at + columns[2, k], edits + columns[3, k]
+            n_words = size + 1 + (columns[1, k] >= 0)
+            stack[0, depth], stack[1, depth], stack[2, depth] = after, child, corrected + 1
+            stack[3, depth], stack[4, depth] = n_edits, n_words
+            depth += 1
+    return n
+
+
+@njit(inline="always")
+def _record(out: Ints, n: Any, node: Any, begin: Any, last: Any, edits: Any, p: Any) -> Any:
+    if n < out.shape[1]:
+        out[0, n], out[1, n], out[2, n], out[3, n], out[4, n] = node, begin, last, edits, p
+    return n + 1

@@ -1,0 +1,59 @@
+"""Training of linkers: encoders, re-rankers, generators, rankers and static encoders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.registry import lazify
+
+if TYPE_CHECKING:
+    from biograft.training.linkers.averaging import (
+        average_encoders as average_encoders,
+    )
+    from biograft.training.linkers.finetuning import (
+        FinetuneConfig as FinetuneConfig,
+        finetune_encoder as finetune_encoder,
+    )
+    from biograft.training.linkers.finetuning.candidates import (
+        CandidateFinder as CandidateFinder,
+        EpochOrder as EpochOrder,
+        Shard as Shard,
+    )
+    from biograft.training.linkers.finetuning.training_data import (
+        NameTable as NameTable,
+        make_examples as make_examples,
+    )
+    from biograft.training.linkers.generative import (
+        Mentions as Mentions,
+        train_generative as train_generative,
+    )
+    from biograft.training.linkers.generative_examples import (
+        GenerationExamples as GenerationExamples,
+        collect_mentions as collect_mentions,
+    )
+    from biograft.training.linkers.recipes import (
+        LINKERS as LINKERS,
+        LinkerKind as LinkerKind,
+        LinkerRecipe as LinkerRecipe,
+        LinkerTrainingData as LinkerTrainingData,
+        Outcome as Outcome,
+        finetune as finetune,
+        label_mentions as label_mentions,
+    )
+    from biograft.training.linkers.rerank import (
+        train_reranker as train_reranker,
+    )
+    from biograft.training.linkers.rerank_examples import (
+        RerankData as RerankData,
+        collect_examples as collect_examples,
+    )
+    from biograft.training.linkers.static import (
+        DistilledEncoder as DistilledEncoder,
+        distil_encoder as distil_encoder,
+    )
+    from biograft.training.linkers.supervised import (
+        grow_store as grow_store,
+        train_network as train_network,
+    )
+
+__getattr__, __dir__, __all__ = lazify(__name__)

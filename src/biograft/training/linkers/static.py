@@ -1,0 +1,345 @@
+"""Distil a static encoder from a transformers encoder whose vectors of all names are in an index.
+
+The table starts with the teacher's vectors of single tokens and words, reduced to its width by
+their principal axes. Training makes the vector of each name similar to the teacher's, and the
+similarities of the names in a batch distributed like the teacher's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from biograft.errors import ConfigError
+from biograft.linking.dense.index import DenseIndex
+from biograft.linking.static.config import StaticConfig
+from biograft.linking.static.encoder import (
+    POOLING,
+    StaticEncoder,
+    StaticWeights,
+    Vectors,
+    quantise,
+)
+from biograft.linking.static.scripts import learned_scripts
+from biograft.linking.static.tokens import Rows, Starts, WordPieceTokenizer, read_tokenizer
+from biograft.models import TextEncoder
+from biograft.models.batches import pad
+from biograft.models.encoder import to_unit_length
+from biograft.models.pretrained import describe_tokenizer
+from biograft.models.settings import EncoderSettings
+from biograft.progress import Progress
+from biograft.training import Task, TrainingResult, train
+from biograft.training.checkpoint import find_checkpoints
+
+_BLOCK = 8
+"""Consecutive names that stay together in a batch: they are often of one concept."""
+_TOKEN_BATCH = 512
+_SAMPLE = 2048
+"""Names by which a finished encoder is compared with its teacher."""
+_EXCLUDED = -1e4
+"""The logit of a name's similarity to itself."""
+
+
+class StaticNetwork(nn.Module):
+    """The weights of a static encoder in training; the forward pass is that of the encoder."""
+
+    def __init__(self, table: Tensor, importance: Tensor, projection: Tensor, hidden: int) -> None:
+        super().__init__()
+        dim = projection.shape[1]
+        self.table = nn.Parameter(table)  # (rows, width)
+        self.importance = nn.Parameter(importance)  # (rows,)
+        self.projection = nn.Parameter(projection)  # (width, dim)
+        self.expand = nn.Parameter(torch.randn(dim, hidden) / math.sqrt(dim))
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.contract = nn.Parameter(torch.zeros(hidden, dim))  # the perceptron starts neutral
+
+    def forward(self, rows: Tensor, starts: Tensor) -> Tensor:
+        """Compute the vectors of tokenised texts: (texts, dim), of length 1."""
+        n_texts = len(starts) - 1
+        text = torch.arange(n_texts, device=rows.device).repeat_interleave(starts.diff())
+        importance = self.importance[rows]
+        largest = importance.new_full((n_texts,), -math.inf)
+        largest = largest.scatter_reduce(0, text, importance.detach(), "amax")
+        weights = (importance - largest[text]).exp()
+        total = weights.new_zeros(n_texts).index_add(0, text, weights)
+        pooled = functional.embedding_bag(
+            rows, self.table, starts[:-1], mode="sum", per_sample_weights=weights / total[text]
+        )
+        vectors = pooled @ self.projection
+        vectors = vectors + (vectors @ self.expand + self.bias).relu() @ self.contract
+        return functional.normalize(vectors, dim=1)
+
+    def export(
+        self,
+        tokenizer: WordPieceTokenizer,
+        settings: EncoderSettings,
+        name: str,
+        scripts: Sequence[str] = (),
+    ) -> StaticEncoder:
+        """Make the encoder; its table is rounded to 8 bits."""
+        arrays = {key: value.detach().cpu().numpy() for key, value in self.named_parameters()}
+        table, scales = quantise(arrays.pop("table"))
+        weights = StaticWeights(table=table, scales=scales, **arrays)
+        return StaticEncoder(tokenizer, weights, settings, name, scripts)
+
+
+@dataclass(frozen=True, slots=True)
+class NameBatch:
+    """Tokenised names, and the teacher's vectors of them."""
+
+    rows: Rows
+    starts: Starts
+    targets: Vectors
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+
+class TeacherNames:
+    """The names of an index and further texts, with the teacher's vectors of length 1."""
+
+    def __init__(self, index: DenseIndex, more: Sequence[str]) -> None:
+        if not isinstance(index.encoder, TextEncoder):
+            raise ConfigError(
+                f"encoder: the teacher of a static encoder is a transformers model, and "
+                f"{index.encoder.name} is a static encoder itself"
+            )
+        self.teacher = index.encoder
+        known: set[str] = set(index.texts.to_pylist())
+        prepared = dict.fromkeys(self.teacher.prepare(text) for text in more)
+        self.more = [text for text in prepared if text and text not in known]
+        self.texts: list[str] = [*index.texts.to_pylist(), *self.more]
+        self._stored = index.vectors
+        self._more = self.teacher.encode(self.more)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def vectors(self, indices: Starts) -> Vectors:
+        """Return the teacher's vectors of some texts: (texts, dim)."""
+        vectors = np.empty((len(indices), self.teacher.dim), np.float32)
+        stored = indices < self._stored.n_rows
+        vectors[stored] = self._stored.take(indices[stored])
+        vectors[~stored] = self._more[indices[~stored] - self._stored.n_rows]
+        return to_unit_length(vectors)
+
+    def fingerprint(self) -> str:
+        """Compute a hash of the texts."""
+        return hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
+
+
+class TeacherBatches:
+    """Batches of names in an order that depends on the seed and the epoch only."""
+
+    def __init__(
+        self, names: TeacherNames, tokenizer: WordPieceTokenizer, config: StaticConfig
+    ) -> None:
+        self.names, self.config = names, config
+        rows, starts = tokenizer.rows_of(names.texts, config.max_length)
+        self._rows, self._starts = rows, starts
+        self._usable = np.flatnonzero(np.diff(starts) > 0)
+        self._size = config.training.plan_batch().size
+        if not len(self._usable):
+            raise ConfigError("names: there is none to learn from; give a store with names")
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._usable) / self._size)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[NameBatch]:
+        """Yield the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[NameBatch]:
+        """Yield every ``step``-th batch of an epoch from a position on."""
+        n_blocks = math.ceil(len(self._usable) / _BLOCK)
+        blocks = np.random.default_rng([self.config.training.seed, epoch]).permutation(n_blocks)
+        order = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+        order = self._usable[order[order < len(self._usable)]]
+        for number in range(position, len(self), step):
+            chosen = order[number * self._size : (number + 1) * self._size]
+            yield self._make(chosen)
+
+    def _make(self, chosen: Starts) -> NameBatch:
+        """Collect the tokens of some texts."""
+        lengths = self._starts[chosen + 1] - self._starts[chosen]
+        starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        places = np.arange(starts[-1]) + np.repeat(self._starts[chosen] - starts[:-1], lengths)
+        return NameBatch(self._rows[places], starts, self.names.vectors(chosen))
+
+
+def choose_words(
+    tokenizer: WordPieceTokenizer, texts: Sequence[str], min_count: int, max_words: int
+) -> list[str]:
+    """Choose the words that occur often and are of several tokens, most frequent first."""
+    parts = Counter(part for text in texts for part in text.split())
+    counts: Counter[str] = Counter()
+    for part, count in parts.items():
+        for word in tokenizer.split(part):
+            counts[word] += count
+    frequent = (item for item in counts.items() if item[1] >= min_count)
+    ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
+    return [word for word, _ in ordered if tokenizer.is_split(word)][:max_words]
+
+
+def _token_vectors(teacher: TextEncoder, n_tokens: int) -> Vectors:
+    """Compute the teacher's vector of each token of its vocabulary: (tokens, dim)."""
+    special: list[int] = teacher.tokenizer("")["input_ids"]
+    vectors = np.empty((n_tokens, teacher.dim), np.float32)
+    teacher.model.eval()
+    padding = int(teacher.tokenizer.pad_token_id or 0)
+    with torch.inference_mode():
+        for start in range(0, n_tokens, _TOKEN_BATCH):
+            ids = range(start, min(start + _TOKEN_BATCH, n_tokens))
+            batch = pad([[*special[:1], token, *special[1:]] for token in ids], padding)
+            vectors[start : ids[-1] + 1] = teacher.embed(batch).float().cpu().numpy()
+    return vectors
+
+
+def make_network(
+    teacher: TextEncoder,
+    tokenizer: WordPieceTokenizer,
+    config: StaticConfig,
+    *,
+    empty: bool = False,
+) -> StaticNetwork:
+    """Make a network whose table has the teacher's vectors of tokens and words, reduced.
+
+    At first a word counts as much as its tokens together. An ``empty`` one is for a checkpoint.
+    """
+    width, dim = config.width, teacher.dim
+    if width > dim:
+        raise ConfigError(
+            f"config.width: expected at most {dim}, the width of the teacher, found {width}"
+        )
+    if empty:
+        n_rows = len(tokenizer)
+        table, importance = torch.zeros(n_rows, width), torch.zeros(n_rows)
+        return StaticNetwork(table, importance, torch.zeros(width, dim), config.hidden)
+    parts = (_token_vectors(teacher, len(tokenizer.vocabulary)), teacher.encode(tokenizer.words))
+    vectors = torch.from_numpy(np.concatenate(parts))
+    vectors = functional.normalize(vectors, dim=1)
+    _, axes = torch.linalg.eigh(vectors.T @ vectors)  # by ascending variance
+    axes = axes[:, -width:].flip(1)  # (dim, width)
+    importance = torch.zeros(len(tokenizer))
+    for row, word in enumerate(tokenizer.words, len(tokenizer.vocabulary)):
+        importance[row] = math.log(len(tokenizer.rows_of_part(word)) - 1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.training.seed)
+        return StaticNetwork(vectors @ axes, importance, axes.T.contiguous(), config.hidden)
+
+
+def distillation_loss(
+    vectors: Tensor, targets: Tensor, config: StaticConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the mean cosine distance, plus the divergence of the similarities in the batch."""
+    distance = 1 - (vectors * targets).sum(1).mean()
+    itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    own, wanted = (
+        (part @ part.T / config.temperature).masked_fill(itself, _EXCLUDED).log_softmax(1)
+        for part in (vectors, targets)
+    )
+    divergence = functional.kl_div(own, wanted, log_target=True, reduction="batchmean")
+    statistics = {"distance": float(distance.detach()), "divergence": float(divergence.detach())}
+    return distance + config.similarity_weight * divergence, statistics
+
+
+def _loss(
+    config: StaticConfig, model: nn.Module, batch: NameBatch
+) -> tuple[Tensor, dict[str, float]]:
+    device = next(model.parameters()).device
+    rows, starts, targets = (
+        torch.from_numpy(part).to(device) for part in (batch.rows, batch.starts, batch.targets)
+    )
+    return distillation_loss(model(rows.long(), starts), targets, config)
+
+
+@dataclass(frozen=True, slots=True)
+class DistilledEncoder:
+    """The result of distilling a static encoder."""
+
+    encoder: Path
+    """Folder of the encoder."""
+    n_texts: int
+    n_tokens: int
+    n_words: int
+    n_weights: int
+    """The number of weights outside the table of tokens."""
+    cosine: float
+    """Mean cosine of its vectors and the teacher's, over a sample of the training texts."""
+    training: TrainingResult
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        trained = self.training
+        counts = {
+            key: getattr(self, key) for key in ("n_texts", "n_tokens", "n_words", "n_weights")
+        }
+        return {
+            **counts,
+            "cosine": round(self.cosine, 6),
+            "step": trained.step,
+            "n_steps": trained.n_steps,
+            "loss": trained.loss,
+            "seconds": round(trained.seconds, 3),
+        }
+
+
+def distil_encoder(
+    index: DenseIndex,
+    texts: Sequence[str],
+    config: StaticConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> DistilledEncoder:
+    """Distil the encoder of an index into ``out/encoder``, on the names indexed and more texts.
+
+    The run is in ``out/training``; it is resumed if it is there.
+    """
+    progress, out = progress or Progress(enabled=False), Path(out)
+    progress.start("tokens of the teacher")
+    names = TeacherNames(index, texts)
+    teacher = names.teacher
+    tokenizer = read_tokenizer(describe_tokenizer(teacher.tokenizer), teacher.name)
+    words = choose_words(tokenizer, names.texts, config.min_word_count, config.max_words)
+    tokenizer = WordPieceTokenizer(tokenizer.vocabulary, words, tokenizer.settings)
+    source = TeacherBatches(names, tokenizer, config)
+    run = out / "training"
+    resume = resume and bool(find_checkpoints(run))
+    network = make_network(teacher, tokenizer, config, empty=resume)
+    task = Task(
+        model=network,
+        source=source,
+        compute_loss=partial(_loss, config),
+        described=json.loads(json.dumps(asdict(config))),
+        provenance={"teacher": teacher.fingerprint(), "texts": names.fingerprint()},
+    )
+    trained = train(task, config.training, run, resume=resume, progress=progress)
+    settings = EncoderSettings(pooling=POOLING, max_length=config.max_length, lower=teacher.lower)
+    scripts = learned_scripts(names.texts)
+    encoder = network.export(tokenizer, settings, str(out / "encoder"), scripts)
+    encoder.save_pretrained(out / "encoder", overwrite=True)
+    sample = np.random.default_rng(config.training.seed).permutation(len(names))[:_SAMPLE]
+    found = encoder.encode([names.texts[row] for row in sample])
+    return DistilledEncoder(
+        encoder=out / "encoder",
+        n_texts=len(names),
+        n_tokens=len(tokenizer.vocabulary),
+        n_words=len(words),
+        n_weights=encoder.weights.n_outside_table,
+        cosine=float((found * names.vectors(sample)).sum(1).mean()),
+        training=trained,
+    )

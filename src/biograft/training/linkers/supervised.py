@@ -1,0 +1,225 @@
+"""Train a ranker of candidates on labelled mentions, by cross-fitting over folds of documents.
+
+The store is grown first: each training mention becomes a name of its concept, as in the test
+dictionaries of the benchmarks. The grown store is indexed and searched like any other. Features
+of a training mention exclude the names and counts that come from its own fold.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from biograft.errors import ConfigError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
+from biograft.kb.sources import SourceConfig
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.queries import LabelledMention
+from biograft.linking.supervised.config import RankerConfig
+from biograft.linking.supervised.features import (
+    KNOWN,
+    FeatureExtractor,
+    MentionMemory,
+    assign_folds,
+)
+from biograft.linking.supervised.ranker import Network
+from biograft.progress import Progress
+from biograft.training.objectives.synonym_marginal import marginal_loss
+
+MENTIONS = "mentions"
+"""The source of names that come from mentions."""
+
+
+def grow_store(
+    kb: KnowledgeBase, mentions: Iterable[LabelledMention], out: Path, *, overwrite: bool = False
+) -> KnowledgeBase:
+    """Build a copy of a store with the texts of mentions as further names.
+
+    A new name has the language of the concept's preferred name.
+    """
+    names: dict[int, dict[str, None]] = {}
+    for mention in mentions:
+        text = mention.text.strip()
+        for row in kb.rows_of(mention.concepts) if text else ():
+            names.setdefault(row, {})[text] = None
+    with tempfile.TemporaryDirectory() as work:
+        base, grown = Path(work) / "base.jsonl", Path(work) / "mentions.jsonl"
+        export_store(kb, base, "jsonl")
+        with grown.open("w", encoding="utf-8") as file:
+            for row, texts in names.items():
+                shared = {"source": MENTIONS, **_language(kb, row)}
+                line = {"id": kb.id_at(row), "names": [{"text": text, **shared} for text in texts]}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        paths = [base, grown] if names else [base]
+        sources = tuple(SourceConfig(path=path, format="jsonl") for path in paths)
+        build_store(BuildConfig(sources=sources), out, overwrite=overwrite)
+    return KnowledgeBase.open(out)
+
+
+def _language(kb: KnowledgeBase, row: int) -> dict[str, str]:
+    names = kb.concept_at(row).names[:1]
+    return {"language": names[0].language} if names else {}
+
+
+_CHUNK = 512
+_CONSTANT = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedNetwork:
+    """A trained network, its counts of mentions, and a report."""
+
+    network: Network
+    memory: MentionMemory
+    report: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    features: npt.NDArray[np.float32]  # (candidates, features)
+    right: npt.NDArray[np.bool_]  # (candidates,)
+
+
+def train_network(
+    kb: KnowledgeBase,
+    search: FusedSearch,
+    mentions: Sequence[LabelledMention],
+    config: RankerConfig,
+    progress: Progress | None = None,
+    known: Sequence[LabelledMention] = (),
+) -> TrainedNetwork:
+    """Train on mentions; ``kb`` is the grown store that has their texts as names.
+
+    ``known`` are mentions that a generator was trained on. It finds them better than others, so
+    they are counted, but the ranker does not learn from them.
+    """
+    progress = progress or Progress(enabled=False)
+    folds = assign_folds((m.document for m in mentions), config.folds, config.seed)
+    memory, gold = MentionMemory(len(kb)), [kb.rows_of(m.concepts) for m in mentions]
+    for mention, rows in zip(mentions, gold, strict=True):
+        memory.add(mention.text, rows, folds[mention.document])
+    for mention in known:
+        memory.add(mention.text, kb.rows_of(mention.concepts), KNOWN)
+    progress.start("features")
+    examples = _examples(kb, search, mentions, gold, (memory, folds, config), progress)
+    useful = [e for e in examples if e.right.any() and not e.right.all()]
+    if not useful:
+        raise ConfigError(
+            "training mentions: none has both correct and wrong candidates in this store; do "
+            "their concept ids belong to it?"
+        )
+    progress.start("training")
+    network = _fit(useful, config, progress)
+    progress.finish()
+    right = [bool(e.right[int(np.argmax(network.score(e.features)))]) for e in useful]
+    report = {
+        "n_mentions": len(mentions),
+        "n_with_concept": sum(map(bool, gold)),
+        "n_found": sum(bool(e.right.any()) for e in examples),
+        "n_trained": len(useful),
+        "training_acc@1": sum(right) / len(right),
+    }
+    return TrainedNetwork(network, memory, report)
+
+
+def _examples(
+    kb: KnowledgeBase,
+    search: FusedSearch,
+    mentions: Sequence[LabelledMention],
+    gold: Sequence[tuple[int, ...]],
+    learned: tuple[MentionMemory, dict[str, int], RankerConfig],
+    progress: Progress,
+) -> list[_Example]:
+    memory, folds, config = learned
+    extractor, fold_names = FeatureExtractor(kb, memory), _FoldNames(kb, memory)
+    examples = []
+    for start in range(0, len(mentions), _CHUNK):
+        chunk = mentions[start : start + _CHUNK]
+        pool = search.collect([m.text for m in chunk], config.n_names)
+        for i, mention in enumerate(chunk):
+            fold = folds[mention.document]
+            excluded = fold_names.only_in(fold, pool.rows[i])
+            candidates = extractor.compute(mention.text, pool, i, leave_out=fold, excluded=excluded)
+            correct = np.isin(candidates.concepts, np.fromiter(gold[start + i], np.int64))
+            examples.append(_Example(candidates.features, correct))
+        progress.advance(len(chunk), (start + len(chunk)) / len(mentions))
+    return examples
+
+
+class _FoldNames:
+    """The names of a store that are mentions of one fold only."""
+
+    def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
+        table = kb.table("names")
+        source = kb.sources.index(MENTIONS) if MENTIONS in kb.sources else -1
+        self._only_fold = np.full(table.num_rows, -1, np.int64)
+        for row in np.flatnonzero(table.column("source").to_numpy() == source):
+            text = table.column("text")[int(row)].as_py()
+            folds = memory.folds_of(text, table.column("concept")[int(row)].as_py())
+            if len(folds) == 1:
+                self._only_fold[row] = next(iter(folds))
+
+    def only_in(self, fold: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        flags: npt.NDArray[np.bool_] = (rows >= 0) & (self._only_fold[rows] == fold)
+        return flags
+
+
+def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress) -> Network:
+    """Fit several networks to padded examples, with different initial weights and orders."""
+    stacked = np.concatenate([e.features for e in examples])
+    mean, scale = stacked.mean(axis=0), stacked.std(axis=0)
+    # a feature that is constant in training is disabled
+    scale[scale < _CONSTANT] = np.inf
+    widest = max(len(e.right) for e in examples)
+    inputs = torch.zeros(len(examples), widest, stacked.shape[1])
+    mask = torch.zeros(len(examples), widest, dtype=torch.bool)
+    right = torch.zeros(len(examples), widest, dtype=torch.bool)
+    for row, example in enumerate(examples):
+        n = len(example.right)
+        inputs[row, :n] = torch.from_numpy((example.features - mean) / scale)
+        mask[row, :n] = True
+        right[row, :n] = torch.from_numpy(example.right)
+    models: list[tuple[torch.nn.Linear, torch.nn.Linear]] = []
+    for index in range(config.ensemble):
+        models.append(_fit_network(inputs, mask, right, config, config.seed + 1000 * index))
+        progress.advance(len(examples), (index + 1) / config.ensemble)
+    return Network(
+        mean,
+        scale,
+        np.stack([inner.weight.detach().numpy() for inner, _ in models]),
+        np.stack([inner.bias.detach().numpy() for inner, _ in models]),
+        np.stack([outer.weight.detach().numpy()[0] for _, outer in models]),
+    )
+
+
+def _fit_network(
+    inputs: torch.Tensor, mask: torch.Tensor, right: torch.Tensor, config: RankerConfig, seed: int
+) -> tuple[torch.nn.Linear, torch.nn.Linear]:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        inner = torch.nn.Linear(inputs.shape[2], config.hidden)
+        outer = torch.nn.Linear(config.hidden, 1, bias=False)
+    model = torch.nn.Sequential(inner, torch.nn.GELU(), outer)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    for epoch in range(config.epochs):
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * (1 - epoch / config.epochs)
+        order = torch.randperm(len(inputs), generator=generator)
+        for start in range(0, len(inputs), config.batch_size):
+            batch = order[start : start + config.batch_size]
+            scores = model(inputs[batch])[..., 0].masked_fill(~mask[batch], -torch.inf)
+            loss, _ = marginal_loss(scores, right[batch])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+    return inner, outer

@@ -1,0 +1,228 @@
+"""The base class of all objectives, and the states, heads and losses that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu
+
+from biograft.errors import ConfigError
+from biograft.training.objectives.examples import IGNORED, Ints, Setting, TextBatch, TextExample
+
+_STD = 0.02
+"""Standard deviation of new weights, as in BERT."""
+_EPSILON = 1e-12
+"""As in BERT's layer norms."""
+
+
+def init_weights(module: nn.Module) -> None:
+    """Initialise a head with a generator of its own, so other weights change nothing."""
+    generator = torch.Generator().manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=_STD, generator=generator)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+
+
+class GeluNorm(nn.Module):
+    """LN(GELU(W x)), without a bias on W."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.dense, self.norm = nn.Linear(n_in, n_out, bias=False), nn.LayerNorm(n_out, _EPSILON)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (..., n_in) to (..., n_out)."""
+        outputs: Tensor = self.norm(gelu(self.dense(inputs)))
+        return outputs
+
+
+class PairHead(nn.Module):
+    """tanh(dense) of the first token's state, then the scores of two classes."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense, self.classes = nn.Linear(width, width), nn.Linear(width, 2)
+        init_weights(self)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Compute scores (sequences, 2) from the states (sequences, length, width)."""
+        scores: Tensor = self.classes(torch.tanh(self.dense(states[:, 0])))
+        return scores
+
+
+def to_float32(values: Tensor) -> Tensor:
+    """Cast half precision to float32, where sums and differences are accurate enough."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, float]:
+    """Compute the mean of -ln softmax(scores)[label] over (n, classes), and the accuracy.
+
+    ``IGNORED`` labels do not count; without any other label both are 0, and so is the gradient.
+    Half precision is computed in float32.
+    """
+    scores = to_float32(scores)
+    counted = labels != IGNORED
+    n_counted = counted.sum().clamp_min(1)
+    losses = cross_entropy(scores, labels, ignore_index=IGNORED, reduction="sum")
+    correct = ((scores.detach().argmax(-1) == labels) & counted).sum()
+    return losses / n_counted, float(correct / n_counted)
+
+
+def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
+    """Count what a loss is a mean over: sequences (``sequence_sum``), or else items."""
+    return n_sequences if reduction == "sequence_sum" else n_items
+
+
+def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:
+    """Reduce the losses of items (n,): their mean, or their sum per sequence; 0 without items."""
+    n_counted = count_reduced(reduction, len(losses), n_sequences)
+    return losses.sum() / max(1, n_counted)
+
+
+def reduced_cross_entropy(
+    reduction: str, scores: Tensor, labels: Tensor, n_sequences: int
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of items (n, classes) that are all labelled, and its statistics."""
+    loss, accuracy = labelled_cross_entropy(scores, labels)
+    if reduction == "sequence_sum":
+        loss = loss * (len(labels) / n_sequences)
+    return loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+
+
+@dataclass(frozen=True, slots=True)
+class TextStates:
+    """The output of a forward pass over a batch of text.
+
+    Mentions are in the order of ``TextBatch.mentions``. The fields that are None by default need a
+    model with knowledge layers.
+    """
+
+    final: Tensor
+    """(sequences, length, width): the states of the last layer."""
+    token_scores: Callable[[Tensor], Tensor]
+    """The token head: states (n, width) to scores of the vocabulary (n, tokens)."""
+    embeddings: Tensor | None = None
+    """(tokens, width): the input embeddings of the vocabulary."""
+    detection: Tensor | None = None
+    """(sequences, length, 3): scores of O, B, I from the text-only states."""
+    queries: Tensor | None = None
+    """(mentions, dim): mentions in the space of entities."""
+    table: Tensor | None = None
+    """(entities, dim): the entity embeddings."""
+    read_mentions: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Projects mentions into the space of entities: states (sequences, length, width) and mentions
+    (mentions, 3) to (mentions, dim)."""
+    encode: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Encodes other texts: tokens and mask (texts, length) to states (texts, length, width)."""
+
+    def require(self, field: str, objective: str) -> Any:
+        """Return a field that an objective needs; raise if the model does not compute it."""
+        value = getattr(self, field)
+        if value is None:
+            raise ConfigError(f"objective.{objective}: {_MISSING[field]}, or remove the objective")
+        return value
+
+
+_TABLE = "the model has no entity table; give it a knowledge layer"
+_MISSING = {
+    "embeddings": "the model has no input embeddings; choose an encoder of BERT's kind",
+    "detection": "the model does not detect mentions; give it the knowledge layer entity_memory",
+    "queries": _TABLE,
+    "table": _TABLE,
+    "read_mentions": "the model does not read mentions from its last layer; give it the knowledge "
+    "layer neighbour_attention or entity_fusion",
+    "encode": "is for an encoder without knowledge layers; remove [knowledge]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBatch:
+    """A ``TextBatch`` as tensors of one device, with the same fields."""
+
+    tokens: Tensor
+    mask: Tensor
+    segments: Tensor
+    mentions: Tensor
+    entities: Tensor
+    token_labels: Mapping[str, Tensor]
+    mention_labels: Mapping[str, Tensor]
+    labels: Mapping[str, Tensor]
+
+    @classmethod
+    def of(cls, batch: TextBatch, device: torch.device | str = "cpu") -> TensorBatch:
+        """Move a batch to a device."""
+
+        def move(values: Ints) -> Tensor:
+            return torch.from_numpy(values).to(device, non_blocking=True)
+
+        def move_all(named: Mapping[str, Ints]) -> dict[str, Tensor]:
+            return {name: move(values) for name, values in named.items()}
+
+        return cls(
+            tokens=move(batch.tokens),
+            mask=move(batch.mask),
+            segments=move(batch.segments),
+            mentions=move(batch.mentions),
+            entities=move(batch.entities),
+            token_labels=move_all(batch.token_labels),
+            mention_labels=move_all(batch.mention_labels),
+            labels=move_all(batch.labels),
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+Loss = tuple[Tensor, dict[str, float]]
+"""A weighted loss, and its statistics by name."""
+
+
+class LossTerm:
+    """A loss that is one mean over the items of a batch."""
+
+    def count(self, batch: Any) -> int:
+        """Count the items over which the loss is a mean."""
+        raise NotImplementedError
+
+    def count_items(self, batch: Any) -> int:
+        """Count the items over which the accuracy is a mean; by default as the loss."""
+        return self.count(batch)
+
+    def loss(self, states: Any, batch: Any) -> Loss:
+        """Compute the loss of a batch and its statistics; both are 0 where nothing counts."""
+        raise NotImplementedError
+
+
+class Objective(LossTerm):
+    """Base of training objectives.
+
+    ``states`` and ``batch`` of ``loss`` are ``TextStates`` and ``TensorBatch`` for objectives of
+    running text; those of name pairs and of generation state their own.
+    """
+
+    name: ClassVar[str]
+    """The name in ``OBJECTIVES`` and in recipes."""
+    order: ClassVar[int] = 0
+    """Objectives with a lower number prepare an example first."""
+    head: nn.Module | None = None
+    """The parameters of the objective, trained with the model."""
+
+    def __init__(self, config: Any, setting: Setting | None = None) -> None:
+        self.config = config
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add labels to an example, or change its tokens; by default it stays as it is."""
+        return example
+
+    @property
+    def terms(self) -> Mapping[str, LossTerm]:
+        """The terms of the loss by name; by default the objective itself, without a name."""
+        return {"": self}

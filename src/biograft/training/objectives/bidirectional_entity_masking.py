@@ -1,0 +1,225 @@
+"""Bidirectional entity masking of EMBERT (equations 6 to 9).
+
+One part of a long mention is masked and predicted from the other: the head from the adjective
+part, or the adjective part from the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from biograft.errors import ConfigError
+from biograft.training.objectives.base import (
+    GeluNorm,
+    Loss,
+    LossTerm,
+    Objective,
+    TensorBatch,
+    TextStates,
+    count_reduced,
+    init_weights,
+    reduced_cross_entropy,
+)
+from biograft.training.objectives.configs import BidirectionalEntityMaskingConfig
+from biograft.training.objectives.examples import (
+    HEAD_OFFSET,
+    IGNORED,
+    SPECIAL,
+    Setting,
+    TextBatch,
+    TextExample,
+)
+
+NAME = "bidirectional_entity_masking"
+HEAD, ADJECTIVE = "head", "adjective"
+PARTS = (HEAD, ADJECTIVE)
+
+
+class MaskedPart(NamedTuple):
+    """A masked part of a mention; both ends inclusive."""
+
+    row: int
+    part: str
+    first: int
+    last: int
+
+
+def choose_masked_parts(
+    example: TextExample, entity_ratio: float, max_token_ratio: float, rng: np.random.Generator
+) -> list[MaskedPart]:
+    """Choose a ratio of the long mentions at random, and one of the two parts of each.
+
+    The number is the ratio in expectation. A part with which more than ``max_token_ratio`` of the
+    sequence's ordinary tokens would be masked is left out, and so are mentions with fixed tokens.
+    """
+    offsets, fixed = example.mention_labels[HEAD_OFFSET], example.fixed_with(())
+    free = [
+        row
+        for row in np.flatnonzero(offsets != IGNORED).tolist()
+        if not fixed[example.mentions[row, 0] : example.mentions[row, 1] + 1].any()
+    ]
+    n_wanted = int(entity_ratio * len(free) + rng.random())
+    # rounded up by a hair: 0.29 * 100 is a little less than 29
+    n_left = int(max_token_ratio * int((example.words != SPECIAL).sum()) + 1e-9)
+    chosen = []
+    for row in rng.permutation(np.array(free, np.int64))[:n_wanted].tolist():
+        first, last = example.mentions[row, :2].tolist()
+        start = first + int(offsets[row])
+        masked = (
+            MaskedPart(row, HEAD, start, last)
+            if rng.random() < 0.5
+            else MaskedPart(row, ADJECTIVE, first, start - 1)
+        )
+        size = masked.last - masked.first + 1
+        if size <= n_left:
+            chosen.append(masked)
+            n_left -= size
+    return chosen
+
+
+class BoundaryHead(nn.Module):
+    """Two layers LN(GELU(W .)) of [x_first ; x_last ; p] (EMBERT's equations 6 and 7)."""
+
+    def __init__(self, width: int, position_dim: int, max_tokens: int) -> None:
+        super().__init__()
+        self.position = nn.Embedding(max_tokens, position_dim)
+        self.inner = GeluNorm(2 * width + position_dim, width)
+        self.outer = GeluNorm(width, width)
+
+    def forward(self, first: Tensor, last: Tensor, position: Tensor) -> Tensor:
+        """Compute (tokens, width), to be multiplied with the input embeddings of tokens.
+
+        ``first`` and ``last`` (tokens, width) are the states at the ends of the visible part,
+        ``position`` (tokens,) is the position of the predicted token in the masked part.
+        """
+        inputs = torch.cat([first, last, self.position(position)], -1)
+        outputs: Tensor = self.outer(self.inner(inputs))
+        return outputs
+
+
+class MaskedPartTokens(NamedTuple):
+    """The tokens of masked parts to predict; all fields are (tokens,)."""
+
+    sequence: Tensor
+    first: Tensor
+    """The first token of the visible part."""
+    last: Tensor
+    """The last token of the visible part, inclusive."""
+    position: Tensor
+    """The position of the token in the masked part, from 0."""
+    label: Tensor
+    """The original token."""
+
+
+class Direction(LossTerm):
+    """Predict masked heads from adjective parts, or masked adjective parts from heads.
+
+    Its tokens have labels of their own, ``IGNORED`` where nothing is predicted.
+    """
+
+    def __init__(self, part: str, head: nn.Module, config: BidirectionalEntityMaskingConfig):
+        self.part, self.head, self.config = part, head, config
+        self.label = f"{NAME}.{part}"
+
+    def count(self, batch: TextBatch) -> int:
+        """Count the tokens to predict, or sequences, as ``reduction`` says."""
+        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
+
+    def count_items(self, batch: TextBatch) -> int:
+        """Count the tokens to predict."""
+        return int((batch.token_labels[self.label] != IGNORED).sum())
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the loss over masked tokens, scored against the whole vocabulary."""
+        vectors = states.require("embeddings", NAME)
+        if vectors.shape[1] != states.final.shape[2]:
+            raise ConfigError(
+                f"objective.{NAME}: expected input embeddings as wide as the states "
+                f"({states.final.shape[2]}), found {vectors.shape[1]}; choose an encoder of BERT's "
+                "kind"
+            )
+        tokens = self.masked_tokens(batch)
+        first = states.final[tokens.sequence, tokens.first]
+        last = states.final[tokens.sequence, tokens.last]
+        scores = self.head(first, last, tokens.position) @ vectors.T  # (tokens, vocabulary)
+        loss, stats = reduced_cross_entropy(self.config.reduction, scores, tokens.label, len(batch))
+        return self.config.weight * loss, stats
+
+    def masked_tokens(self, batch: TensorBatch) -> MaskedPartTokens:
+        """Find the tokens to predict, in the order of mentions."""
+        is_long = batch.mention_labels[HEAD_OFFSET] != IGNORED
+        sequence, first, last = batch.mentions[is_long].unbind(1)
+        start = first + batch.mention_labels[HEAD_OFFSET][is_long]
+        parts = (start, last), (first, start - 1)
+        (begin, end), visible = parts if self.part == HEAD else parts[::-1]
+        position = torch.arange(self.config.max_tokens, device=begin.device)
+        tokens = begin[:, None] + position  # (mentions, max_tokens)
+        inside = tokens <= end[:, None]
+        labels = batch.token_labels[self.label][
+            sequence[:, None], torch.where(inside, tokens, begin[:, None])
+        ]
+        row, position = (inside & (labels != IGNORED)).nonzero(as_tuple=True)
+        return MaskedPartTokens(
+            sequence[row], visible[0][row], visible[1][row], position, labels[row, position]
+        )
+
+
+class BidirectionalEntityMasking(Objective):
+    """Predict heads from adjective parts and adjective parts from heads.
+
+    The loss is the sum of two terms, one for each direction, each with a mean of its own.
+    """
+
+    name = NAME
+    order: ClassVar[int] = -1
+
+    def __init__(self, config: BidirectionalEntityMaskingConfig, setting: Setting) -> None:
+        self.config, self.mask = config, setting.mask
+        self.head = nn.ModuleList(
+            BoundaryHead(setting.width, config.position_dim, config.max_tokens)
+            for _ in range(1 if config.shared_head else len(PARTS))
+        )
+        init_weights(self.head)
+        heads = (self.head[0], self.head[-1])
+        self._directions = {
+            part: Direction(part, head, config) for part, head in zip(PARTS, heads, strict=True)
+        }
+
+    @property
+    def terms(self) -> Mapping[str, LossTerm]:
+        """The two directions, by the part that is masked."""
+        return self._directions
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Mask parts of some long mentions; their labels are the original tokens.
+
+        All tokens of such a mention are fixed: one part stays masked, the other visible.
+        """
+        if HEAD_OFFSET not in example.mention_labels:
+            raise ConfigError(
+                f"objective.{NAME}: the text has no segmented entities; set "
+                "stream.segmentation to a folder of biograft corpus segment"
+            )
+        config = self.config
+        chosen = choose_masked_parts(example, config.entity_ratio, config.max_token_ratio, rng)
+        tokens = example.tokens.copy()
+        labels = {
+            term.label: np.full(len(tokens), IGNORED, np.int64)
+            for term in self._directions.values()
+        }
+        for _, part, first, last in chosen:
+            tokens[first : last + 1] = self.mask
+            predicted = slice(first, min(last + 1, first + config.max_tokens))
+            labels[self._directions[part].label][predicted] = example.tokens[predicted]
+        return replace(
+            example,
+            tokens=tokens,
+            token_labels={**example.token_labels, **labels},
+            fixed=example.fixed_with(masked.row for masked in chosen),
+        )

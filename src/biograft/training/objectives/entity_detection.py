@@ -1,0 +1,46 @@
+"""Entity detection of KeBioLM (Yuan et al. 2021, equation 9): tag every token O, B or I."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from biograft.models.knowledge.inputs import BEGIN, INSIDE, OUTSIDE
+from biograft.training.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
+)
+from biograft.training.objectives.examples import IGNORED, TextBatch, TextExample
+
+NAME = "entity_detection"
+
+
+class EntityDetection(Objective):
+    """Cross-entropy of tags over all tokens, special ones (O) included.
+
+    The tags are predicted from the text-only states.
+    """
+
+    name = NAME
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add the labels."""
+        labels = np.full(len(example.tokens), OUTSIDE, np.int64)
+        for first, last in example.mentions[:, :2]:
+            labels[first + 1 : last + 1] = INSIDE
+        labels[example.mentions[:, 0]] = BEGIN
+        return replace(example, token_labels={**example.token_labels, NAME: labels})
+
+    def count(self, batch: TextBatch) -> int:
+        """Count the labelled tokens."""
+        return int((batch.token_labels[NAME] != IGNORED).sum())
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over all tokens except padding."""
+        scores = states.require("detection", NAME).flatten(0, 1)
+        loss, accuracy = labelled_cross_entropy(scores, batch.token_labels[NAME].flatten())
+        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

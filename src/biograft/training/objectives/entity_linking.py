@@ -1,0 +1,127 @@
+"""Entity linking of KeBioLM (Yuan et al. 2021, equation 10): softmax of mentions over entities.
+
+The softmax runs over the whole entity table, in blocks, or over a sample (sampled softmax).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+from biograft.errors import ConfigError
+from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
+from biograft.training.objectives.configs import EntityLinkingConfig
+from biograft.training.objectives.examples import Setting, TextBatch
+
+NAME = "entity_linking"
+
+
+def full_losses(
+    queries: Tensor, table: Tensor, gold: Tensor, max_scores: int
+) -> tuple[Tensor, ...]:
+    """Compute -ln softmax(q . E)[gold] of each mention, and whether gold scores best.
+
+    At most ``max_scores`` scores are held at once; the backward pass computes a block again.
+    """
+    n_rows = max(1, max_scores // len(table))
+    if len(queries) <= n_rows:
+        return _losses(queries, table, gold)
+    blocks = [
+        checkpoint(_losses, some, table, golds, use_reentrant=False)
+        for some, golds in zip(torch.split(queries, n_rows), torch.split(gold, n_rows), strict=True)
+    ]
+    return torch.cat([losses for losses, _ in blocks]), torch.cat([best for _, best in blocks])
+
+
+def sampled_losses(
+    queries: Tensor, table: Tensor, gold: Tensor, sample: Tensor, log_rates: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute the losses over gold and a sample, and whether gold scores best among them.
+
+    ``sample`` (n,) are entities sampled with replacement, and ``log_rates`` (n,) the logarithms of
+    their expected counts, n Q(e). Subtracted from the scores, they make the sum of exponentials
+    over gold and sample unbiased: a sampled entity stands for 1 / n Q(e) of its kind. Gold stands
+    for itself and is left out where it was sampled too.
+    """
+    own = (queries * table[gold]).sum(1, keepdim=True)  # (mentions, 1)
+    others = queries @ table[sample].T  # (mentions, n)
+    is_gold = sample[None, :] == gold[:, None]
+    corrected = (to_float32(others) - log_rates).masked_fill(is_gold, -torch.inf)
+    scores = torch.cat([to_float32(own), corrected], 1)
+    losses = cross_entropy(scores, torch.zeros_like(gold), reduction="none")
+    best = to_float32(others).detach().masked_fill(is_gold, -torch.inf).amax(1)
+    return losses, to_float32(own).detach()[:, 0] > best
+
+
+def sample_entities(rates: Tensor, n: int) -> Tensor:
+    """Sample entities with replacement by the cumulative sums of their rates (entities,)."""
+    points = torch.rand(n, dtype=rates.dtype, device=rates.device) * rates[-1]
+    return torch.searchsorted(rates, points, right=True).clamp_max(len(rates) - 1)
+
+
+def _losses(queries: Tensor, table: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
+    scores = to_float32(queries @ table.T)  # (mentions, entities)
+    best = scores.detach().argmax(1) == gold
+    return cross_entropy(scores, gold, reduction="none"), best
+
+
+class EntityLinking(Objective):
+    """Predict the entity of each mention; mentions of entities outside the table do not count.
+
+    A sample is taken by ``entity_counts``, each at least 1; without these it is uniform.
+    """
+
+    name = NAME
+
+    def __init__(self, config: EntityLinkingConfig, setting: Setting | None = None) -> None:
+        self.config = config
+        self._counts = setting.entity_counts if setting else None
+        self._rates: Tensor | None = None
+
+    def count(self, batch: TextBatch) -> int:
+        """Count the mentions of known entities."""
+        return int((batch.entities >= 0).sum())
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over mentions of known entities; 0 where there is none."""
+        queries, table = states.require("queries", NAME), states.require("table", NAME)
+        if not len(table):
+            raise ConfigError(
+                f"objective.{NAME}: the entity table is empty; lower stream.min_count, or annotate "
+                "more text"
+            )
+        known = batch.entities >= 0
+        queries, gold = queries[known], batch.entities[known]
+        losses, best = self._losses(queries, table, gold)
+        n_counted = max(1, len(gold))
+        loss = losses.sum() / n_counted
+        return self.config.weight * loss, {
+            "loss": float(loss.detach()),
+            "accuracy": float(best.sum()) / n_counted,
+        }
+
+    def _losses(self, queries: Tensor, table: Tensor, gold: Tensor) -> tuple[Tensor, ...]:
+        n_sampled = self.config.n_sampled
+        if not n_sampled:
+            return full_losses(queries, table, gold, self.config.max_scores)
+        rates = self._cumulative_rates(table)
+        sample = sample_entities(rates, n_sampled)
+        probabilities = torch.diff(rates, prepend=rates.new_zeros(1))[sample] / rates[-1]
+        log_rates = (n_sampled * probabilities).log().to(table.dtype)
+        return sampled_losses(queries, table, gold, sample, log_rates)
+
+    def _cumulative_rates(self, table: Tensor) -> Tensor:
+        """Sum up the sampling rates of the entities; cached, for the table keeps its length."""
+        if self._rates is None or self._rates.device != table.device:
+            counts = np.ones(len(table)) if self._counts is None else self._counts
+            if len(counts) != len(table):
+                raise ConfigError(
+                    f"objective.{NAME}: the table has {len(table)} entities, and counts are known "
+                    f"of {len(counts)}; pack the text with the entities of the model"
+                )
+            sums = np.cumsum(np.maximum(counts, 1), dtype=np.float64)
+            self._rates = torch.from_numpy(sums).to(table.device)
+        return self._rates

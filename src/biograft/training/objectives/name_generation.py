@@ -1,0 +1,339 @@
+"""Name generation of GenBioEL (Yuan et al. 2022): a marked mention in, the name of its concept out.
+
+The loss is cross-entropy with smoothed labels, in two forms, and optionally the divergence of two
+passes (R-Drop, Wu et al. 2021) and the unlikelihood of the other names in a trie (Welleck et al.
+2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from biograft.errors import ConfigError
+from biograft.models.batches import pad
+from biograft.models.precision import autocast_in
+from biograft.models.seq2seq import Seq2SeqModel
+from biograft.text.trie import FlatTrie
+from biograft.training.objectives.base import Loss, Objective, to_float32
+from biograft.training.objectives.configs import NameGenerationConfig
+from biograft.training.objectives.examples import IGNORED
+from biograft.training.objectives.name_examples import NameBatches, NameExample
+
+
+def smoothed_loss(
+    scores: Tensor, labels: Tensor, config: NameGenerationConfig
+) -> tuple[Tensor, Tensor]:
+    """Compute the smoothed loss and the plain one, -log p(label), each a mean over the rows.
+
+    ``scores`` (rows, vocabulary) are log-probabilities. With e for ``label_smoothing`` and V for
+    the size of the vocabulary, the form ``mean`` is (1 - e) nll + e mean(-log p); ``fairseq`` is
+    (1 - e - e / (V - 1)) nll + e / (V - 1) sum(-log p). No rows: 0, with a gradient of 0.
+    """
+    smoothing, n_tokens = config.label_smoothing, scores.shape[-1]
+    n_rows = max(1, len(labels))
+    nll = -scores.gather(-1, labels[:, None]).sum() / n_rows
+    if not smoothing:
+        return nll, nll.detach()
+    of_all = -scores.sum() / n_rows
+    if config.form == "fairseq":
+        each = smoothing / (n_tokens - 1)
+        return (1 - smoothing - each) * nll + each * of_all, nll.detach()
+    return (1 - smoothing) * nll + smoothing / n_tokens * of_all, nll.detach()
+
+
+def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
+    """Compute half of KL(p || q) + KL(q || p), the mean over rows of log-probabilities."""
+    divergence: Tensor = ((first.exp() - second.exp()) * (first - second)).sum()
+    return divergence / 2 / max(1, len(first))
+
+
+_MAX_PROBABILITY = 0.9999
+"""Bounds the penalty of a wrong token of which the model is certain."""
+
+
+class Siblings(NamedTuple):
+    """The tokens that a trie allows beside the right one, for each labelled token of a batch."""
+
+    rows: Tensor
+    """(siblings,): the index of the labelled token, ascending."""
+    tokens: Tensor
+
+    def to(self, device: torch.device) -> Siblings:
+        """Move the siblings to a device."""
+        return Siblings(self.rows.to(device), self.tokens.to(device))
+
+    @property
+    def n_branches(self) -> int:
+        """The number of labelled tokens that have siblings."""
+        return len(torch.unique_consecutive(self.rows))
+
+
+def collect_siblings(trie: FlatTrie, names: Sequence[Sequence[int]]) -> Siblings:
+    """Collect the siblings of the tokens of names; where a name leaves the trie, they end."""
+    rows, tokens, n_before = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for name in names:
+        node = trie.root
+        for index, token in enumerate(name):
+            first, end = trie.children(np.array([node]))
+            allowed = trie.tokens[int(first[0]) : int(end[0])].astype(np.int64)
+            node = trie.child(node, token)
+            if node < 0:
+                break
+            others = allowed[allowed != token]
+            rows.append(np.full(len(others), n_before + index))
+            tokens.append(others)
+        n_before += len(name)
+    return Siblings(*(torch.from_numpy(np.concatenate(parts)) for parts in (rows, tokens)))
+
+
+def unlikelihood(scores: Tensor, siblings: Siblings) -> Tensor:
+    """Compute max -log(1 - p) over the siblings of a token, the mean over tokens that have any.
+
+    ``scores`` (rows, vocabulary) are log-probabilities of the labelled tokens. The authors' code
+    stops at the first token without siblings; here later ones count, too.
+    """
+    highest = scores.new_full((len(scores),), -torch.inf)
+    of_siblings = scores[siblings.rows, siblings.tokens]
+    highest = highest.scatter_reduce(0, siblings.rows, of_siblings, "amax")
+    p = highest[torch.unique_consecutive(siblings.rows)].exp().clamp(max=_MAX_PROBABILITY)
+    return -torch.log1p(-p).sum() / max(1, len(p))
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceBatch:
+    """Source texts and target names as tensors, padded on the right."""
+
+    sources: Tensor
+    """(rows, tokens)"""
+    source_mask: Tensor
+    """1 where there is a token, 0 at padding."""
+    decoder_inputs: Tensor
+    """(rows, tokens): the start, the prompt, the name."""
+    labels: Tensor
+    """(rows, tokens): ``IGNORED`` over the prompt, then the name and its end."""
+    siblings: Siblings | None = None
+    """With a trie: the tokens to make unlikely."""
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def to(self, device: torch.device) -> SequenceBatch:
+        """Move the batch to a device."""
+        return SequenceBatch(
+            self.sources.to(device),
+            self.source_mask.to(device),
+            self.decoder_inputs.to(device),
+            self.labels.to(device),
+            None if self.siblings is None else self.siblings.to(device),
+        )
+
+
+class NameGeneration(Objective):
+    """Generate a name and its end token by token; the prompt before it is not learned.
+
+    ``states`` of the loss are the logits (rows, tokens, vocabulary) of one pass or of two.
+    """
+
+    name = "name_generation"
+
+    def encode(
+        self,
+        seq2seq: Seq2SeqModel,
+        examples: Sequence[NameExample],
+        trie: FlatTrie | None = None,
+    ) -> SequenceBatch:
+        """Encode examples as tensors; a trie adds the siblings of the tokens of names."""
+        sources = pad(seq2seq.source_tokens([each.source for each in examples]), seq2seq.padding)
+        prompts = seq2seq.batch_prompt_tokens([each.prompt for each in examples])
+        names = seq2seq.batch_name_tokens([each.target for each in examples])
+        inputs, labels, ended = [], [], []
+        for pair in zip(prompts, names, strict=True):
+            prompt, name = _truncate(*pair, seq2seq.max_target - 1)
+            inputs.append([seq2seq.start, *prompt, *name])
+            ended.append([*name, seq2seq.end])
+            labels.append([IGNORED] * len(prompt) + ended[-1])
+        return SequenceBatch(
+            sources["input_ids"],
+            sources["attention_mask"],
+            pad(inputs, seq2seq.padding)["input_ids"],
+            pad(labels, IGNORED)["input_ids"],
+            None if trie is None else collect_siblings(trie, ended),
+        )
+
+    def count(self, batch: SequenceBatch) -> int:
+        """Count the target tokens."""
+        return int((batch.labels != IGNORED).sum())
+
+    def loss(self, states: Sequence[Tensor], batch: SequenceBatch) -> Loss:
+        """Compute the mean over labelled tokens, and statistics.
+
+        With a second pass, for ``r_drop``, it is the mean of both plus their weighted divergence.
+        ``exact`` is the ratio of rows all of whose tokens are correct.
+        """
+        counted = batch.labels != IGNORED
+        wanted = batch.labels[counted]
+        scores = _labelled_scores(states, batch)
+        losses = [smoothed_loss(each, wanted, self.config) for each in scores]
+        loss = sum((loss for loss, _ in losses), scores[0].new_zeros(())) / len(losses)
+        if len(scores) == 2:
+            loss = loss + self.config.r_drop * symmetric_kl(*scores)
+        correct = torch.ones_like(counted)
+        correct[counted] = scores[0].detach().argmax(-1) == wanted
+        accuracy = (correct & counted).sum() / counted.sum().clamp_min(1)
+        exact = correct.all(1)[counted.any(1)].float()
+        return self.config.weight * loss, {
+            "loss": float(loss.detach()),
+            "nll": float(losses[0][1]),
+            "accuracy": float(accuracy),
+            "exact": float(exact.mean()) if len(exact) else 0.0,
+        }
+
+    def penalty(self, states: Sequence[Tensor], siblings: Siblings, batch: SequenceBatch) -> Tensor:
+        """Compute the unlikelihood of the siblings, the mean of both passes."""
+        terms = [unlikelihood(scores, siblings) for scores in _labelled_scores(states, batch)]
+        return torch.stack(terms).mean()
+
+
+def _labelled_scores(states: Sequence[Tensor], batch: SequenceBatch) -> list[Tensor]:
+    """Return the log-probabilities of each pass, (labelled, vocabulary)."""
+    counted = batch.labels != IGNORED
+    return [to_float32(logits[counted]).log_softmax(-1) for logits in states]
+
+
+def _truncate(prompt: list[int], name: list[int], room: int) -> tuple[list[int], list[int]]:
+    """Cut the beginning of a prompt that is too long, and the end of a name that is too long."""
+    name = name[:room]
+    n_prompt = min(len(prompt), room - len(name))
+    return prompt[len(prompt) - n_prompt :], name
+
+
+_UNITS = {"exact": "rows", "unlikelihood": "branches"}
+"""Units of the statistics that are not means over tokens."""
+
+
+class EncodedBatches:
+    """Batches of examples as tensors, readable from any epoch and position."""
+
+    def __init__(
+        self,
+        batches: NameBatches,
+        seq2seq: Seq2SeqModel,
+        objective: NameGeneration,
+        trie: FlatTrie | None = None,
+    ) -> None:
+        self._batches, self._seq2seq, self._objective = batches, seq2seq, objective
+        self._trie = trie
+
+    def __len__(self) -> int:
+        """The number of batches of an epoch."""
+        return len(self._batches)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[SequenceBatch]:
+        """Iterate over the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        for examples in self._batches.every(step, epoch, position):
+            yield self._objective.encode(self._seq2seq, examples, self._trie)
+
+
+class _Scores(nn.Module):
+    """A model as one module that computes logits, so that processes can share its gradients."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: SequenceBatch, n_passes: int = 1) -> Tensor:
+        """Compute (passes * rows, tokens, vocabulary); passes differ by their dropout."""
+        scores: Tensor = self.model(
+            input_ids=batch.sources.repeat(n_passes, 1),
+            attention_mask=batch.source_mask.repeat(n_passes, 1),
+            decoder_input_ids=batch.decoder_inputs.repeat(n_passes, 1),
+            use_cache=False,
+        ).logits
+        return scores
+
+
+class NameGenerationTraining:
+    """Loss, counts and evaluation of an objective with a model, for ``training.Task``."""
+
+    def __init__(
+        self, seq2seq: Seq2SeqModel, objective: NameGeneration, trie: FlatTrie | None = None
+    ) -> None:
+        if objective.config.unlikelihood and trie is None:
+            raise ConfigError(
+                "unlikelihood: expected 0, since only fine-tuning on mentions has a trie of names"
+            )
+        self.seq2seq, self.objective = seq2seq, objective
+        self.trie = trie if objective.config.unlikelihood else None
+        """The names whose other tokens become unlikely."""
+        self.model = _Scores(seq2seq.model)
+        """The module to train."""
+
+    def source(self, batches: NameBatches) -> EncodedBatches:
+        """Encode batches as they are read."""
+        return EncodedBatches(batches, self.seq2seq, self.objective, self.trie)
+
+    def encode(self, examples: Sequence[NameExample]) -> SequenceBatch:
+        """Encode examples as tensors, for an evaluation of the name alone."""
+        return self.objective.encode(self.seq2seq, examples)
+
+    def lengths(self, examples: Sequence[NameExample]) -> list[int]:
+        """Estimate the work of examples; a target token costs about twice a source token."""
+        read = self.seq2seq.source_tokens([each.source for each in examples])
+        given = self.seq2seq.batch_prompt_tokens([each.prompt for each in examples])
+        written = self.seq2seq.batch_name_tokens([each.target for each in examples])
+        return [
+            len(s) + 2 * (len(p) + len(n)) for s, p, n in zip(read, given, written, strict=True)
+        ]
+
+    def loss(
+        self, model: nn.Module, batch: SequenceBatch, multipliers: Mapping[str, float]
+    ) -> Loss:
+        """Compute the loss of a batch and its statistics, each times its multiplier."""
+        batch = batch.to(self.seq2seq.device)
+        config = self.objective.config
+        twice = model.training and config.r_drop
+        states = model(batch, 2).chunk(2) if twice else [model(batch)]
+        loss, stats = self.objective.loss(states, batch)
+        loss = multipliers.get("tokens", 1.0) * loss
+        if batch.siblings is not None:
+            penalty = self.objective.penalty(states, batch.siblings, batch)
+            weight = config.weight * config.unlikelihood * multipliers.get("branches", 1.0)
+            loss = loss + weight * penalty
+            stats["unlikelihood"] = float(penalty.detach())
+        return loss, {k: value * multipliers.get(_unit(k), 1.0) for k, value in stats.items()}
+
+    def counts(self, batch: SequenceBatch) -> dict[str, int]:
+        """Count the items that means are taken over."""
+        counts = {"tokens": self.objective.count(batch), "rows": len(batch)}
+        if batch.siblings is not None:
+            counts["branches"] = batch.siblings.n_branches
+        return counts
+
+    @torch.no_grad()
+    def evaluate(self, batches: Sequence[SequenceBatch], precision: str) -> dict[str, float]:
+        """Compute the statistics of all batches together; the model must be in inference mode."""
+        sums: dict[str, float] = {}
+        totals = {"tokens": 0, "rows": 0}
+        for batch in batches:
+            with autocast_in(precision, self.seq2seq.device):
+                _, stats = self.loss(self.model, batch, {})
+            counts = self.counts(batch)
+            totals = {unit: totals[unit] + counts[unit] for unit in totals}
+            for key, value in stats.items():
+                sums[key] = sums.get(key, 0.0) + value * counts[_unit(key)]
+        return {key: value / max(1, totals[_unit(key)]) for key, value in sums.items()}
+
+
+def _unit(key: str) -> str:
+    """Return the items that a statistic is a mean over."""
+    return _UNITS.get(key, "tokens")

@@ -1,0 +1,135 @@
+"""Tables of any format: one content gives one set of rows; damage and wrong names are reported."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from datetime import date, datetime
+
+import openpyxl
+import polars as pl
+import pytest
+
+from biograft.errors import BiograftError, FormatError, InputError
+from biograft.kb.sources import ReadLog
+from biograft.text import InputConfig, Inputs, read_table
+
+ROWS = [("1", "hart atack"), ("2", ""), ("3", "糖尿病")]
+
+
+def rows(path, *columns, sheet="", log=None):
+    return list(read_table(path, columns, log or ReadLog(path), sheet=sheet))
+
+
+def save_xlsx(path, *sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, lines in sheets:
+        sheet = book.create_sheet(name)
+        for line in lines:
+            sheet.append(line)
+    book.save(path)
+    return path
+
+
+@pytest.fixture(params=["csv", "tsv", "jsonl", "xlsx", "parquet"])
+def table(request, tmp_path):
+    path, form = tmp_path / f"t.{request.param}", request.param
+    frame = pl.DataFrame({"code": [int(c) for c, _ in ROWS], "term": [t for _, t in ROWS]})
+    if form == "csv":
+        frame.write_csv(path)
+    elif form == "tsv":
+        frame.write_csv(path, separator="\t")
+    elif form == "jsonl":
+        frame.write_ndjson(path)
+    elif form == "parquet":
+        frame.write_parquet(path)
+    else:
+        save_xlsx(
+            path, ("Lab", [("code", "term"), (), (1, "hart atack"), (2, None), (3.0, "糖尿病")])
+        )
+    return path
+
+
+def test_all_formats_give_the_same_cells(table):
+    assert [cells for _, cells in rows(table, "term", "code")] == [
+        {"term": term, "code": code} for code, term in ROWS
+    ]
+
+
+def test_a_column_that_is_missing_is_refused_with_the_nearest(table):
+    with pytest.raises(FormatError, match=r"'trem'.*did you mean 'term'"):
+        rows(table, "trem")
+    with pytest.raises(FormatError, match=r"'cod'.*did you mean 'code'"):
+        rows(table, "term", "cod")
+
+
+def test_documents_are_read_from_every_format(table):
+    read = list(Inputs([table], InputConfig(column="term", id_column="code")))
+    assert [(d.id, d.text) for d in read] == [("1", "hart atack"), ("3", "糖尿病")]
+
+
+def test_the_sheet_of_a_workbook(tmp_path):
+    path = save_xlsx(
+        tmp_path / "t.xlsx", ("a", [("term",), ("flu",)]), ("b", [("term",), ("HTN",)])
+    )
+    assert rows(path, "term") == [(2, {"term": "flu"})]
+    assert rows(path, "term", sheet="b") == [(2, {"term": "HTN"})]
+    with pytest.raises(FormatError, match=r"no sheet 'c'; known: a, b"):
+        rows(path, "term", sheet="c")
+    csv = tmp_path / "t.csv"
+    csv.write_text("term\nflu\n")
+    with pytest.raises(InputError, match="no sheets; leave --sheet out"):
+        rows(csv, "term", sheet="a")
+
+
+def test_values_of_a_workbook_are_text(tmp_path):
+    line = (date(2026, 1, 2), datetime(2026, 1, 2, 3, 4), 0.1, True, "=1+1")
+    path = save_xlsx(tmp_path / "t.xlsx", ("a", [("d", "t", "x", "b", "f"), line]))
+    ((_, cells),) = rows(path, "d", "t", "x", "b", "f")
+    assert list(cells.values()) == ["2026-01-02", "2026-01-02T03:04:00", "0.1", "true", ""]
+
+
+def test_lists_in_a_parquet_file_are_counted(tmp_path):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": [["a"], None]}).write_parquet(path)
+    log = ReadLog(path)
+    assert rows(path, "x", log=log) == [(2, {"x": ""})]
+    assert log.rejected.counts == {"a list, expected one value": 1}
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.parquet"])
+def test_a_damaged_file_is_one_line(tmp_path, name):
+    path = tmp_path / name
+    if name == "t.xlsx":
+        save_xlsx(path, ("a", [("term",), *[(f"flu {n}",) for n in range(50)]]))
+        with zipfile.ZipFile(path) as archive:
+            parts = {n: archive.read(n) for n in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for part, data in parts.items():
+                cut = data[: len(data) // 2] if part.startswith("xl/worksheets") else data
+                archive.writestr(part, cut)
+    else:
+        pl.DataFrame({"term": ["flu"] * 50}).write_parquet(path)
+        data = bytearray(path.read_bytes())
+        data[4:60] = b"\xff" * 56
+        path.write_bytes(data)
+    with pytest.raises(BiograftError, match=r"cannot be read as a table .*save it again") as caught:
+        rows(path, "term")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_workbook_that_expands_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIOGRAFT_MAX_EXPANSION", "1")
+    path = save_xlsx(tmp_path / "t.xlsx", ("a", [("term",)]))
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/padding.xml", b" " * (4 << 20))
+    with pytest.raises(InputError, match="becomes more than"):
+        rows(path, "term")
+
+
+def test_json_values_are_text(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"term": "flu", "n": 2.0, "b": True, "z": None}) + "\n")
+    ((_, cells),) = rows(path, "term", "n", "b", "z")
+    assert cells == {"term": "flu", "n": "2", "b": "true", "z": ""}

@@ -1,0 +1,103 @@
+"""A whole run on the starter knowledge base with a tiny encoder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from manifests import changed, contents
+from one_writer import held_elsewhere
+from safetensors.torch import load_file
+from two_processes import loads_after_joining, pretrain_on_two, without_dropout
+
+from biograft.errors import ConfigError, OutputError
+from biograft.models import TextEncoder
+from biograft.training.pretraining import pretrain
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_brings_names_of_a_concept_together(bench, tmp_path):
+    result = pretrain(bench.recipe(steps=40, eval_every=20), bench.kb, tmp_path / "run")
+    assert result.training.finished
+    shown = [line["evaluation"] for line in metrics(tmp_path / "run") if "evaluation" in line]
+    first, last = shown[0]["synonym_alignment"], shown[-1]["synonym_alignment"]
+    assert len(shown) == 3
+    assert last["loss"] < first["loss"]
+
+    def gap(found):
+        return found["positive_cosine"] - found["negative_cosine"]
+
+    assert gap(last) > gap(first) + 0.1
+    assert sum(first["cosines"]["before_mining"]["positive"]) > 0
+    described = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert described["provenance"]["pairs"] == result.counts["pairs"]
+    assert described["config"]["training"]["steps"] == 40
+    plain = result.to_json()
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
+    whole = pretrain(bench.recipe(steps=6), bench.kb, tmp_path / "whole")
+    part = pretrain(bench.recipe(steps=6, max_minutes=1e-9), bench.kb, tmp_path / "parts")
+    assert not part.training.finished
+    rest = pretrain(bench.recipe(steps=6), bench.kb, tmp_path / "parts", resume=True)
+    assert rest.training.finished
+    one, two = (TextEncoder.from_pretrained(r.encoder).fingerprint() for r in (whole, rest))
+    assert one == two
+    with pytest.raises(ConfigError, match=r"started with training.steps = 6, found 7"):
+        pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
+
+
+def test_resume_of_a_finished_run_changes_no_file(bench, tmp_path):
+    """The encoder was written again: another date, and a card without the loss."""
+    finished = pretrain(bench.recipe(steps=6, eval_every=3), bench.kb, tmp_path / "run")
+    before = contents(finished.run)
+    again = pretrain(bench.recipe(steps=6, eval_every=3), bench.kb, tmp_path / "run", resume=True)
+    assert changed(before, finished.run) == []
+    assert again.training.metrics() == finished.training.metrics()
+
+
+def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
+    """Guards: each process mined among its own names only, so two were not one with twice as many.
+
+    The gradient of the keys' biases is 0 but for rounding, which Adam scales up.
+    """
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    made = bench.recipe(batch_size=16)
+    recipe = replace(made, encoder=replace(made.encoder, name=str(encoder)))
+    one = pretrain(recipe, bench.kb, tmp_path / "one")
+    pretrain_on_two(recipe, bench.kb, tmp_path / "two")
+    entries = [
+        [line for line in metrics(tmp_path / run) if "loss" in line] for run in ("one", "two")
+    ]
+    for ours, theirs in zip(*entries, strict=True):
+        keys = ("loss", "gradient_norm", "triplets_kept", "anchors_kept", "rows")
+        assert {key: theirs[key] for key in keys} == pytest.approx(
+            {key: ours[key] for key in keys}, rel=1e-5, abs=1e-5
+        )
+    before, whole, halves = (
+        load_file(folder / "model.safetensors")
+        for folder in (encoder, one.encoder, tmp_path / "two" / "encoder")
+    )
+    moved = 0.0
+    for name, weight in whole.items():
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(halves[name], weight, rtol=0, atol=1e-5, msg=name)
+            moved = max(moved, float((weight - before[name]).abs().max()))
+    assert moved > 1e-3
+
+
+def test_processes_join_before_the_encoder_is_loaded(bench, tmp_path, monkeypatch):
+    with loads_after_joining(monkeypatch):
+        pretrain(bench.recipe(), bench.kb, tmp_path / "run")
+
+
+def test_a_run_that_another_process_writes_is_refused_at_once(bench, tmp_path):
+    with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
+        pretrain(bench.recipe(), bench.kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
