@@ -157,9 +157,8 @@ def _use_embeddings(folder: Path) -> None:
 
 
 def _build_ranker(folder: Path) -> None:
-    from biograft.linking.supervised.config import RankerConfig
-    from biograft.linking.supervised.features import MentionMemory, feature_names
-    from biograft.linking.supervised.ranker import Network, TrainedRanker
+    from biograft.linking.supervised import MentionMemory, Network, TrainedRanker, feature_names
+    from biograft.linking.trained_configs import RankerConfig
 
     kb, n = _store(folder.parent), len(feature_names(["lexical"]))
     shapes = ((n,), (n,), (1, 2, n), (1, 2), (1, 2))

@@ -598,7 +598,7 @@ def _settings() -> dict[str, Reader]:
 
 
 def _llm_answer(folder: Path, data: bytes) -> None:
-    from biograft.linking.rerank.llm import _number
+    from biograft.linking.choice import _number
 
     number = _number(data)
     _expect(number is None or type(number) is int, "no number", number)

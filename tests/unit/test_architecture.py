@@ -45,7 +45,7 @@ FACES = ("testing.py",)
 
 UPWARDS = {
     ("linking/linker.py", "biograft.training.linkers.recipes"),  # Linker.fit, which trains
-    ("linking/generative/config.py", "biograft.training.objectives.configs"),
+    ("linking/trained_configs.py", "biograft.training.objectives.configs"),
 }
 """The imports that go up, and why."""
 

@@ -90,7 +90,7 @@ def average(
 ) -> None:
     """Average the weights of encoders: often as accurate as all of them, at the cost of one."""
     try:
-        from biograft.training.linkers.averaging import average_encoders
+        from biograft.training.linkers.encoder import average_encoders
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "averaging encoders") from error
 

@@ -116,8 +116,8 @@ def train_linker(
         LinkerRecipe,
         LinkerTrainingData,
         finetune as run_recipe,
-        remove_run,
     )
+    from biograft.training.run_folder import remove_run
 
     recipe = LinkerRecipe.load(path, options.changes, encoder=options.encoder)
     kind = LINKERS.load(recipe.linker)
@@ -225,7 +225,7 @@ def train_task(
     path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
 ) -> tuple[dict[str, Any], Callable[[], None]]:
     """Train a task model; return its metrics as plain values, and what prints them."""
-    from biograft.training.linkers.recipes import remove_run
+    from biograft.training.run_folder import remove_run
     from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
     recipe = TaskRecipe.load(path, _overrides(options))

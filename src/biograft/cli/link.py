@@ -33,7 +33,7 @@ from biograft.text.input_config import TABLE, TEXT, InputConfig
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
     from biograft.linking import LinkedDocument
-    from biograft.linking.rerank import ChoiceReview
+    from biograft.linking.choice import ChoiceReview
     from biograft.text.inputs import Inputs
 
 _STDIN = "-"
@@ -236,7 +236,7 @@ def _open_review(
         return None
     if not model:
         raise ConfigError("--llm-url: needs the name of a model (--llm-model)")
-    from biograft.linking.rerank import ChoiceReview, LlmChooser, LlmConfig
+    from biograft.linking.choice import ChoiceReview, LlmChooser, LlmConfig
 
     config = LlmConfig(url=url, model=model, allow_remote=allow_remote)
     return ChoiceReview(base, LlmChooser(config))

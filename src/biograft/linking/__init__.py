@@ -26,19 +26,27 @@ if TYPE_CHECKING:
         LinkedMention as LinkedMention,
         NameHits as NameHits,
     )
+    from biograft.linking.choice import (
+        ChoiceConfig as ChoiceConfig,
+        ChoiceError as ChoiceError,
+        ChoiceReview as ChoiceReview,
+        LlmChooser as LlmChooser,
+        LlmConfig as LlmConfig,
+        UnavailableError as UnavailableError,
+    )
     from biograft.linking.composites import (
         split_composite as split_composite,
         split_composites as split_composites,
     )
     from biograft.linking.config import LinkerConfig as LinkerConfig
     from biograft.linking.dense import DenseConfig as DenseConfig, DenseIndex as DenseIndex
-    from biograft.linking.dense.build import collect_texts as collect_texts
     from biograft.linking.dense.config import STORAGES as STORAGES
     from biograft.linking.dense.encoders import (
         DEFAULT_ENCODER as DEFAULT_ENCODER,
         default_encoder as default_encoder,
         load_encoder as load_encoder,
     )
+    from biograft.linking.dense.index import collect_texts as collect_texts
     from biograft.linking.dense.search import (
         ExactSearch as ExactSearch,
         GraphSearch as GraphSearch,
@@ -64,10 +72,7 @@ if TYPE_CHECKING:
         extend_pool as extend_pool,
     )
     from biograft.linking.generative import (
-        GenerativeConfig as GenerativeConfig,
-        GenerativeTraining as GenerativeTraining,
         Mixing as Mixing,
-        NamesConfig as NamesConfig,
         NameTrie as NameTrie,
         Seq2SeqLinker as Seq2SeqLinker,
         select_names as select_names,
@@ -125,31 +130,22 @@ if TYPE_CHECKING:
         needs_search as needs_search,
     )
     from biograft.linking.rerank import (
-        ChoiceConfig as ChoiceConfig,
-        ChoiceError as ChoiceError,
-        ChoiceReview as ChoiceReview,
         ContextReranker as ContextReranker,
-        LlmChooser as LlmChooser,
-        LlmConfig as LlmConfig,
-        RerankConfig as RerankConfig,
-        RerankTraining as RerankTraining,
-        UnavailableError as UnavailableError,
-        load_context_reranker as load_context_reranker,
-    )
-    from biograft.linking.rerank.model import CrossEncoder as CrossEncoder
-    from biograft.linking.rerank.reranker import (
+        CrossEncoder as CrossEncoder,
         MentionCandidates as MentionCandidates,
         SearchRanker as SearchRanker,
+        load_context_reranker as load_context_reranker,
     )
     from biograft.linking.search_weights import fit_lexical_weight as fit_lexical_weight
     from biograft.linking.short_forms import (
         KnownShortForms as KnownShortForms,
         short_form_list as short_form_list,
     )
-    from biograft.linking.static import StaticConfig as StaticConfig, StaticEncoder as StaticEncoder
-    from biograft.linking.static.encoder import StaticWeights as StaticWeights, quantise as quantise
-    from biograft.linking.static.tokens import (
+    from biograft.linking.static import (
+        StaticEncoder as StaticEncoder,
+        StaticWeights as StaticWeights,
         WordPieceTokenizer as WordPieceTokenizer,
+        quantise as quantise,
         read_tokenizer as read_tokenizer,
     )
     from biograft.linking.steps import (
@@ -159,17 +155,23 @@ if TYPE_CHECKING:
         Step as Step,
     )
     from biograft.linking.supervised import (
-        RankerConfig as RankerConfig,
-        TrainedRanker as TrainedRanker,
-        load_trained_ranker as load_trained_ranker,
-    )
-    from biograft.linking.supervised.features import (
         FeatureExtractor as FeatureExtractor,
         MentionMemory as MentionMemory,
+        Network as Network,
+        TrainedRanker as TrainedRanker,
         assign_folds as assign_folds,
         feature_names as feature_names,
+        load_trained_ranker as load_trained_ranker,
     )
-    from biograft.linking.supervised.ranker import Network as Network
+    from biograft.linking.trained_configs import (
+        GenerativeConfig as GenerativeConfig,
+        GenerativeTraining as GenerativeTraining,
+        NamesConfig as NamesConfig,
+        RankerConfig as RankerConfig,
+        RerankConfig as RerankConfig,
+        RerankTraining as RerankTraining,
+        StaticConfig as StaticConfig,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -54,6 +54,23 @@ def is_first_process() -> bool:
     return next((os.environ[name] for name in _RANKS if name in os.environ), "0") == "0"
 
 
+def remove_run(folder: Path) -> None:
+    """Remove the folder of a finished run, if there is one.
+
+    Args:
+        folder: The folder of the run.
+
+    Raises:
+        OutputError: The folder holds something else.
+    """
+    if not is_first_process() or RUN.is_free(folder):
+        return
+    if not RUN.is_at(folder):
+        raise OutputError(f"{folder}: is no run of biograft, so it is not replaced by one")
+    with sole_run(folder):
+        shutil.rmtree(folder)
+
+
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Start a run in a new or empty folder."""
     if not RUN.is_free(folder):

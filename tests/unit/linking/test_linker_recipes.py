@@ -9,7 +9,7 @@ from biograft.errors import ConfigError, OutputError
 from biograft.recipe import shipped_recipes
 from biograft.training import RUN, start_run
 from biograft.training.linkers import LINKERS, LinkerRecipe
-from biograft.training.linkers.recipes import remove_run
+from biograft.training.run_folder import remove_run
 
 RANKER = 'linker = "ranker"\n[config]\nepochs = 3\n[data]\ntrain = ["a", "b"]\nformat = "biosyn"\n'
 

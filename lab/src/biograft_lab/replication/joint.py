@@ -188,7 +188,7 @@ class _Joint:
 
     def average(self, split: str, encoders: Sequence[Path]) -> Path:
         """Average the encoders of all seeds; return the folder of the mean."""
-        from biograft.training.linkers.averaging import average_encoders
+        from biograft.training.linkers.encoder import average_encoders
 
         out = self.work / f"for-{split}" / "average"
         if not out.exists():

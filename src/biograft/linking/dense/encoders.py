@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
-from biograft.linking.static.encoder import STATIC_ENCODER, StaticEncoder
+from biograft.linking.static import STATIC_ENCODER, StaticEncoder
 from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
 
-SHIPPED = {"static-english": Path(__file__).parents[1] / "static" / "english"}
+SHIPPED = {"static-english": Path(__file__).parents[1] / "static_english"}
 """Encoders that come with biograft, by name."""
 DEFAULT_ENCODER = "static-english"
 MAX_DEFAULT_NAMES = 500_000

@@ -7,32 +7,24 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.training.linkers.averaging import (
-        average_encoders as average_encoders,
-    )
-    from biograft.training.linkers.finetuning import (
-        FinetuneConfig as FinetuneConfig,
-        finetune_encoder as finetune_encoder,
-    )
-    from biograft.training.linkers.finetuning.candidates import (
+    from biograft.training.linkers.encoder import (
         CandidateFinder as CandidateFinder,
         EpochOrder as EpochOrder,
-        Shard as Shard,
-    )
-    from biograft.training.linkers.finetuning.training_data import (
         NameTable as NameTable,
+        Shard as Shard,
+        average_encoders as average_encoders,
+        finetune_encoder as finetune_encoder,
         make_examples as make_examples,
     )
     from biograft.training.linkers.generative import (
-        Mentions as Mentions,
-        train_generative as train_generative,
-    )
-    from biograft.training.linkers.generative_examples import (
         GenerationExamples as GenerationExamples,
+        Mentions as Mentions,
         collect_mentions as collect_mentions,
+        train_generative as train_generative,
     )
     from biograft.training.linkers.recipes import (
         LINKERS as LINKERS,
+        FinetuneConfig as FinetuneConfig,
         LinkerKind as LinkerKind,
         LinkerRecipe as LinkerRecipe,
         LinkerTrainingData as LinkerTrainingData,
@@ -41,11 +33,9 @@ if TYPE_CHECKING:
         label_mentions as label_mentions,
     )
     from biograft.training.linkers.rerank import (
-        train_reranker as train_reranker,
-    )
-    from biograft.training.linkers.rerank_examples import (
         RerankData as RerankData,
         collect_examples as collect_examples,
+        train_reranker as train_reranker,
     )
     from biograft.training.linkers.static import (
         DistilledEncoder as DistilledEncoder,

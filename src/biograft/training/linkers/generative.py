@@ -1,16 +1,21 @@
 """Train a generative linker (GenBioEL), and evaluate it on held-out mentions.
 
+A training example is a mention in its context, with a name of its concept. Several names may be
+the target. ``similar`` chooses the name with the highest TF-IDF cosine of character trigrams with
+the mention. Ties go to the shortest name, then to the first one in the store.
+
 Recall is computed over names, as in the paper: the correct concept is among those of the first
 name, or of the first five distinct names. Mentions without a gold concept are skipped.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,31 +27,227 @@ from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
-from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.generative.folder import (
+from biograft.linking.generative import (
     HeldOutScores,
+    Ints,
     LinkerMetadata,
     Mixing,
+    NameTrie,
+    Selection,
+    Seq2SeqLinker,
     fit_weight,
+    make_input,
     search_pool,
+    select_names,
     write_linker,
 )
-from biograft.linking.generative.names import NameTrie, Selection, select_names
-from biograft.linking.generative.ranker import Seq2SeqLinker
-from biograft.linking.queries import GoldQuery, check_not_names, check_texts
+from biograft.linking.index import open_search
+from biograft.linking.lexical import LexicalConfig, LexicalIndex
+from biograft.linking.queries import GoldQuery, check_not_names, check_texts, overlapping
+from biograft.linking.trained_configs import GenerativeConfig
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
 from biograft.training import Task, train
-from biograft.training.linkers.generative_examples import (
-    ExamplesWithNames,
-    GenerationExamples,
-    TargetChooser,
-    collect_mentions,
+from biograft.training.linkers.recipes import (
+    LinkerRecipe,
+    LinkerTrainingData,
+    Outcome,
+    TrainedLinker,
 )
-from biograft.training.linkers.recipes import TrainedLinker
-from biograft.training.objectives.name_examples import NameBatches, NameExamples
+from biograft.training.objectives.name_examples import NameBatches, NameExample, NameExamples
 from biograft.training.objectives.name_generation import NameGenerationTraining
+from biograft.training.pretraining.stream_configs import NameTemplatesConfig
+from biograft.training.pretraining.templates import NameTemplates
 from biograft.training.processes import join_processes
+
+PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)
+"""Names are compared by their characters, but for case and punctuation."""
+_CHOSEN = 256
+Floats = npt.NDArray[np.float32]
+
+
+class TargetChooser:
+    """Chooses the target among the names of the correct concepts by a rule."""
+
+    def __init__(self, kb: KnowledgeBase, selected: Selection, rule: str, seed: int) -> None:
+        self._selected, self._rule, self._seed = selected, rule, seed
+        self._lengths = selected.lengths
+        self._index = LexicalIndex.build(kb, PLAIN) if rule == "similar" else None
+        self._rows = np.flatnonzero(selected.numbers >= 0)  # ascending by concept, as in the store
+        n_concepts = int(selected.concepts.max(initial=-1)) + 1
+        self._ends = np.searchsorted(selected.concepts[self._rows], np.arange(n_concepts), "right")
+
+    def names_of(self, concepts: Sequence[int]) -> Ints:
+        """Return the rows of the names of some concepts that may be generated, ascending."""
+        n = len(self._ends)
+        parts = [
+            self._rows[self._ends[concept - 1] if concept else 0 : self._ends[concept]]
+            for concept in sorted(concepts)
+            if concept < n
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    def text_of(self, row: int) -> str:
+        """Return a name as it is generated."""
+        return self._selected.texts[int(self._selected.numbers[row])]
+
+    def choose(self, mentions: Sequence[str], names: Sequence[Ints]) -> list[int]:
+        """Choose a row for each mention among its names, of which there is at least one."""
+        chosen: list[int] = []
+        for start in range(0, len(mentions), _CHOSEN):
+            chunk = names[start : start + _CHOSEN]
+            scores = self._score(mentions[start : start + _CHOSEN], chunk, start)
+            for rows, score in zip(chunk, scores, strict=True):
+                lengths = self._lengths[self._selected.numbers[rows]]
+                chosen.append(int(rows[np.lexsort((rows, lengths, -score[: len(rows)]))[0]]))
+        return chosen
+
+    def _score(self, mentions: Sequence[str], names: Sequence[Ints], start: int) -> Floats:
+        """Score the names of mentions, (mentions, max names); ties are resolved by length."""
+        rows = np.full((len(names), max(map(len, names))), -1, np.int64)
+        for line, name_rows in enumerate(names):
+            rows[line, : len(name_rows)] = name_rows
+        if self._index is not None:
+            return self._index.score(mentions, rows)
+        scores = np.zeros(rows.shape, np.float32)
+        if self._rule == "random":
+            for line, name_rows in enumerate(names):
+                rng = np.random.default_rng([self._seed, start + line])
+                scores[line, rng.integers(len(name_rows))] = 1
+        return scores
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationCounts:
+    """Numbers of mentions, by what they were used for."""
+
+    given: int = 0
+    composite: int = 0
+    """Skipped: it is unknown which part refers to which concept."""
+    nil: int = 0
+    unknown: int = 0
+    """Skipped: no concept of the store has the id, or none of its names may be generated."""
+    overlapping: int = 0
+    """Skipped if ``drop_overlapping`` is set."""
+    used: int = 0
+    without_text: int = 0
+    """Used mentions whose text is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationExamples:
+    """Training examples, the same in every epoch."""
+
+    examples: tuple[NameExample, ...]
+    counts: GenerationCounts
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def example(self, epoch: int, index: int) -> NameExample:
+        """Return an example by its index."""
+        return self.examples[index]
+
+    def provenance(self) -> dict[str, Any]:
+        """Return the counts and a hash of the examples."""
+        digest = hashlib.sha256()
+        for example in self.examples:
+            digest.update(repr((example.source, example.prompt, example.target)).encode())
+        return {"examples": digest.hexdigest(), "mentions": asdict(self.counts)}
+
+
+_DEFINITION_WORDS = 16
+
+
+class ExamplesWithNames:
+    """Mentions, and in each epoch other names of the store in sentences about their concepts.
+
+    A fraction ``config.names_ratio`` of the examples are names, sampled among those that may be
+    generated; none is repeated before all have been seen.
+    """
+
+    def __init__(
+        self,
+        mentions: GenerationExamples,
+        kb: KnowledgeBase,
+        selected: Selection,
+        config: GenerativeConfig,
+    ) -> None:
+        stream = NameTemplatesConfig(
+            lower=config.names.lower,
+            languages=config.names.languages,
+            prompt=config.prompt,
+            definition_words=config.context_words or _DEFINITION_WORDS,
+            seed=config.training.seed,
+        )
+        self._mentions, self._seed = mentions, config.training.seed
+        self._templates = NameTemplates(kb, stream)
+        self._names = np.flatnonzero(selected.numbers[self._templates.concept_texts.names] >= 0)
+        ratio = config.names_ratio
+        self.n_names = max(1, round(len(mentions) * ratio / (1 - ratio)))
+        """The number of names in an epoch."""
+        self._order: tuple[int, Ints] = (-1, self._names)
+
+    def __len__(self) -> int:
+        return len(self._mentions) + self.n_names
+
+    def example(self, epoch: int, index: int) -> NameExample:
+        """Return an example as it is in an epoch: the mentions come first, then names."""
+        if index < len(self._mentions):
+            return self._mentions.example(epoch, index)
+        position = epoch * self.n_names + index - len(self._mentions)
+        turn, row = divmod(position, len(self._names))
+        if self._order[0] != turn:
+            rng = np.random.default_rng([self._seed, turn, 2])  # 1 orders batches
+            self._order = (turn, rng.permutation(self._names))
+        return self._templates.example(turn, int(self._order[1][row]))
+
+
+def collect_mentions(
+    kb: KnowledgeBase,
+    chooser: TargetChooser,
+    queries: Sequence[GoldQuery],
+    config: GenerativeConfig,
+) -> GenerationExamples:
+    """Make an example of each mention of one concept of the store (or of one among several)."""
+    mentions = list(queries)
+    skipped = {"composite": _is_composite, "nil": _is_nil}
+    counts = {"given": len(mentions)}
+    if config.drop_overlapping:
+        flags = overlapping(mentions)
+        mentions = [query for query, flag in zip(mentions, flags, strict=True) if not flag]
+        counts["overlapping"] = sum(flags)
+    for name, matches in skipped.items():
+        counts[name] = sum(map(matches, mentions))
+        mentions = [query for query in mentions if not matches(query)]
+    names = [chooser.names_of(kb.rows_of(query.gold)) for query in mentions]
+    nameable = [len(rows) > 0 for rows in names]
+    mentions, names = _only(mentions, nameable), _only(names, nameable)
+    counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
+    forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
+    counts["without_text"] = sum(not q.context or q.start is None for q in mentions)
+    rows = chooser.choose([form for form, _ in forms], names)
+    examples = tuple(
+        NameExample(*make_input(form, context, config), chooser.text_of(row))
+        for (form, context), row in zip(forms, rows, strict=True)
+    )
+    return GenerationExamples(examples, GenerationCounts(**counts))
+
+
+def _is_composite(query: GoldQuery) -> bool:
+    return len(query.needed) > 1 or len(query.parts) > 1
+
+
+def _is_nil(query: GoldQuery) -> bool:
+    return not query.gold
+
+
+def _only(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
+    return [value for value, flag in zip(values, flags, strict=True) if flag]
+
 
 CUTOFFS = (1, 5)
 _DEPTH = LinkerConfig.depth
@@ -327,3 +528,33 @@ def _measure(ranker: Seq2SeqLinker, mentions: Mentions, progress: Progress) -> d
     results["held_out"] = measure(ranker, search, queries)
     progress.finish()
     return results
+
+
+def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a generative linker into ``out/model``; the index is for its weight in the mix.
+
+    Args:
+        recipe: Settings.
+        data: Mentions in their texts, and the index of the search, if one is mixed in.
+
+    Returns:
+        The folder of the linker, and the metrics.
+
+    Raises:
+        ConfigError: An index is given that is not searched.
+    """
+    config: GenerativeConfig = recipe.config
+    searches = config.fit_weight or config.generation_weight < 1 or not config.generate
+    if data.index is not None and not searches:
+        raise ConfigError(
+            "index: generation alone does not search an index; leave it out, or set "
+            "config.fit_weight=true"
+        )
+    join_processes()  # before the encoder of the index is loaded
+    data.progress.start("index")
+    names = LinkerConfig(languages=config.names.languages)
+    search = open_search(data.kb, data.index, names).search if searches else None
+    mentions = Mentions(train=data.train, held_out=data.dev or (), search=search)
+    return train_generative(
+        data.kb, mentions, config, data.out, resume=data.resume, progress=data.progress
+    ).outcome()

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
 
-from biograft.config import from_mapping
-from biograft.errors import ConfigError, OutputError, nearest
+from biograft.config import Above, AtLeast, Choice, Config, from_mapping
+from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.forms import MentionForms
+from biograft.linking.lexical.index import LexicalConfig
 from biograft.linking.queries import LabelledMention
+from biograft.linking.trained_configs import (
+    GenerativeConfig,
+    RankerConfig,
+    RerankConfig,
+    StaticConfig,
+)
 from biograft.progress import Progress
-from biograft.recipe import Recipe, read_table
+from biograft.recipe import Recipe, TrainingConfig, read_table
 from biograft.registry import Registry
+from biograft.training.objectives.configs import SynonymAlignmentConfig, SynonymMarginalConfig
 from biograft.training.pretraining.recipe import EncoderConfig
-from biograft.training.run_folder import RUN, is_first_process, sole_run
+from biograft.training.run_folder import sole_run
 
 if TYPE_CHECKING:
     from biograft.linking.queries import GoldQuery
@@ -49,6 +57,19 @@ class TrainedLinker:
             **self.report,
         }
 
+    def outcome(self, name: str = "model", **more: Any) -> Outcome:
+        """Return the outcome of the run.
+
+        Args:
+            name: Name of its folder in the outcome, such as ``encoder``.
+            more: Further entries of the report.
+
+        Returns:
+            The folder, the metrics, and whether the run is finished.
+        """
+        report = {**self.metrics(), **more}
+        return Outcome(made={name: self.model}, report=report, finished=self.training.finished)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkerTrainingData:
@@ -67,12 +88,6 @@ class LinkerTrainingData:
     resume: bool = False
     progress: Progress = field(default_factory=lambda: Progress(enabled=False))
 
-    @property
-    def optional(self) -> dict[str, Any]:
-        """The data that not every linker uses, by name."""
-        known = self.known or None
-        return {"dev": self.dev, "known": known, "index": self.index, "model": self.model}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -82,12 +97,6 @@ class Outcome:
     report: Mapping[str, Any]
     finished: bool = True
     """Whether the last step was done; if not, the run can be resumed."""
-
-    @classmethod
-    def of_linker(cls, trained: TrainedLinker) -> Outcome:
-        """Make the outcome of a run whose only folder is a model."""
-        made = {"model": trained.model}
-        return cls(made=made, report=trained.metrics(), finished=trained.training.finished)
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as plain values."""
@@ -117,20 +126,121 @@ class LinkerKind:
     needs_train: bool = True
     """Whether it learns from labelled mentions; if not, they may be left out."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneTraining(TrainingConfig):
+    """Training with the defaults of BioSyn; a batch counts mentions."""
+
+    epochs: Annotated[int, AtLeast(1)] = 10
+    batch_size: Annotated[int, AtLeast(1)] = 16
+    learning_rate: Annotated[float, Above(0)] = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneConfig(Config):
+    """Settings of fine-tuning an encoder on labelled mentions.
+
+    ``marginal`` loss (BioSyn): each mention has ``k`` candidates, half of them by lexical search,
+    half by the encoder, updated at the start of each epoch. If no gold name is among them, the one
+    most similar to the mention is added (``missing_gold`` = ``add``), or the mention is skipped.
+
+    ``refresh`` selects the names that the encoder searches: all (``full``), or the ``reachable``
+    ones: the ``reach`` nearest to any mention by lexical search, all names of gold concepts, and
+    the last candidates. With ``first_full`` the first epoch searches all names.
+
+    ``bank`` loss: the marginal loss over all names, with the vectors computed at the start of the
+    epoch; only mentions, and ``partners`` correct names of each, are encoded in a step. Lexical
+    search only selects the ``reachable`` names. Mentions are names, too, but not for themselves.
+
+    ``contrastive`` loss: pairs of a mention and another mention or name of its concept, with the
+    other pairs of the batch as negatives; for data of many mentions and few names.
+
+    ``exclude_own_mention`` excludes names equal to the mention from its candidates, so that a
+    dictionary with the training mentions does not teach exact matching. ``distinct`` uses
+    mentions with equal text and concepts once per epoch.
+    """
+
+    loss: Annotated[str, Choice("marginal", "bank", "contrastive")] = "marginal"
+    k: Annotated[int, AtLeast(2)] = 20
+    refresh: Annotated[str, Choice("reachable", "full")] = "reachable"
+    first_full: bool = True
+    reach: Annotated[int, AtLeast(1)] = 100
+    missing_gold: Annotated[str, Choice("add", "skip")] = "add"
+    partners: Annotated[int, AtLeast(1)] = 1
+    distinct: bool = True
+    exclude_own_mention: bool = False
+    encode_batch: Annotated[int, AtLeast(1)] = 64
+    """Number of names of usual length encoded at once when candidates are updated."""
+    lexical: LexicalConfig = field(default_factory=LexicalConfig)
+    """Lexical search, and the languages of the names."""
+    marginal: SynonymMarginalConfig = field(default_factory=SynonymMarginalConfig)
+    contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
+    training: FinetuneTraining = field(default_factory=FinetuneTraining)
+
     @property
-    def has_encoder_table(self) -> bool:
-        """Whether the encoder has a table of its own in the recipe."""
-        return self.encoder_key.startswith("encoder.")
+    def similarity(self) -> str:
+        """The similarity of vectors that the encoder is trained for."""
+        return "cosine" if self.loss == "contrastive" else self.marginal.similarity
 
 
+def _trainer(module: str, purpose: str) -> TrainLinker:
+    """Return the function ``train_by_recipe`` of a module, which is imported when it runs."""
+
+    def run(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+        try:
+            trainer = importlib.import_module(f"biograft.training.linkers.{module}")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("models", purpose) from error
+        outcome: Outcome = trainer.train_by_recipe(recipe, data)
+        return outcome
+
+    return run
+
+
+RANKER = LinkerKind(
+    config=RankerConfig,
+    encoder_key="encoder.name",
+    needs_encoder=False,
+    takes=frozenset({"dev", "index", "known"}),
+    run=_trainer("supervised", "training a ranker"),
+)
+ENCODER = LinkerKind(
+    config=FinetuneConfig,
+    encoder_key="encoder.name",
+    needs_encoder=True,
+    takes=frozenset({"dev"}),
+    run=_trainer("encoder", "fine-tuning an encoder"),
+)
+RERANKER = LinkerKind(
+    config=RerankConfig,
+    encoder_key="config.encoder",
+    needs_encoder=False,
+    takes=frozenset({"dev", "index", "model"}),
+    run=_trainer("rerank", "training a re-ranker"),
+)
+STATIC = LinkerKind(
+    config=StaticConfig,
+    encoder_key="encoder.name",
+    needs_encoder=False,
+    takes=frozenset({"index"}),
+    run=_trainer("static", "distilling an encoder"),
+    needs_train=False,
+)
+GENERATIVE = LinkerKind(
+    config=GenerativeConfig,
+    encoder_key="config.model",
+    needs_encoder=False,
+    takes=frozenset({"dev", "index"}),
+    run=_trainer("generative", "training a generative linker"),
+)
 LINKERS: Registry[LinkerKind] = Registry(
     "kind of linker",
     {
-        "ranker": ("trainers:RANKER", "a network that ranks candidates"),
-        "encoder": ("trainers:ENCODER", "an encoder for dense search"),
-        "rerank": ("trainers:RERANKER", "a cross-encoder that re-ranks candidates by context"),
-        "static": ("trainers:STATIC", "an encoder for dense search without torch, by distillation"),
-        "generative": ("trainers:GENERATIVE", "a sequence-to-sequence model that generates names"),
+        "ranker": ("recipes:RANKER", "a network that ranks candidates"),
+        "encoder": ("recipes:ENCODER", "an encoder for dense search"),
+        "rerank": ("recipes:RERANKER", "a cross-encoder that re-ranks candidates by context"),
+        "static": ("recipes:STATIC", "an encoder for dense search without torch, by distillation"),
+        "generative": ("recipes:GENERATIVE", "a sequence-to-sequence model that generates names"),
     },
     group="biograft.linkers",
     home="biograft.training.linkers",
@@ -138,10 +248,22 @@ LINKERS: Registry[LinkerKind] = Registry(
 
 
 def finetune(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Train a linker by a recipe; data that it does not use is refused."""
+    """Train a linker by a recipe.
+
+    Args:
+        recipe: Kind of linker, settings and encoder.
+        data: Gold queries, folder of the run, and what else the kind uses.
+
+    Returns:
+        The folders made, and the metrics.
+
+    Raises:
+        ConfigError: The kind of linker does not use some of the data.
+    """
     kind = LINKERS.load(recipe.linker)
-    for name, value in data.optional.items():
-        if value is not None and name not in kind.takes:
+    for name in ("dev", "known", "index", "model"):
+        value = getattr(data, name)
+        if value is not None and value != () and name not in kind.takes:
             raise ConfigError(f"{name}: a recipe of {recipe.linker!r} does not use it")
     with sole_run(data.out):
         return kind.run(recipe, data)
@@ -153,8 +275,14 @@ def label_mentions(
     """Return the mentions with known concepts.
 
     Composite mentions are left out: which part means which concept is not known, and every part
-    as a name of every concept would spoil the extended store. With a store, abbreviations are
-    expanded as they are in linking.
+    as a name of every concept would spoil the extended store.
+
+    Args:
+        queries: Mentions with their correct concepts.
+        kb: A store in which abbreviations are expanded as they are in linking.
+
+    Returns:
+        Text, concepts and document of each mention.
     """
     queries = list(queries)
     forms = [part for query in queries for part in query.parts]
@@ -167,18 +295,6 @@ def label_mentions(
         for form, (row, query) in zip(forms, owners, strict=True)
         if query.gold and len(query.needed) == 1
     ]
-
-
-def remove_run(folder: Path) -> None:
-    """Remove the folder of a finished run; refuse any other folder."""
-    if not is_first_process():
-        return
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not RUN.is_at(folder):
-        raise OutputError(f"{folder}: is no run of biograft, so it is not replaced by one")
-    with sole_run(folder):
-        shutil.rmtree(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,20 +325,40 @@ class LinkerRecipe(Recipe):
 
     @classmethod
     def find_encoder(cls, name: str, values: Mapping[str, Any]) -> str:
-        """Return the key under which the recipe names its encoder."""
+        """Return the key under which the recipe names its encoder.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables.
+
+        Returns:
+            The key, with dots between tables.
+        """
         return _linker_kind(name, values).encoder_key
 
     @classmethod
     def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:
-        """Make a recipe of its tables, checking every key and type."""
+        """Make a recipe of its tables, checking every key and type.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables.
+
+        Returns:
+            The recipe.
+
+        Raises:
+            ConfigError: A key is missing or unknown, or a value is of the wrong type.
+        """
         kind = _linker_kind(name, values)
         known = {"about", "linker", "config", "data"}
-        if kind.has_encoder_table:
-            known.add("encoder")
+        table = kind.encoder_key.split(".")[0]
+        if table == "encoder":
+            known.add(table)
         for key in values:
             if key not in known:
                 raise ConfigError(f"recipe {name}: unknown key {key!r}; {nearest(key, known)}")
-        if kind.needs_encoder and not read_table(values, kind.encoder_key.split(".")[0]):
+        if kind.needs_encoder and not read_table(values, table):
             raise ConfigError(f"recipe {name}: missing key '{kind.encoder_key}'")
         encoder = read_table(values, "encoder")
         return cls(

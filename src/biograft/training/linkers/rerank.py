@@ -1,15 +1,21 @@
-"""Train a re-ranker: a softmax over each mention's candidates and NIL, then fit the mix.
+"""Train a re-ranker: collect candidates of mentions, train a cross-encoder, fit the mix.
 
-The loss marginalises over correct answers: the negative log of the softmax probability of all
-correct candidates, or of NIL if no candidate is correct.
+The candidates must be like those of a new document. A first ranking that was trained on these
+mentions puts the correct concept first and leaves nothing to learn from the context: collect the
+candidates with a linker that was not trained on them.
+
+The loss is that of a softmax over each mention's candidates and NIL. It marginalises over correct
+answers: the negative log of the softmax probability of all correct candidates, or of NIL if no
+candidate is correct.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,25 +23,158 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from biograft.errors import ConfigError
-from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.rerank.folder import (
+from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.linking.candidates import Candidate
+from biograft.linking.linker import Linker
+from biograft.linking.queries import Context, GoldQuery, Query, check_texts
+from biograft.linking.rerank import (
+    CandidatePairReader,
+    CrossEncoder,
+    MentionCandidates,
     Mix,
     RerankerMetadata,
     ScoredMention,
+    first_concepts,
     fit_mix,
+    nil_flags,
     write_reranker,
 )
-from biograft.linking.rerank.model import CrossEncoder
-from biograft.linking.rerank.reranker import CandidatePairReader, nil_flags
+from biograft.linking.trained_configs import RerankConfig
 from biograft.progress import Progress
 from biograft.training import Task, train
-from biograft.training.linkers.recipes import TrainedLinker
-from biograft.training.linkers.rerank_examples import RerankData, RerankExample
+from biograft.training.linkers.recipes import (
+    LinkerRecipe,
+    LinkerTrainingData,
+    Outcome,
+    TrainedLinker,
+)
 from biograft.training.objectives.synonym_marginal import marginal_loss
 from biograft.training.processes import join_processes
 
+_NAMES_PER_CONCEPT = 4
+"""Names retrieved per concept, since several names may belong to one concept."""
+_CHUNK = 512
+
+
+class QueryRanker(Protocol):
+    """Ranks candidates for the parts of queries, such as a linker."""
+
+    def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
+        """Return k candidates for each part of each query."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankExample:
+    """A mention with its candidates, one per concept; ``right`` ends with NIL."""
+
+    mention: MentionCandidates
+    right: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankCounts:
+    """Numbers of mentions, by what they were used for."""
+
+    given: int = 0
+    composite: int = 0
+    """Skipped: it is unknown which part refers to which concept."""
+    nil: int = 0
+    missed: int = 0
+    """The correct concept is not among the candidates; the label is NIL."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankData:
+    """Training examples, held-out examples on which the mix is fitted, and the first ranking."""
+
+    kb: KnowledgeBase
+    train: tuple[RerankExample, ...]
+    held_out: tuple[RerankExample, ...]
+    counts: RerankCounts
+    first_ranking: str
+    """Score source of the candidates."""
+    weights: Mapping[str, float]
+    """Weights of its generators; empty if another ranker made the ranking."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Return hashes of the examples."""
+        digest = hashlib.sha256()
+        for example in (*self.train, *self.held_out):
+            candidates = [(c.concept, c.name, c.score) for c in example.mention.candidates]
+            digest.update(repr((*example.mention[:2], candidates, example.right)).encode())
+        return {
+            "kb": store_fingerprint(self.kb),
+            "examples": digest.hexdigest(),
+            "counts": asdict(self.counts),
+            "first_ranking": self.first_ranking,
+        }
+
+
+def collect_examples(
+    kb: KnowledgeBase,
+    ranker: QueryRanker,
+    queries: Iterable[GoldQuery],
+    config: RerankConfig,
+    dev: Iterable[GoldQuery] | None = None,
+) -> RerankData:
+    """Collect the candidates of mentions; without ``dev``, some documents are held out."""
+    examples, counts = _examples(kb, ranker, list(queries), config)
+    if dev is not None:
+        train = [example for example, _ in examples]
+        held_out = [example for example, _ in _examples(kb, ranker, list(dev), config)[0]]
+    else:
+        dev_documents = _hold_out({document for _, document in examples}, config)
+        train = [example for example, document in examples if document not in dev_documents]
+        held_out = [example for example, document in examples if document in dev_documents]
+    if not any(any(example.right[:-1]) for example in train):
+        raise ConfigError(
+            f"training mentions: of {counts.given:,} given, {len(train):,} are left to learn from, "
+            "and none has a correct candidate; are their ids those of this store?"
+        )
+    linker = ranker if isinstance(ranker, Linker) else None
+    search = linker.search if linker and not linker.ranker else None
+    return RerankData(
+        kb=kb,
+        train=tuple(train),
+        held_out=tuple(held_out),
+        counts=counts,
+        first_ranking=linker.score_source if linker else type(ranker).__name__,
+        weights=dict(search.weights) if search else {},
+    )
+
+
+def _examples(
+    kb: KnowledgeBase, ranker: QueryRanker, queries: Sequence[GoldQuery], config: RerankConfig
+) -> tuple[list[tuple[RerankExample, str]], RerankCounts]:
+    """Return examples, each with the name of its document, and their counts."""
+    simple = [query for query in queries if len(query.parts) == 1]
+    examples, nil, missed = [], 0, 0
+    for start in range(0, len(simple), _CHUNK):
+        chunk = simple[start : start + _CHUNK]
+        ranked = ranker.rank(chunk, config.n_candidates * _NAMES_PER_CONCEPT)
+        for query, (names,) in zip(chunk, ranked, strict=True):
+            candidates = first_concepts(names, config.n_candidates)
+            gold = kb.ids_of(query.gold)
+            right = [candidate.concept in gold for candidate in candidates]
+            nil, missed = nil + (not query.gold), missed + (bool(query.gold) and not any(right))
+            context = Context(query.context, query.start or 0, query.end or 0)
+            mention = MentionCandidates(query.parts[0], context, tuple(candidates))
+            example = RerankExample(mention, (*right, not any(right)))
+            examples.append((example, query.document or query.context or query.parts[0]))
+    return examples, RerankCounts(len(queries), len(queries) - len(simple), nil, missed)
+
+
+def _hold_out(documents: set[str], config: RerankConfig) -> set[str]:
+    """Choose held-out documents by the seed, at least one if there are two."""
+    seed = config.training.seed
+    ordered = sorted(documents, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
+    n_held_out = max(1, round(config.held_out * len(ordered))) if len(ordered) > 1 else 0
+    return set(ordered[:n_held_out])
+
+
 MODEL = "model"
-_CHUNK = 64
+_SCORED = 64
 """Mentions that are scored at once in evaluation."""
 
 
@@ -181,8 +320,8 @@ class _RerankTrainer:
 
     def _scored(self) -> list[ScoredMention]:
         scored: list[ScoredMention] = []
-        for start in range(0, len(self.data.held_out), _CHUNK):
-            chunk = self.data.held_out[start : start + _CHUNK]
+        for start in range(0, len(self.data.held_out), _SCORED):
+            chunk = self.data.held_out[start : start + _SCORED]
             precision = self.config.training.precision
             results = self._reader.score([example.mention for example in chunk], precision)
             for example, scores in zip(chunk, results, strict=True):
@@ -215,3 +354,32 @@ def _accuracy(scored: Sequence[ScoredMention], mix: Mix | None) -> float | None:
     first = [0 if mix is None else int(np.argmax(_logits(mention, mix))) for mention in scored]
     right = [bool(mention.right[index]) for mention, index in zip(scored, first, strict=True)]
     return sum(right) / len(right)
+
+
+def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a re-ranker into ``out/model``, on candidates of the index and the given model.
+
+    Args:
+        recipe: Settings.
+        data: Mentions in their texts, and the linker that finds their candidates.
+
+    Returns:
+        The folder of the re-ranker, and the metrics.
+    """
+    config: RerankConfig = recipe.config
+    if config.context_characters:
+        remedy = "give --text, the documents of the gold, or set config.context_characters=0"
+        check_texts(data.train, "training mentions", remedy)
+        check_texts(data.dev or (), "held-out mentions", remedy)
+    join_processes()  # before the linker's encoder is loaded
+    data.progress.start("candidates")
+    linker = Linker.open(data.kb, data.index, data.model)
+    examples = collect_examples(data.kb, linker, data.train, config, data.dev)
+    return train_reranker(
+        examples,
+        config,
+        data.out,
+        ranker=data.model,
+        resume=data.resume,
+        progress=data.progress,
+    ).outcome()

@@ -23,25 +23,35 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from biograft.errors import ConfigError
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.linking.config import LinkerConfig
+from biograft.linking.dense import DenseConfig
 from biograft.linking.dense.index import DenseIndex
-from biograft.linking.static.config import StaticConfig
-from biograft.linking.static.encoder import (
+from biograft.linking.index import IndexConfig, build_index, open_search
+from biograft.linking.lexical import LexicalConfig
+from biograft.linking.static import (
     POOLING,
+    Rows,
+    Starts,
     StaticEncoder,
     StaticWeights,
     Vectors,
+    WordPieceTokenizer,
+    learned_scripts,
     quantise,
+    read_tokenizer,
 )
-from biograft.linking.static.scripts import learned_scripts
-from biograft.linking.static.tokens import Rows, Starts, WordPieceTokenizer, read_tokenizer
+from biograft.linking.trained_configs import StaticConfig
 from biograft.models import TextEncoder
 from biograft.models.batches import pad
 from biograft.models.encoder import to_unit_length
 from biograft.models.pretrained import describe_tokenizer
 from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
-from biograft.training import Task, TrainingResult, train
+from biograft.training import Task, TrainingResult, check_run, start_run, train
 from biograft.training.checkpoint import find_checkpoints
+from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, Outcome
+from biograft.training.processes import refuse_several
 
 _BLOCK = 8
 """Consecutive names that stay together in a batch: they are often of one concept."""
@@ -343,3 +353,39 @@ def distil_encoder(
         cosine=float((found * names.vectors(sample)).sum(1).mean()),
         training=trained,
     )
+
+
+def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Distil an encoder without torch into ``out/encoder``; ``out/teacher`` indexes the teacher.
+
+    Args:
+        recipe: Settings, and the teacher unless there is an index.
+        data: The knowledge base, and further texts as mentions.
+
+    Returns:
+        The folder of the encoder, and the metrics.
+
+    Raises:
+        ConfigError: There is no teacher, or there are two.
+    """
+    refuse_several(f"recipe {recipe.name}")
+    config: StaticConfig = recipe.config
+    if (data.index is None) == (recipe.encoder is None):
+        raise ConfigError("encoder: name the teacher, or an index with its vectors, not both")
+    provenance = {"kb": store_fingerprint(data.kb), "index": str(data.index or "")}
+    (check_run if data.resume else start_run)(data.out, recipe.to_json(), provenance)
+    folder, languages = data.index or data.out / "teacher", config.languages
+    if recipe.encoder is not None and not folder.exists():
+        dense = DenseConfig(storage="float16", languages=languages)
+        described = IndexConfig(lexical=LexicalConfig(languages=languages), dense=dense)
+        build_index(data.kb, folder, recipe.encoder.load(), described, progress=data.progress)
+    generators = open_search(data.kb, folder, LinkerConfig(languages=languages)).search.generators
+    teacher = next((part for part in generators if isinstance(part, DenseIndex)), None)
+    if teacher is None:
+        raise ConfigError(f"index: {folder} has no vectors; make one with an encoder")
+    texts = [part for query in data.train for part in query.parts]
+    result = distil_encoder(
+        teacher, texts, config, data.out, resume=data.resume, progress=data.progress
+    )
+    finished = result.training.finished
+    return Outcome(made={"encoder": result.encoder}, report=result.to_json(), finished=finished)

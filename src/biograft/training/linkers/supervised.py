@@ -7,10 +7,12 @@ of a training mention exclude the names and counts that come from its own fold.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +21,31 @@ import torch
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.sources import SourceConfig
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import OpenedIndex, build_index, open_index, update_index
 from biograft.linking.queries import LabelledMention
-from biograft.linking.supervised.config import RankerConfig
-from biograft.linking.supervised.features import (
+from biograft.linking.supervised import (
     KNOWN,
     FeatureExtractor,
     MentionMemory,
+    Network,
+    TrainedRanker,
     assign_folds,
 )
-from biograft.linking.supervised.ranker import Network
+from biograft.linking.trained_configs import RankerConfig
 from biograft.progress import Progress
+from biograft.training import check_run, start_run
+from biograft.training.linkers.recipes import (
+    LinkerRecipe,
+    LinkerTrainingData,
+    Outcome,
+    label_mentions,
+)
 from biograft.training.objectives.synonym_marginal import marginal_loss
+from biograft.training.processes import refuse_several
 
 MENTIONS = "mentions"
 """The source of names that come from mentions."""
@@ -223,3 +237,70 @@ def _fit_network(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
     return inner, outer
+
+
+def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a ranker into ``out/kb``, ``out/index`` and ``out/model``; finished parts are kept.
+
+    Args:
+        recipe: Settings, and the encoder of the index, if it is to have one.
+        data: Labelled mentions, known ones, and an index whose vectors are reused.
+
+    Returns:
+        The three folders, and the counts of mentions.
+
+    Raises:
+        ConfigError: There are both an encoder and an index.
+    """
+    refuse_several(f"recipe {recipe.name}")
+    if data.index is not None and recipe.encoder is not None:
+        raise ConfigError("encoder: the index brings its own; leave one of the two out")
+    mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out
+    encoder: NameEncoder | None = None
+    if recipe.encoder is not None:  # any encoder of dense search, a static one too
+        settings = asdict(recipe.encoder)
+        encoder = load_encoder(settings.pop("name"), **settings)
+    provenance = {
+        "kb": store_fingerprint(data.kb),
+        "mentions": _fingerprint(mentions),
+        "known": _fingerprint(known),
+        "encoder": encoder.fingerprint() if encoder else None,
+        "index": str(data.index) if data.index else None,
+    }
+    (check_run if data.resume else start_run)(out, recipe.to_json(), provenance)
+    data.progress.start("knowledge base")
+    if not (out / "kb").exists():
+        grow_store(data.kb, [*known, *mentions], out / "kb")
+    kb = KnowledgeBase.open(out / "kb")
+    search = _index(kb, data, encoder).search
+    trained = train_network(kb, search, mentions, recipe.config, data.progress, known)
+    generators = [generator.name for generator in search.generators]
+    ranker = TrainedRanker(kb, trained.network, trained.memory, generators)
+    ranker.save(out / "model", recipe.config, trained.report, overwrite=True)
+    made = {name: out / name for name in ("kb", "index", "model")}
+    return Outcome(made=made, report=trained.report)
+
+
+def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: NameEncoder | None) -> OpenedIndex:
+    """Build the index of the extended store; vectors of the given index are reused."""
+    folder = data.out / "index"
+    if folder.exists():
+        return open_index(kb, folder)
+    if data.index is None:
+        build_index(kb, folder, encoder, progress=data.progress)
+        return open_index(kb, folder)
+    open_index(data.kb, data.index)  # refuses that of another store
+    work = folder.with_name("index.copied")
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(data.index, work)
+    update_index(kb, work, progress=data.progress)
+    work.rename(folder)
+    return open_index(kb, folder)
+
+
+def _fingerprint(mentions: Sequence[LabelledMention]) -> str:
+    digest = hashlib.sha256()
+    for mention in mentions:
+        values = (mention.text, sorted(mention.concepts), mention.document)
+        digest.update(repr(values).encode())
+    return digest.hexdigest()

@@ -11,7 +11,7 @@ from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import STORAGES, DenseConfig, DenseIndex
-from biograft.linking.dense import build as building
+from biograft.linking.dense import index as building
 from biograft.models import TextEncoder
 
 QUERIES = ["heart attack", "FLU", "cold of the airways", "", "  ", "unheard of", "flu"]

@@ -7,7 +7,7 @@ import pytest
 
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking import STORAGES, ExactSearch, GraphSearch, UnitVectorTable, VectorTable
-from biograft.linking.dense import codes, search as module
+from biograft.linking.dense import search as module
 from biograft.linking.dense.search import CHUNK, GRAPH, SCALES, VECTORS
 
 
@@ -18,7 +18,7 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(module, "_QUERIES", 7)
     monkeypatch.setattr(module, "_RESCORED", 3)
     monkeypatch.setattr(module, "SPARE", 2)
-    monkeypatch.setattr(codes, "_ROOM", 10)
+    monkeypatch.setattr(module, "_ROOM", 10)
 
 
 def table_of(folder, vectors, storage="float32"):
@@ -121,7 +121,7 @@ def test_ties_go_to_the_lower_row_wherever_they_stand(tmp_path, coarse):
 
 
 def rounded(vectors):
-    made = codes.Rounded.empty(*vectors.shape)
+    made = module.Rounded.empty(*vectors.shape)
     made.fill(0, vectors)
     return made
 
@@ -153,7 +153,7 @@ def test_bounds_allow_for_rounding_of_vectors_that_8_bits_hold_exactly():
     factors = (rng.integers(2049, 4095, (2, 60, 1)) / 4096).astype(np.float32)
     vectors, queries = wholes * factors
     assert rounded(vectors).errors.tolist() == [0] * 60
-    found = codes.find_candidates(rounded(vectors), queries, 40, 16)
+    found = module.find_candidates(rounded(vectors), queries, 40, 16)
     exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
     assert (np.take_along_axis(exact, found.rows[:, :40], axis=1) <= found.upper[:, :40]).all()
 
@@ -161,10 +161,10 @@ def test_bounds_allow_for_rounding_of_vectors_that_8_bits_hold_exactly():
 @pytest.mark.parametrize("k", [1, 10, 40])
 @pytest.mark.parametrize("unit", [True, False])
 def test_every_row_among_the_best_is_a_candidate_within_its_bound(monkeypatch, k, unit):
-    monkeypatch.setattr(codes, "_ROOM", 100)
+    monkeypatch.setattr(module, "_ROOM", 100)
     vectors, queries = random_vectors(200, unit=unit), random_vectors(30, seed=1, unit=unit)
     vectors *= np.random.default_rng(5).uniform(0.01, 2, (200, 1)).astype(np.float32)
-    found = codes.find_candidates(rounded(vectors), queries, k, 16)
+    found = module.find_candidates(rounded(vectors), queries, k, 16)
     exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
     best = np.argsort(-exact, axis=1)[:, :k]
     for query in range(30):
@@ -180,7 +180,7 @@ def test_every_row_among_the_best_is_a_candidate_within_its_bound(monkeypatch, k
 def test_a_query_with_too_many_candidates_is_left_to_the_scan_in_float32(brute_force, tmp_path):
     vectors = np.repeat(random_vectors(1), 100, axis=0)
     vectors[70] *= 1.0001
-    found = codes.find_candidates(rounded(vectors), vectors[:2], 3, 16)
+    found = module.find_candidates(rounded(vectors), vectors[:2], 3, 16)
     assert (found.counts == -1).all()
     table = table_of(tmp_path, vectors)
     hits = ExactSearch(table, table.largest_norm(), coarse=True).search(vectors[:2], 3)

@@ -10,7 +10,7 @@ from biograft.errors import StoreError
 from biograft.kb.names import normalise
 from biograft.linking import LabelledMention
 from biograft.training.linkers import EpochOrder, Shard, make_examples
-from biograft.training.linkers.finetuning.bank import BankBatches, NameBank
+from biograft.training.linkers.encoder import BankBatches, NameBank
 
 
 @pytest.fixture

@@ -40,8 +40,7 @@ from biograft.training.linkers import (
     finetune_encoder,
     make_examples,
 )
-from biograft.training.linkers.finetuning.candidates import path_of
-from biograft.training.linkers.finetuning.encoder import MentionPairBatches, MentionPairs
+from biograft.training.linkers.encoder import MentionPairBatches, MentionPairs, path_of
 from biograft.training.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
 
 
@@ -86,7 +85,7 @@ def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
     assert result.training.finished
     assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
     before = n_right(clinic, clinic.load(), tmp_path / "before")
-    trained = TextEncoder.from_pretrained(result.encoder)
+    trained = TextEncoder.from_pretrained(result.model)
     assert before <= 4
     assert n_right(clinic, trained, tmp_path / "after") == len(clinic.mentions)
     index = DenseIndex.open(tmp_path / "after", clinic.kb, trained)
@@ -96,27 +95,27 @@ def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
 
 def test_the_weight_of_lexical_search_is_learned_and_written(run):
     result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "lexical_rate_factor": 20})
-    content = WEIGHTS.read(result.encoder)
-    assert content["weights"] == {"dense": 1.0, "lexical": result.lexical_weight}
-    assert read_weights(result.encoder) == content["weights"]
+    content = WEIGHTS.read(result.model)
+    assert content["weights"] == {"dense": 1.0, "lexical": result.report["lexical_weight"]}
+    assert read_weights(result.model) == content["weights"]
     assert (
         content["marginal"]["lexical_rate_factor"],
         content["lexical"]["synonym_substitution"],
     ) == (20, True)
     assert content["provenance"]["kb"]
-    assert 0.01 < abs(result.lexical_weight - 0.8) < 0.5
+    assert 0.01 < abs(result.report["lexical_weight"] - 0.8) < 0.5
     lines = metrics(result)
     assert {"with_gold", "gold_probability", "gold_first", "gold_found"} <= set(lines[0])
     assert json.loads(json.dumps(result.to_json())) == result.to_json()
     without = run("pairs", epochs=1, loss="contrastive")
-    assert without.lexical_weight is None
-    assert read_weights(without.encoder) is None
+    assert without.report["lexical_weight"] is None
+    assert read_weights(without.model) is None
     by_products = run("products", steps=1, marginal={"similarity": "dot", "temperature": 1.0})
-    assert by_products.lexical_weight is not None
-    lexical = max(by_products.lexical_weight, 0.0)
-    assert read_weights(by_products.encoder, "dot") == {"dense": 1.0, "lexical": lexical}
+    assert by_products.report["lexical_weight"] is not None
+    lexical = max(by_products.report["lexical_weight"], 0.0)
+    assert read_weights(by_products.model, "dot") == {"dense": 1.0, "lexical": lexical}
     with pytest.raises(ConfigError, match="learned with dot, found cosine"):
-        read_weights(by_products.encoder)
+        read_weights(by_products.model)
 
 
 def test_misleading_lexical_scores_get_no_weight(run):
@@ -128,9 +127,9 @@ def test_misleading_lexical_scores_get_no_weight(run):
         mentions=mentions,
         marginal={"lexical_weight": 0.0, "lexical_rate_factor": 20},
     )
-    assert result.lexical_weight < 0
-    content = WEIGHTS.read(result.encoder)
-    assert content["learned"] == {"lexical": result.lexical_weight}
+    assert result.report["lexical_weight"] < 0
+    content = WEIGHTS.read(result.model)
+    assert content["learned"] == {"lexical": result.report["lexical_weight"]}
     assert content["weights"] == {"dense": 1.0, "lexical": 0.0}
 
 
@@ -139,11 +138,11 @@ def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path
     """The scores of training, name by name, against those of the search of an index."""
     marginal = {"lexical_weight": weight, "lexical_rate_factor": 20}
     result = run("run", epochs=1, marginal=marginal)
-    trained = TextEncoder.from_pretrained(result.encoder)
+    trained = TextEncoder.from_pretrained(result.model)
     config = IndexConfig(dense=DenseConfig(precision="fp32"))
     build_index(clinic.kb, tmp_path / "I", trained, config)
     search = open_index(clinic.kb, tmp_path / "I").search
-    learned = max(result.lexical_weight, 0)
+    learned = max(result.report["lexical_weight"], 0)
     assert search.weights == pytest.approx(
         {"dense": 1 / (1 + learned), "lexical": learned / (1 + learned)}
     )
@@ -169,7 +168,7 @@ def test_a_weight_learned_beside_inner_products_is_that_of_their_index(run, clin
     """
     marginal = {"lexical_weight": 3.0, "similarity": "dot", "temperature": 1.0}
     result = run("run", steps=2, marginal=marginal)
-    trained = TextEncoder.from_pretrained(result.encoder)
+    trained = TextEncoder.from_pretrained(result.model)
     config = IndexConfig(dense=DenseConfig(precision="fp32", similarity="dot"))
     build_index(clinic.kb, tmp_path / "I", trained, config)
     search = open_index(clinic.kb, tmp_path / "I").search
@@ -178,7 +177,7 @@ def test_a_weight_learned_beside_inner_products_is_that_of_their_index(run, clin
     texts = clinic.kb.table("names").column("text").to_pylist()
     _, firsts = np.unique([trained.prepare(text) for text in texts], return_index=True)
     lengths = np.linalg.norm(vectors[firsts], axis=1)  # equal names are one vector
-    weight = result.lexical_weight / (lengths.mean() * lengths.max())
+    weight = result.report["lexical_weight"] / (lengths.mean() * lengths.max())
     assert search.weights == pytest.approx(
         {"dense-dot": 1 / (1 + weight), "lexical": weight / (1 + weight)}, rel=1e-4
     )
@@ -193,12 +192,12 @@ def test_a_weight_learned_beside_inner_products_is_that_of_their_index(run, clin
 
 def test_the_encoder_loads_elsewhere(run):
     result = run("run", steps=2)
-    model = AutoModel.from_pretrained(result.encoder)
-    ours = TextEncoder.from_pretrained(result.encoder)
+    model = AutoModel.from_pretrained(result.model)
+    ours = TextEncoder.from_pretrained(result.model)
     assert (ours.pooling, ours.max_length) == ("mean", 16)
     for key, weight in ours.model.state_dict().items():
         assert torch.equal(weight, model.state_dict()[key])
-    assert (result.encoder / "modules.json").exists()  # what sentence-transformers reads
+    assert (result.model / "modules.json").exists()  # what sentence-transformers reads
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:sentence_transformers")
@@ -206,10 +205,10 @@ def test_vectors_are_equal_elsewhere_and_the_card_says_what_was_done(run):
     sentence_transformers = pytest.importorskip("sentence_transformers")
     result = run("run", steps=2)
     texts = ["heart attack", "Flu"]
-    ours = TextEncoder.from_pretrained(result.encoder).encode(texts, precision="fp32")
-    other = sentence_transformers.SentenceTransformer(str(result.encoder), device="cpu")
+    ours = TextEncoder.from_pretrained(result.model).encode(texts, precision="fp32")
+    other = sentence_transformers.SentenceTransformer(str(result.model), device="cpu")
     np.testing.assert_allclose(other.encode(texts), ours, atol=1e-5)
-    card = (result.encoder / "README.md").read_text()
+    card = (result.model / "README.md").read_text()
     assert card.startswith('---\nlibrary_name: "sentence-transformers"\n')
     assert "| step | 2 |" in card
     assert f"| loss | {result.training.loss:.4g} |" in card
@@ -236,10 +235,14 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(run, loss, passes):
     while not part.training.finished:
         part = run("parts", **options, max_minutes=1e-9, resume=True)
     one, two, three = (
-        TextEncoder.from_pretrained(r.encoder).fingerprint() for r in (whole, again, part)
+        TextEncoder.from_pretrained(r.model).fingerprint() for r in (whole, again, part)
     )
     assert one == two == three
-    assert whole.lexical_weight == again.lexical_weight == part.lexical_weight
+    assert (
+        whole.report["lexical_weight"]
+        == again.report["lexical_weight"]
+        == part.report["lexical_weight"]
+    )
     for path in sorted((whole.run / "candidates").glob("*")):
         assert path.read_bytes() == (part.run / "candidates" / path.name).read_bytes()
 
@@ -255,10 +258,10 @@ def test_search_weights_fitted_after_a_run_stay_when_it_is_resumed_after_its_end
     """They were removed, and fitted again under another date."""
     options = {"loss": "contrastive", "max_minutes": 1e-9}
     begun = run("run", steps=2, **options)
-    write_weights(begun.encoder, 0.25, {})
+    write_weights(begun.model, 0.25, {})
     run("run", steps=2, resume=True, **options)  # trains on: they are of another encoder
-    assert not (begun.encoder / WEIGHTS.file).exists()
-    write_weights(begun.encoder, 0.5, {})
+    assert not (begun.model / WEIGHTS.file).exists()
+    write_weights(begun.model, 0.5, {})
     before = contents(begun.run)
     run("run", steps=2, resume=True, **options)
     assert changed(before, begun.run) == []
@@ -312,7 +315,7 @@ result = finetune_encoder(
     from_mapping(FinetuneConfig, json.loads(options)),
     out,
 )
-ended = {"encoder": encoder.fingerprint(), "weight": result.lexical_weight}
+ended = {"encoder": encoder.fingerprint(), "weight": result.report["lexical_weight"]}
 Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(ended))
 """
 

@@ -11,7 +11,7 @@ from biograft.errors import ConfigError, StoreError
 from biograft.kb.names import normalise
 from biograft.linking import LabelledMention
 from biograft.training.linkers import EpochOrder, Shard
-from biograft.training.linkers.finetuning.candidates import (
+from biograft.training.linkers.encoder import (
     CandidateBatches,
     EpochCandidates,
     load_candidates,

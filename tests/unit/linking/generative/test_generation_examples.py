@@ -19,10 +19,10 @@ from biograft.linking import (
     Steps,
     select_names,
 )
-from biograft.linking.generative.ranker import make_input
+from biograft.linking.generative import make_input
 from biograft.linking.queries import overlapping
 from biograft.training.linkers import collect_mentions
-from biograft.training.linkers.generative_examples import PLAIN, ExamplesWithNames, TargetChooser
+from biograft.training.linkers.generative import PLAIN, ExamplesWithNames, TargetChooser
 from biograft.training.objectives import NameExample
 
 

@@ -24,7 +24,7 @@ from biograft.linking import (
     extend_pool,
     load_ranker,
 )
-from biograft.linking.generative.folder import (
+from biograft.linking.generative import (
     GENERATION_WEIGHTS,
     HeldOutScores,
     LinkerMetadata,

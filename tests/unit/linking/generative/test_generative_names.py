@@ -14,7 +14,7 @@ from tiny_seq2seq import tiny_seq2seq
 
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import NamesConfig, NameTrie, select_names
-from biograft.linking.generative.names import longest_name
+from biograft.linking.generative import longest_name
 from biograft.text import clean_name
 
 

@@ -24,7 +24,7 @@ from biograft.linking import (
     empty_pool,
     needs_search,
 )
-from biograft.linking.generative.ranker import make_input
+from biograft.linking.generative import make_input
 from biograft.models import BeamConfig, NewDecoder, Seq2SeqModel
 from biograft.text import clean_name
 

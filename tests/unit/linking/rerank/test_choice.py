@@ -87,7 +87,7 @@ def _stub():
 @pytest.fixture
 def stub(_stub, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # is not used on this machine
-    monkeypatch.setattr("biograft.linking.rerank.llm._WAIT", 0.0)
+    monkeypatch.setattr("biograft.linking.choice._WAIT", 0.0)
     _stub.requests, _stub.answer, _stub.status, _stub.delay = [], "", 200, 0.0
     return _stub
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.rerank.folder import Mix, ScoredMention, fit_mix
+from biograft.linking.rerank import Mix, ScoredMention, fit_mix
 
 
 def made_up(n, seed, *, ranker, context):

@@ -9,7 +9,7 @@ import torch
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.linking import Context, CrossEncoder
-from biograft.linking.rerank.model import CandidatePairTokenizer, CandidateTexts, mark_mention
+from biograft.linking.rerank import CandidatePairTokenizer, CandidateTexts, mark_mention
 from biograft.models import TextEncoder
 
 

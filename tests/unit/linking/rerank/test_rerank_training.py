@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import ContextReranker, Linker, SearchRanker
-from biograft.linking.rerank import model
+from biograft.linking import ContextReranker, Linker, SearchRanker, rerank as model
 from biograft.training.linkers import (
     LINKERS,
     LinkerRecipe,
@@ -181,7 +180,7 @@ sys.path.insert(0, sys.argv[1])
 from conftest import make_queries
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
-from biograft.linking.rerank import model
+from biograft.linking import rerank as model
 from biograft.training.linkers import collect_examples, train_reranker
 
 model._DROPOUT = 0.0

@@ -17,7 +17,7 @@ from biograft.linking import (
     SearchRanker,
     load_context_reranker,
 )
-from biograft.linking.rerank.folder import Mix
+from biograft.linking.rerank import Mix
 from biograft.text.documents import Document, Mention
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from biograft.linking import StaticEncoder, StaticWeights, WordPieceTokenizer, quantise
-from biograft.linking.static.encoder import POOLING
+from biograft.linking.static import POOLING
 from biograft.models import EncoderSettings
 
 TOKENS = ("[UNK]", *"abcdefghijklmnopqrstuvwxyz心脏病", "heart", "attack", "type", "2")

@@ -11,7 +11,7 @@ from manifests import reseal
 from biograft.artifacts import MANIFEST
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import StaticEncoder, StaticWeights, load_encoder, quantise
-from biograft.linking.static.encoder import TOKENS
+from biograft.linking.static import TOKENS
 
 NAMES = [
     "heart attack",

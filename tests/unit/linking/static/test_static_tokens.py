@@ -8,7 +8,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.linking import WordPieceTokenizer, read_tokenizer
-from biograft.linking.static.tokens import TokenizerSettings
+from biograft.linking.static import TokenizerSettings
 
 pytest.importorskip("tokenizers")
 WORDS = "Type 2 diabetes mellitus, non-insulin-dependent (NIDDM) naïve Ménière's β-thalassæmia"
@@ -87,7 +87,7 @@ def test_a_long_word_and_one_of_unknown_characters_are_unknown():
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    from biograft.linking.static import tokens
+    from biograft.linking import static as tokens
 
     monkeypatch.setattr(tokens, "_CACHE_SIZE", 2)
     tokenizer = WordPieceTokenizer(["[UNK]", "a", "b", "c"])

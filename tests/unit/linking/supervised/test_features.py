@@ -20,7 +20,7 @@ from biograft.linking import (
     assign_folds,
     feature_names,
 )
-from biograft.linking.supervised.features import ALL
+from biograft.linking.supervised import ALL
 
 TEXTS = ["MS", "cold", "Mitral  stenosis", "failure of a kidney", "heart", "qqqq", ""]
 

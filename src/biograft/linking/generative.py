@@ -1,0 +1,819 @@
+"""Generative entity linking (GenBioEL): a sequence-to-sequence model generates concept names.
+
+The encoder reads the mention marked in its text, the decoder a prompt (*mention is*), and a trie
+constrains generation to the names of the store. If another form is looked up than the text has
+(the long form of an abbreviation, a part of a composite), it replaces the mention. Training and
+linking make their inputs alike.
+
+Names are normalised: lower case, punctuation as spaces. Names of a store that are then equal are
+one text, which may belong to several concepts. The trie holds the token sequences of the texts.
+
+The score of a name is ``w * g + (1 - w) * s``. g is the geometric mean of the probabilities of
+the name's tokens (0 if the name was not generated), s the score of the search (0 if the name is
+not in its candidate pool), and w the weight of generation, which is fitted on held-out mentions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.artifacts import (
+    ArtifactKind,
+    check_ends,
+    check_length,
+    check_range,
+    describe_files,
+    new_folder,
+    open_array,
+    save_array,
+)
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, StoreError, nearest
+from biograft.kb import KnowledgeBase
+from biograft.kb.assembly import shared_names
+from biograft.kb.concepts import close_types
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.linking.candidates import Candidate, Rows, Scores
+from biograft.linking.fusion import (
+    CandidateBuilder,
+    CandidatePool,
+    extend_pool,
+    fuse_scores,
+    normalise_weights,
+)
+from biograft.linking.queries import Context
+from biograft.linking.rankers import GENERATIVE_FORMAT
+from biograft.linking.trained_configs import GenerativeConfig, NamesConfig
+from biograft.models.batches import pad
+from biograft.models.generation import BeamConfig, GeneratedNames, GenerationInputs, generate_names
+from biograft.models.pretrained import describe_tokenizer
+from biograft.models.seq2seq import Seq2SeqModel
+from biograft.progress import Progress
+from biograft.text.mention_text import clean_name, clean_text, mark_mention, prompt_of
+from biograft.text.trie import FlatTrie
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The texts that may be generated, and the text of each name of the store."""
+
+    texts: tuple[str, ...]
+    """Distinct, in the order of the store."""
+    numbers: Ints
+    """Index of the text of each row of the names table; -1 for an excluded row."""
+    concepts: Ints
+    """The concept of each row."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Number of characters of each text."""
+        return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
+
+
+def select_names(kb: KnowledgeBase, config: NamesConfig) -> Selection:
+    """Select the names of a store that may be generated, and normalise them."""
+    concepts = kb.numbers("names", "concept").astype(np.int64)
+    texts, numbers = _normalise_names(kb, config, selected_rows(kb, config))
+    if config.shared == "fewest":
+        _drop_shared(numbers, concepts)
+    if config.per_concept != "all":
+        _keep_one_per_concept(numbers, concepts, texts, config)
+    if not (numbers >= 0).any():
+        raise ConfigError(
+            f"names: none of the {kb.n_names:,} names of {kb.folder} is left; select more types, "
+            "languages or sources"
+        )
+    return _renumber(texts, numbers, concepts)
+
+
+def selected_rows(kb: KnowledgeBase, config: NamesConfig) -> Flags:
+    """Return which rows of the names table have the configured types, languages and sources."""
+    table = kb.table("names")
+    selected = np.ones(table.num_rows, np.bool_)
+    for column, known in (("language", kb.languages), ("source", kb.sources)):
+        names = getattr(config, f"{column}s")
+        if names:
+            codes = [_index_of(f"{column}s", name, known) for name in names]
+            selected &= np.isin(table.column(column).to_numpy(), codes)
+    if config.types:
+        selected &= _of_types(kb, config.types)[table.column("concept").to_numpy()]
+    return selected
+
+
+def _of_types(kb: KnowledgeBase, types: tuple[str, ...]) -> Flags:
+    """Return which concepts have one of the types, given by code or label, or a subtype."""
+    codes = {kind.label: kind.code for kind in kb.types if kind.label}
+    known = [kind.code for kind in kb.types]
+    roots = tuple(known[_index_of("types", codes.get(name, name), known)] for name in types)
+    subtypes = close_types({kind.code: kind.tree for kind in kb.types}, roots)
+    indices = [index for index, code in enumerate(known) if code in subtypes]
+    table, flags = kb.table("types"), np.zeros(len(kb), np.bool_)
+    rows = np.isin(table.column("type").to_numpy(), indices)
+    flags[table.column("concept").to_numpy()[rows]] = True
+    return flags
+
+
+def _index_of(field: str, name: str, known: list[str]) -> int:
+    if name not in known:
+        raise ConfigError(f"{field}: no name of the store is of {name!r}; {nearest(name, known)}")
+    return known.index(name)
+
+
+def _normalise_names(
+    kb: KnowledgeBase, config: NamesConfig, selected: Flags
+) -> tuple[list[str], Ints]:
+    """Normalise the selected names; return the distinct texts, and the text of each row."""
+    index_of: dict[str, int] = {}
+    numbers = np.full(len(selected), -1, np.int64)
+    row = 0
+    for chunk in kb.table("names").column("text").iterchunks():
+        for name in chunk.to_pylist():
+            if selected[row] and (text := clean_name(name, lower=config.lower)):
+                numbers[row] = index_of.setdefault(text, len(index_of))
+            row += 1
+    return list(index_of), numbers
+
+
+def _drop_shared(numbers: Ints, concepts: Ints) -> None:
+    """Keep a shared text for the concept with the fewest names; every concept keeps a name."""
+    rows = np.flatnonzero(numbers >= 0)
+    owners, keys = concepts[rows].astype(np.uint32), numbers[rows].astype(np.uint64)
+    numbers[rows[shared_names(owners, keys)]] = -1
+
+
+def _keep_one_per_concept(
+    numbers: Ints, concepts: Ints, texts: list[str], config: NamesConfig
+) -> None:
+    """Keep one name per concept: its shortest, or a random one by the seed."""
+    rows = np.flatnonzero(numbers >= 0)
+    if config.per_concept == "shortest":
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        order = np.lexsort((rows, lengths[numbers[rows]], concepts[rows]))
+    else:
+        keys = np.random.default_rng(config.seed).random(len(numbers))
+        order = np.lexsort((keys[rows], concepts[rows]))
+    _, first = np.unique(concepts[rows[order]], return_index=True)
+    chosen = rows[order[first]]
+    text_of = numbers[chosen]
+    numbers[:] = -1
+    numbers[chosen] = text_of
+
+
+def _renumber(texts: list[str], numbers: Ints, concepts: Ints) -> Selection:
+    """Renumber the remaining texts, in their order."""
+    left = np.unique(numbers[numbers >= 0])
+    new_numbers = np.full(len(texts) + 1, -1, np.int64)  # the last is for excluded rows
+    new_numbers[left] = np.arange(len(left))
+    return Selection(tuple(texts[index] for index in left.tolist()), new_numbers[numbers], concepts)
+
+
+NAME_TRIE = ArtifactKind(
+    format="biograft-name-trie",
+    version=1,
+    called="trie of names",
+    remedy="remove the folder, it is rebuilt for the current store",
+    keys=("store", "tokenizer", "names", "n_cut"),
+)
+_ARRAYS: dict[str, type[np.generic]] = {
+    "numbers": np.int32,
+    "rows": np.uint32,
+    "starts": np.int64,
+}
+_CHUNK = 1 << 16
+"""Names tokenised at once: lists of tokens take many times the memory of an array."""
+
+
+class Forest(NamedTuple):
+    """One trie for several mentions, each limited to the names of its own list."""
+
+    trie: FlatTrie
+    roots: Ints  # (mentions,): the root node of the names of each
+    numbers: Ints  # (sequences of the forest,): their indices in the trie of all names
+
+
+@dataclass(frozen=True, slots=True)
+class NameTrie:
+    """A trie of the names of a store that may be generated; equal names are one sequence."""
+
+    kb: KnowledgeBase
+    seq2seq: Seq2SeqModel
+    config: NamesConfig
+    trie: FlatTrie
+    numbers: npt.NDArray[np.integer[Any]]
+    """Index of the sequence of each row of the names table; -1 for an excluded row."""
+    rows: npt.NDArray[np.integer[Any]]
+    starts: Ints
+    """Start of the rows of each sequence in ``rows``."""
+    n_cut: int
+    """Number of names that were truncated to what the model can generate."""
+
+    @classmethod
+    def build(
+        cls,
+        kb: KnowledgeBase,
+        seq2seq: Seq2SeqModel,
+        config: NamesConfig | None = None,
+        progress: Progress | None = None,
+    ) -> NameTrie:
+        """Build the trie of a store's names."""
+        config, progress = config or NamesConfig(), progress or Progress(enabled=False)
+        progress.start("names")
+        selection = select_names(kb, config)
+        progress.start("trie")
+        tokens, ends, n_cut = _tokenize(seq2seq, selection.texts, progress)
+        trie, of_text = FlatTrie.build(tokens, ends)
+        of_text = np.append(of_text, -1)  # the text -1 is that of excluded rows
+        progress.finish()
+        return cls._of(kb, seq2seq, config, trie, of_text[selection.numbers], n_cut)
+
+    @classmethod
+    def _of(
+        cls,
+        kb: KnowledgeBase,
+        seq2seq: Seq2SeqModel,
+        config: NamesConfig,
+        trie: FlatTrie,
+        numbers: Ints,
+        n_cut: int,
+    ) -> NameTrie:
+        rows = np.flatnonzero(numbers >= 0)
+        order = np.argsort(numbers[rows], kind="stable")
+        starts = np.zeros(trie.n_sequences + 1, np.int64)
+        np.cumsum(np.bincount(numbers[rows], minlength=trie.n_sequences), out=starts[1:])
+        rows = rows[order].astype(np.uint32)
+        return cls(kb, seq2seq, config, trie, numbers.astype(np.int32), rows, starts, n_cut)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all arrays in bytes."""
+        arrays = (self.numbers, self.rows, self.starts)
+        return self.trie.nbytes + sum(int(array.nbytes) for array in arrays)
+
+    def rows_of(self, sequence: int) -> Ints:
+        """Return the rows of the store's names with a sequence, ascending."""
+        rows = self.rows[int(self.starts[sequence]) : int(self.starts[sequence + 1])]
+        return rows.astype(np.int64)
+
+    def tokens_of(self, rows: Sequence[int]) -> list[list[int]]:
+        """Return the tokens of some names of the store, without the end token."""
+        lower = self.config.lower
+        texts = [clean_name(self.kb.name(row).text, lower=lower) for row in rows]
+        longest = longest_name(self.seq2seq)
+        return [tokens[:longest] for tokens in self.seq2seq.batch_name_tokens(texts)]
+
+    def restricted(self, **filters: tuple[str, ...]) -> NameTrie:
+        """Return the trie of the names of some types, languages or sources (NamesConfig)."""
+        config = replace(self.config, **filters)  # type: ignore[arg-type]
+        numbers = np.where(selected_rows(self.kb, config), self.numbers, -1)
+        keep = np.zeros(self.trie.n_sequences, np.bool_)
+        keep[numbers[numbers >= 0]] = True
+        trie, sequences = self.trie.subset(keep)
+        new_numbers = np.full(len(keep) + 1, -1, np.int64)
+        new_numbers[sequences] = np.arange(len(sequences))
+        return self._of(self.kb, self.seq2seq, config, trie, new_numbers[numbers], self.n_cut)
+
+    def for_candidates(self, lists: Sequence[Sequence[int]]) -> Forest:
+        """Build one trie in which each mention is limited to the names of its list of rows."""
+        names = [sorted({row for row in rows if row >= 0 and self.numbers[row] >= 0})
+               for rows in lists]  # fmt: skip
+        token_lists = iter(self.tokens_of([row for rows in names for row in rows]))
+        sequences = [[mention, *next(token_lists), self.seq2seq.end]
+                     for mention, rows in enumerate(names) for _ in rows]  # fmt: skip
+        # every mention has its node, even without a name
+        tokens, lengths = _flatten([*sequences, *([mention] for mention in range(len(names)))])
+        trie, numbers = FlatTrie.build(tokens, np.cumsum(lengths))
+        first, _ = trie.children(np.zeros(len(names), np.int64))
+        originals = np.full(trie.n_sequences, -1, np.int64)
+        originals[numbers[: len(sequences)]] = [self.numbers[row] for rows in names for row in rows]
+        return Forest(trie, first + np.arange(len(names)), originals)
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the trie to a folder."""
+        with new_folder(folder, overwrite=overwrite) as work:
+            self.trie.save(work)
+            for name in _ARRAYS:
+                save_array(work / f"{name}.npy", getattr(self, name))
+            content = {
+                "store": store_fingerprint(self.kb),
+                "tokenizer": hash_tokenizer(self.seq2seq),
+                "names": asdict(self.config),
+                "n_names": len(self.rows),
+                "n_sequences": self.trie.n_sequences,
+                "n_nodes": self.trie.n_nodes,
+                "n_cut": self.n_cut,
+                "files": describe_files(work),
+            }
+            NAME_TRIE.write(work, content)
+
+    @classmethod
+    def open(
+        cls, folder: Path, kb: KnowledgeBase, seq2seq: Seq2SeqModel, config: NamesConfig
+    ) -> NameTrie:
+        """Memory-map a trie, or build one in memory if the folder's trie is of other names."""
+        manifest = NAME_TRIE.read(folder)
+        NAME_TRIE.check_files(folder, manifest)
+        if not _is_for(manifest, kb, seq2seq, config):
+            return cls.build(kb, seq2seq, config)
+        trie = FlatTrie.open(folder)
+        try:
+            _check_tokens(trie, seq2seq)
+            numbers, rows, starts = (
+                open_array(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()
+            )
+            check_length("numbers", numbers, kb.n_names)
+            check_range("numbers", numbers, -1, trie.n_sequences - 1)
+            check_range("rows", rows, 0, kb.n_names - 1)
+            check_length("starts", starts, trie.n_sequences + 1)
+            check_ends("starts", starts, len(rows))
+        except ValueError as error:
+            raise NAME_TRIE.damaged(folder, error) from error
+        return cls(kb, seq2seq, config, trie, numbers, rows, starts, int(manifest["n_cut"]))
+
+
+def longest_name(seq2seq: Seq2SeqModel) -> int:
+    """Return the maximum number of tokens of a name; the prompt has as many."""
+    return (seq2seq.max_target - 2) // 2
+
+
+def hash_tokenizer(seq2seq: Seq2SeqModel) -> str:
+    """Compute the SHA-256 of everything that determines the tokens of a name."""
+    content = [describe_tokenizer(seq2seq.tokenizer), seq2seq.end, longest_name(seq2seq)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _check_tokens(trie: FlatTrie, seq2seq: Seq2SeqModel) -> None:
+    """Refuse tokens and lengths beyond the model's vocabulary and positions."""
+    check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
+    if trie.depth > longest_name(seq2seq) + 1:
+        raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
+
+
+def _is_for(
+    manifest: dict[str, Any], kb: KnowledgeBase, seq2seq: Seq2SeqModel, config: NamesConfig
+) -> bool:
+    """Return whether a trie is of the names of this store, with this tokenizer."""
+    recorded = (manifest["store"], manifest["tokenizer"], manifest["names"])
+    names = json.loads(json.dumps(asdict(config)))
+    return recorded == (store_fingerprint(kb), hash_tokenizer(seq2seq), names)
+
+
+def _tokenize(
+    seq2seq: Seq2SeqModel, texts: Sequence[str], progress: Progress
+) -> tuple[Ints, Ints, int]:
+    """Tokenize names; return the concatenated tokens, their ends, and the number truncated."""
+    longest, n_cut = longest_name(seq2seq), 0
+    parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for start in range(0, len(texts), _CHUNK):
+        names = seq2seq.batch_name_tokens(texts[start : start + _CHUNK])
+        n_cut += sum(len(tokens) > longest for tokens in names)
+        flat, chunk_lengths = _flatten([[*tokens[:longest], seq2seq.end] for tokens in names])
+        parts.append(flat)
+        lengths.append(chunk_lengths)
+        progress.advance(len(names), (start + len(names)) / len(texts))
+    return np.concatenate(parts), np.cumsum(np.concatenate(lengths)), n_cut
+
+
+def _flatten(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Concatenate sequences of tokens; also return their lengths."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    flat = (token for sequence in sequences for token in sequence)
+    return np.fromiter(flat, np.int64, int(lengths.sum())), lengths
+
+
+GENERATIVE = "generative"
+GENERATION_WEIGHTS = tuple(step / 20 for step in range(21))
+"""The weights that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixing:
+    """The weight of generation beside a search, and the weights of the search's generators."""
+
+    generation_weight: float = 1.0
+    rescore: int = 0
+    """The first names of the search are scored by the model, this many if not generated."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Weights of the generators of the search; empty means the defaults, for any generators."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.generation_weight <= 1 or self.rescore < 0:
+            raise ValueError(f"expected a weight from 0 to 1 and a rescore of at least 0: {self}")
+
+    def __call__(self, scored: CandidatePool) -> Scores:
+        """Compute the final score of each name; generation is the last generator of the pool."""
+        generated: Scores = scored.scores[-1]
+        if self.generation_weight == 1:
+            return generated
+        return self.mix(generated, self.search_scores(search_pool(scored)), scored.rows >= 0)
+
+    def mix(self, generated: Scores, searched: Scores, valid: Flags) -> Scores:
+        """Compute the weighted mean of two scores of each name."""
+        weight = self.generation_weight
+        parts = ((weight, generated), (1 - weight, searched))
+        total = sum(w * np.where(np.isfinite(s), s, 0) for w, s in parts)
+        return np.where(valid, total, -np.inf).astype(np.float32)
+
+    def search_scores(self, pool: CandidatePool) -> Scores:
+        """Compute the score of the search for each name."""
+        names = pool.generators
+        if not names:
+            return np.full(pool.rows.shape, -np.inf, np.float32)
+        if self.weights and set(names) != set(self.weights):
+            raise StoreError(
+                "the weight of generation was fitted beside "
+                f"{' and '.join(sorted(self.weights))}, the index has "
+                f"{' and '.join(sorted(names))}; use the kind of index it was trained with"
+            )
+        return fuse_scores(pool, normalise_weights(names, self.weights))
+
+
+def search_pool(scored: CandidatePool) -> CandidatePool:
+    """Return a pool without its last generator, which is generation."""
+    return CandidatePool(scored.generators[:-1], scored.rows, scored.scores[:-1], scored.ranks[:-1])
+
+
+class HeldOutScores(NamedTuple):
+    """The names of one held-out text: both scores, and which names are correct."""
+
+    query: int
+    """The query that the text is a part of; a query is correct if all its parts are."""
+    generated: Scores
+    searched: Scores
+    right: Flags
+
+
+def fit_weight(held_out: Sequence[HeldOutScores]) -> tuple[float, dict[str, float]]:
+    """Choose the weight of generation with the highest accuracy; also return the accuracies.
+
+    Ties go to the higher weight.
+    """
+    if not held_out:
+        raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
+    results = {weight: accuracy(held_out, weight) for weight in GENERATION_WEIGHTS}
+    best = max(GENERATION_WEIGHTS, key=lambda weight: (results[weight], weight))
+    return best, {"searched": results[0.0], GENERATIVE: results[1.0], "mixed": results[best]}
+
+
+def accuracy(held_out: Sequence[HeldOutScores], weight: float) -> float:
+    """Compute the ratio of queries whose parts all have a correct name first."""
+    right: dict[int, bool] = {}
+    mixing = Mixing(weight)
+    for item in held_out:
+        valid = np.ones(len(item.right), np.bool_)
+        scores = mixing.mix(item.generated, item.searched, valid)
+        first = bool(len(scores)) and bool(item.right[int(np.argmax(scores))])
+        right[item.query] = right.get(item.query, True) and first
+    return sum(right.values()) / len(right)
+
+
+MODEL, TRIE = "model", "trie"
+GENERATIVE_LINKER = ArtifactKind(
+    format=GENERATIVE_FORMAT,
+    version=2,
+    called="generative linker",
+    remedy="train the linker again",
+    keys=("config", "mixing", "report", "provenance"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkerMetadata:
+    """The manifest of a generative linker: everything but its model and its names."""
+
+    config: GenerativeConfig
+    mixing: Mixing
+    report: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLinker:
+    """The parts of a generative linker, loaded for a store."""
+
+    seq2seq: Seq2SeqModel
+    names: NameTrie
+    config: GenerativeConfig
+    mixing: Mixing
+
+
+def write_linker(folder: Path, names: NameTrie, metadata: LinkerMetadata) -> None:
+    """Write a generative linker, replacing an earlier one of the same run."""
+    with new_folder(folder, overwrite=True) as work:
+        names.seq2seq.save_pretrained(work / MODEL)
+        files = describe_files(work)  # without the trie, which can be rebuilt
+        names.save(work / TRIE)
+        GENERATIVE_LINKER.write(work, {**asdict(metadata), "files": files})
+
+
+def read_metadata(folder: Path) -> LinkerMetadata:
+    """Read the manifest of a linker; refuse other formats, versions and damaged folders."""
+    manifest = GENERATIVE_LINKER.read(folder)
+    GENERATIVE_LINKER.check_files(folder, manifest)
+    try:
+        return LinkerMetadata(
+            config=from_mapping(GenerativeConfig, manifest["config"], "config."),
+            mixing=Mixing(**manifest["mixing"]),
+            report=dict(manifest["report"]),
+            provenance=dict(manifest["provenance"]),
+        )
+    except (ConfigError, TypeError, ValueError) as error:
+        raise GENERATIVE_LINKER.damaged(folder / GENERATIVE_LINKER.file, repr(error)) from error
+
+
+def load_folder(folder: Path, kb: KnowledgeBase) -> LoadedLinker:
+    """Load a linker for a store, which need not be the one it was trained with.
+
+    A plain encoder-decoder, as pre-training or an import writes it, gets the default settings,
+    which are those of the paper.
+    """
+    if not GENERATIVE_LINKER.is_at(folder):
+        config = GenerativeConfig()
+        seq2seq = Seq2SeqModel.from_pretrained(folder)
+        names = NameTrie.build(kb, seq2seq, config.names)
+        return LoadedLinker(seq2seq=seq2seq, names=names, config=config, mixing=Mixing())
+    metadata = read_metadata(folder)
+    config = metadata.config
+    seq2seq = Seq2SeqModel.from_pretrained(
+        folder / MODEL, max_source=config.max_source, max_target=config.max_target
+    )
+    if NAME_TRIE.is_at(folder / TRIE):
+        names = NameTrie.open(folder / TRIE, kb, seq2seq, config.names)
+    else:
+        names = NameTrie.build(kb, seq2seq, config.names)
+    return LoadedLinker(seq2seq=seq2seq, names=names, config=config, mixing=metadata.mixing)
+
+
+class Seq2SeqInput(NamedTuple):
+    """The text of the encoder, and the prompt of the decoder."""
+
+    source: str
+    prompt: str
+
+
+def make_input(form: str, context: Context, config: GenerativeConfig) -> Seq2SeqInput:
+    """Make the input of a mention; without a context, the form stands alone."""
+    text, start, end = context
+    if not 0 <= start <= end <= len(text):
+        raise ConfigError(
+            f"context: expected a mention within the {len(text):,} characters of its text, found "
+            f"one from {start:,} to {end:,}"
+        )
+    in_context = bool(text[start:end].strip())
+    left, right = (text[:start], text[end:]) if in_context else ("", "")
+    lower = config.names.lower
+    source = mark_mention(left, form, right, words=config.context_words, lower=lower)
+    return Seq2SeqInput(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
+
+
+class NameGenerator:
+    """Generates and scores names with a model, for many mentions at once."""
+
+    def __init__(self, seq2seq: Seq2SeqModel, names: NameTrie, config: GenerativeConfig) -> None:
+        self._seq2seq, self._names = seq2seq, names
+        self._beam, self._batch_size = config.beam, config.batch
+
+    def generate(
+        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]] | None = None
+    ) -> GeneratedNames:
+        """Generate the most probable names of each mention, best first.
+
+        ``lists`` are rows of the store: each mention gets names from its own list only.
+        """
+        shape = (len(inputs), self._beam.beams)
+        sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
+        with self._inference_mode():
+            for indices, batch in self._batches(inputs, self._batch_size):
+                rows = None if lists is None else [lists[index] for index in indices]
+                sequences[indices], scores[indices] = self._generate(batch, rows, self._beam)
+        return GeneratedNames(sequences, scores)
+
+    def score(
+        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]]
+    ) -> list[dict[int, float]]:
+        """Score all names of a list of rows for each mention; return scores by sequence.
+
+        As many beams as names leave none out, so that the scores are exact.
+        """
+        width = max(map(len, lists), default=0)
+        scored: list[dict[int, float]] = [{} for _ in inputs]
+        if not width:
+            return scored
+        beam = replace(self._beam, beams=width)
+        size = max(1, self._batch_size * self._beam.beams // width)
+        with self._inference_mode():
+            for indices, batch in self._batches(inputs, size):
+                found = self._generate(batch, [lists[index] for index in indices], beam)
+                pairs = zip(indices, found.sequences.tolist(), found.scores.tolist(), strict=True)
+                for index, sequences, scores in pairs:
+                    each = zip(sequences, scores, strict=True)
+                    scored[index] = {sequence: score for sequence, score in each if sequence >= 0}
+        return scored
+
+    def _generate(
+        self, batch: GenerationInputs, lists: Sequence[Sequence[int]] | None, beam: BeamConfig
+    ) -> GeneratedNames:
+        model, start = self._seq2seq.model, self._seq2seq.start
+        if lists is None:
+            return generate_names(model, batch, self._names.trie, start=start, config=beam)
+        trie, roots, numbers = self._names.for_candidates(lists)
+        names = generate_names(model, batch, trie, start=start, roots=roots, config=beam)
+        return GeneratedNames(
+            np.where(names.sequences >= 0, numbers[names.sequences], -1), names.scores
+        )
+
+    def _batches(
+        self, inputs: Sequence[Seq2SeqInput], size: int
+    ) -> Iterator[tuple[list[int], GenerationInputs]]:
+        """Yield batches of similar length, the longest first, with the indices of the inputs."""
+        sources = self._seq2seq.source_tokens([item.source for item in inputs])
+        prompts = self._seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
+        room = self._seq2seq.max_target - 1 - longest_name(self._seq2seq)
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        for start in range(0, len(order), size):
+            indices = order[start : start + size]
+            padded = pad([sources[index] for index in indices], self._seq2seq.padding)
+            # a long prompt keeps its end, which is the word "is"
+            ends = [prompts[index][-room:] for index in indices]
+            yield indices, GenerationInputs(padded["input_ids"], padded["attention_mask"], ends)
+
+    @contextlib.contextmanager
+    def _inference_mode(self) -> Iterator[None]:
+        """Switch dropout off, and restore the model's mode afterwards."""
+        model = self._seq2seq.model
+        training = model.training
+        model.eval()
+        try:
+            yield
+        finally:
+            model.train(training)
+
+
+Generated: TypeAlias = dict[int, tuple[float, int]]
+"""By sequence of the trie: the mean log-probability of a name, and its rank (0: only scored)."""
+
+
+class Seq2SeqLinker:
+    """Finds names of a store by generating them, or those of a search, and ranks them."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        seq2seq: Seq2SeqModel,
+        names: NameTrie,
+        config: GenerativeConfig,
+        mixing: Mixing | None = None,
+    ) -> None:
+        self.kb, self.seq2seq, self.names, self.config = kb, seq2seq, names, config
+        self.mixing = mixing or Mixing(config.generation_weight, config.rescore)
+        self._builder, self._generator = CandidateBuilder(kb), NameGenerator(seq2seq, names, config)
+
+    @property
+    def name(self) -> str:
+        """Name of the scoring method, with the weight of generation if a search is mixed in."""
+        weight = self.mixing.generation_weight
+        within = "" if self.config.generate else f"@{self.mixing.rescore}"
+        return f"{GENERATIVE}{within}" if weight == 1 else f"{GENERATIVE}{within}*{weight:.3g}"
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the model reads the words around a mention."""
+        return self.config.context_words > 0
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether the scores of a search are mixed in, or only its names are ranked."""
+        return self.mixing.generation_weight < 1 or not self.config.generate
+
+    def in_languages(self, languages: tuple[str, ...]) -> Seq2SeqLinker:
+        """Return a linker that generates names in these languages only."""
+        return self.restricted(languages=languages)
+
+    def restricted(self, **filters: tuple[str, ...]) -> Seq2SeqLinker:
+        """Return a linker that generates names of some ``types``, ``languages`` or ``sources``."""
+        names = self.names.restricted(**filters)
+        return Seq2SeqLinker(self.kb, self.seq2seq, names, self.config, self.mixing)
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        contexts: Sequence[Context] = (),
+        lists: Sequence[Sequence[int]] | None = None,
+    ) -> GeneratedNames:
+        """Generate names for mentions: sequences of the trie, and mean log-probabilities.
+
+        ``lists`` are rows of the names table: each mention gets names from its own list only.
+        """
+        return self._generator.generate(self._inputs(texts, contexts), lists)
+
+    def rank_candidates(
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
+    ) -> list[list[Candidate]]:
+        """Return a candidate per name and concept, best first; ties go to the lower row."""
+        scored = self.score(texts, pool, contexts)
+        return self._builder.by_name(scored, self.mixing(scored), scored.rows.shape[1])
+
+    def score(
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
+    ) -> CandidatePool:
+        """Add the generated names to a pool, and the model's scores as its last generator.
+
+        Names of the pool that are neither generated nor rescored have no score of the model.
+        """
+        inputs = self._inputs(texts, contexts)
+        names = self._generate(inputs) if self.config.generate else [{} for _ in inputs]
+        if self.mixing.rescore:
+            lists = self._not_generated(pool, names)
+            for found, scores in zip(names, self._generator.score(inputs, lists), strict=True):
+                ranks = {} if self.config.generate else {s: r for r, s in enumerate(scores, 1)}
+                found |= {seq: (score, ranks.get(seq, 0)) for seq, score in scores.items()}
+        return self._join(pool, names)
+
+    def _generate(self, inputs: Sequence[Seq2SeqInput]) -> list[Generated]:
+        """Return the names that the beams of each mention find among all."""
+        names = self._generator.generate(inputs)
+        return [
+            {
+                sequence: (score, rank)
+                for rank, (sequence, score) in enumerate(zip(*beams, strict=True), 1)
+                if sequence >= 0
+            }
+            for beams in zip(names.sequences.tolist(), names.scores.tolist(), strict=True)
+        ]
+
+    def _inputs(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Seq2SeqInput]:
+        contexts = contexts or [Context()] * len(texts)
+        return [
+            make_input(text, context, self.config)
+            for text, context in zip(texts, contexts, strict=True)
+        ]
+
+    def _not_generated(
+        self, pool: CandidatePool, generated: Sequence[Generated]
+    ) -> list[list[int]]:
+        """Return the rows of the first names of the search that were not generated."""
+        order = np.lexsort((pool.rows, -self.mixing.search_scores(pool)), axis=1)
+        first = np.take_along_axis(pool.rows, order, axis=1)[:, : self.mixing.rescore]
+        sequences = np.where(first >= 0, self.names.numbers[first], -1)
+        return [
+            [row for row, seq in zip(*pair, strict=True) if seq >= 0 and seq not in results]
+            for *pair, results in zip(first.tolist(), sequences.tolist(), generated, strict=True)
+        ]
+
+    def _join(self, pool: CandidatePool, generated: Sequence[Generated]) -> CandidatePool:
+        """Add generated names to a pool: one name of the store for each concept.
+
+        Where nothing is generated, only names of the search are ranked, and none is added.
+        """
+        rows = [
+            [row for seq, (_, rank) in results.items() if rank for row in self._rows_of(seq)]
+            if self.config.generate
+            else []
+            for results in generated
+        ]
+        width = max(map(len, rows), default=0)
+        added = np.full((len(rows), width), -1, np.int64)
+        for line, row_list in enumerate(rows):
+            added[line, : len(row_list)] = row_list
+        joined = extend_pool(pool, added)
+        scores = np.full(joined.rows.shape, -np.inf, np.float32)
+        ranks = np.zeros(joined.rows.shape, np.int32)
+        sequences = np.where(joined.rows >= 0, self.names.numbers[joined.rows], -1)
+        for line, results in enumerate(generated):
+            for column, sequence in enumerate(sequences[line].tolist()):
+                if sequence in results:
+                    score, ranks[line, column] = results[sequence]
+                    scores[line, column] = np.exp(score)
+        return CandidatePool(
+            (*pool.generators, GENERATIVE),
+            joined.rows,
+            np.concatenate([joined.scores, scores[None]]),
+            np.concatenate([joined.ranks, ranks[None]]),
+        )
+
+    def _rows_of(self, sequence: int) -> Rows:
+        """Return the first name of each concept that a sequence stands for."""
+        rows = self.names.rows_of(sequence)
+        _, first = np.unique(self._builder.concepts[rows], return_index=True)
+        result: Rows = rows[np.sort(first)]
+        return result
+
+
+def load_seq2seq_linker(folder: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
+    """Load a trained generative linker, or any encoder-decoder, for a store.
+
+    The trie in the folder is used if it is of this store; else one is built in memory.
+    """
+    parts = load_folder(folder, kb)
+    return Seq2SeqLinker(kb, parts.seq2seq, parts.names, parts.config, parts.mixing)

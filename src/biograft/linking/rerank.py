@@ -1,0 +1,712 @@
+"""Re-ranking: a cross-encoder reads the mention in its context together with each candidate.
+
+A mention is marked in its context by characters that every vocabulary has and medical text hardly
+ever uses, so that no encoder has to learn new tokens.
+
+The logit of candidate c is ``ranker * z(r_c) + context * x_c``, that of NIL ``context * x_nil +
+nil``, where r is the score of the first ranking, z standardises it, and x is the score of the
+cross-encoder.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, StoreError
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import Candidate, Evidence, NameHits, Rows, Scores
+from biograft.linking.fusion import CandidateBuilder, CandidatePool, FusedSearch
+from biograft.linking.queries import Context
+from biograft.linking.rankers import CandidateRanker, load_ranker
+from biograft.linking.trained_configs import RerankConfig
+from biograft.models import TextEncoder
+from biograft.models.batches import pad, token_batches
+from biograft.models.precision import autocast_in
+
+OPEN, CLOSE = "{", "}"
+PARTS = " ; "
+_WHITESPACE = re.compile(r"\s")
+
+
+def mark_mention(form: str, context: Context, n_characters: int, longest: int | None = None) -> str:
+    """Mark a mention in a window of its context, ``n_characters`` on each side.
+
+    Words that the window would cut are dropped; a mention longer than ``longest`` is truncated.
+    If another form was looked up (the long form of an abbreviation, a part of a composite), it
+    follows the mention in brackets. Without a context the form stands alone.
+    """
+    text, start, end = context
+    if not 0 <= start <= end <= len(text):
+        raise ConfigError(
+            f"context: expected a mention within the {len(text):,} characters of its text, found "
+            f"one from {start:,} to {end:,}"
+        )
+    mention = text[start:end]
+    if not mention.strip():
+        return f"{OPEN} {form[:longest]} {CLOSE}"
+    same = " ".join(mention.split()).casefold() == " ".join(form.split()).casefold()
+    marked = mention[:longest] if same else f"{mention[:longest]} ( {form[:longest]} )"
+    left, right = _before(text, start, n_characters), _after(text, end, n_characters)
+    return f"{left} {OPEN} {marked} {CLOSE} {right}".strip()
+
+
+def _before(text: str, start: int, n_characters: int) -> str:
+    """Return the text before a mention, from the first whole word on."""
+    first = max(0, start - n_characters)
+    window = text[first:start]
+    space = _WHITESPACE.search(window)
+    cuts_word = first > 0 and not text[first - 1].isspace()
+    return window[space.end() :] if cuts_word and space else window
+
+
+def _after(text: str, end: int, n_characters: int) -> str:
+    """Return the text after a mention, up to the last whole word."""
+    return _truncate_at_word(text[end:], n_characters)
+
+
+def _truncate_at_word(text: str, n_characters: int) -> str:
+    """Truncate a text without cutting a word, if words are separated by whitespace."""
+    window = text[:n_characters]
+    if len(text) <= n_characters or text[n_characters].isspace():
+        return window
+    spaces = [space.start() for space in _WHITESPACE.finditer(window)]
+    return window[: spaces[-1]] if spaces else window
+
+
+class CandidateTexts:
+    """Text of a concept: its name, the matched name, further names, types, definition.
+
+    The most informative parts come first, since long texts are truncated at the end.
+    """
+
+    def __init__(self, kb: KnowledgeBase, config: RerankConfig) -> None:
+        self._kb, self._config = kb, config
+        self.describe = lru_cache(maxsize=1 << 16)(self._describe)
+
+    def _describe(self, concept: str, match: str) -> str:
+        """Return the text of a concept that was found by the name ``match``."""
+        entry = self._kb[concept]
+        names = {name.casefold(): name for name in (match, entry.name)}
+        n_names = len(names) + self._config.n_synonyms
+        for name in entry.names:
+            if len(names) >= n_names:
+                break
+            names.setdefault(name.text.casefold(), name.text)
+        preferred = entry.name.casefold()
+        ordered = [names.pop(preferred), *names.values()]
+        types = ", ".join(type_.label or type_.code for type_ in entry.types)
+        definition = _truncate_at_word(entry.definition, self._config.definition_characters)
+        return PARTS.join(part for part in (*ordered, types, definition) if part)
+
+
+_CONTEXT_RATIO = 0.6
+"""Maximum fraction of a pair's tokens for the mention and its context."""
+_MAX_COUNTED = 8
+"""Tokens are counted up to this multiple of the room, so that long texts cost little."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePair:
+    """The tokens of a mention and a candidate."""
+
+    ids: list[int]
+    types: list[int] | None
+    """Token type ids, for encoders that use them."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class CandidatePairTokenizer:
+    """Tokenizes pairs of mentions and candidates for an encoder."""
+
+    def __init__(self, encoder: TextEncoder, context_characters: int) -> None:
+        self.encoder, self.context_characters = encoder, context_characters
+        room = encoder.max_length - encoder.tokenizer.num_special_tokens_to_add(pair=True)
+        self.context_room = int(_CONTEXT_RATIO * room)
+        self._has_types = int(getattr(encoder.model.config, "type_vocab_size", 0) or 0) > 1
+
+    def mark_mentions(self, mentions: Sequence[tuple[str, Context]]) -> list[str]:
+        """Return marked mentions with as much of their context as there is room for.
+
+        If the mention alone is too long, it is truncated.
+        """
+        windows: list[tuple[int, int | None]] = [(self.context_characters, None)] * len(mentions)
+        pairs = zip(mentions, windows, strict=True)
+        texts = [mark_mention(*mention, *window) for mention, window in pairs]
+        pending = list(range(len(mentions)))
+        while pending:
+            counts = zip(pending, self._count([texts[row] for row in pending]), strict=True)
+            long = [(row, n_tokens) for row, n_tokens in counts if n_tokens > self.context_room]
+            for row, n_tokens in long:
+                ratio = self.context_room / n_tokens
+                windows[row] = _narrow(windows[row], mentions[row], ratio)
+                texts[row] = mark_mention(*mentions[row], *windows[row])
+            pending = [row for row, _ in long if windows[row] != (0, 0)]
+        return texts
+
+    def tokenize(self, left: Sequence[str], right: Sequence[str]) -> list[CandidatePair]:
+        """Tokenize pairs; long ones are truncated at the end of the right text."""
+        if not left:
+            return []
+        encoded = self.encoder.tokenizer(
+            [self.encoder.prepare(text) for text in left],
+            [self.encoder.prepare(text) for text in right],
+            truncation="only_second",
+            max_length=self.encoder.max_length,
+            return_attention_mask=False,
+            return_token_type_ids=self._has_types,
+        )
+        types = encoded["token_type_ids"] if self._has_types else [None] * len(left)
+        return [CandidatePair(*pair) for pair in zip(encoded["input_ids"], types, strict=True)]
+
+    def pad(self, pairs: Sequence[CandidatePair]) -> Mapping[str, Tensor]:
+        """Return the padded tensors of a batch."""
+        batch = pad([pair.ids for pair in pairs], int(self.encoder.tokenizer.pad_token_id or 0))
+        if self._has_types:
+            batch["token_type_ids"] = pad([pair.types or [] for pair in pairs], 0)["input_ids"]
+        return batch
+
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        encoded = self.encoder.tokenizer(
+            [self.encoder.prepare(text) for text in texts],
+            add_special_tokens=False,
+            truncation=True,
+            max_length=_MAX_COUNTED * self.context_room,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        return [len(ids) for ids in encoded["input_ids"]]
+
+
+def _narrow(
+    window: tuple[int, int | None], mention: tuple[str, Context], ratio: float
+) -> tuple[int, int | None]:
+    """Narrow the context first; when there is none left, shorten the mention."""
+    n_characters, longest = window
+    if n_characters:
+        return int(n_characters * ratio), longest
+    form, context = mention
+    if longest is None:
+        longest = max(len(form), context.end - context.start)
+    return 0, int(longest * ratio)
+
+
+ENCODER, HEAD = "encoder", "head.safetensors"
+_DROPOUT = 0.1
+_TOKENS_AT_ONCE = 8192
+"""Tokens of a batch in inference, including padding."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class CrossEncoder(nn.Module):
+    """An encoder with a linear head that scores pairs, and a bias for NIL."""
+
+    def __init__(self, encoder: TextEncoder, config: RerankConfig) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pairs = CandidatePairTokenizer(encoder, config.context_characters)
+        self.model: nn.Module = encoder.model
+        self.dropout = nn.Dropout(_DROPOUT)
+        self.head = nn.Linear(encoder.dim, 1)
+        self.nil_bias = nn.Parameter(torch.zeros(1))
+        start = torch.Generator().manual_seed(config.training.seed)
+        with torch.no_grad():
+            self.head.weight.normal_(std=0.02, generator=start)
+            self.head.bias.zero_()
+        self.to(encoder.device)
+
+    @classmethod
+    def start(cls, config: RerankConfig) -> CrossEncoder:
+        """Build an untrained cross-encoder from the configured encoder."""
+        encoder = TextEncoder.from_pretrained(
+            config.encoder, pooling=config.pooling, max_length=config.max_length
+        )
+        return cls(encoder, config)
+
+    def forward(self, batch: Mapping[str, Tensor], is_nil: Tensor) -> Tensor:
+        """Score the pairs of a batch: (pairs,); ``is_nil`` marks the pairs of NIL."""
+        vectors = self.dropout(self.encoder.embed(batch))  # (pairs, dim)
+        scores: Tensor = self.head(vectors)[:, 0].float()
+        return scores + self.nil_bias * is_nil.to(scores.device)
+
+    def score(
+        self, pairs: Sequence[CandidatePair], is_nil: npt.NDArray[np.bool_], precision: str = "auto"
+    ) -> Floats:
+        """Score pairs in inference mode, in batches of similar length: (pairs,)."""
+        lengths = np.fromiter(map(len, pairs), np.int64, len(pairs))
+        scores = np.zeros(len(pairs))
+        training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode(), autocast_in(precision, self.encoder.device):
+                for rows in token_batches(lengths, _TOKENS_AT_ONCE):
+                    batch = self.pairs.pad([pairs[row] for row in rows])
+                    scores[rows] = self(batch, torch.from_numpy(is_nil[rows])).cpu().numpy()
+        finally:
+            self.train(training)
+        if not np.isfinite(scores).all():
+            raise StoreError(
+                f"{self.encoder.name}: gives NaN or infinity for "
+                f"{int((~np.isfinite(scores)).sum()):,} of {len(scores):,} pairs; its weights are "
+                "damaged, train the re-ranker again"
+            )
+        return scores
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder, and the head beside it."""
+        self.encoder.save_pretrained(folder / ENCODER)
+        head = {**self.head.state_dict(), "nil_bias": self.nil_bias.detach()}
+        save_file({name: value.cpu().contiguous() for name, value in head.items()}, folder / HEAD)
+
+    @classmethod
+    def load(cls, folder: Path, config: RerankConfig) -> CrossEncoder:
+        """Load a cross-encoder from the folder that ``save`` wrote."""
+        model = cls(TextEncoder.from_pretrained(folder / ENCODER), config)
+        try:
+            head = load_file(folder / HEAD)
+            bias = head.pop("nil_bias")
+            model.head.load_state_dict(head)
+        except (OSError, KeyError, RuntimeError, SafetensorError) as error:
+            reason = " ".join(str(error).split())
+            raise StoreError(
+                f"{folder / HEAD}: damaged ({reason}); train the re-ranker again"
+            ) from error
+        model.nil_bias.data.copy_(bias)
+        for name, value in (*model.head.named_parameters(), ("nil_bias", model.nil_bias)):
+            if not torch.isfinite(value).all():
+                raise StoreError(
+                    f"{folder / HEAD}: holds NaN or infinity ({name}); train the re-ranker again"
+                )
+        return model
+
+
+Flags = npt.NDArray[np.bool_]
+
+_START = np.array([0.0, 1.0, 0.0])
+_PRIOR = 1.0
+"""Strength of the prior, in mentions."""
+_NEWTON_STEPS, _TOLERANCE = 100, 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMention:
+    """Both scores of a mention's candidates, and which are correct; NIL comes last."""
+
+    ranker: Floats  # (candidates,)
+    context: Floats  # (candidates + 1,)
+    right: Flags  # (candidates + 1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """The parameters that combine two scores into one logit."""
+
+    ranker: float = float(_START[0])
+    context: float = float(_START[1])
+    nil: float = float(_START[2])
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def __post_init__(self) -> None:
+        values = np.array(list(asdict(self).values()), np.float64)
+        valid = np.isfinite(values).all() and self.deviation > 0
+        if not valid or self.ranker < 0 or self.context < 0:
+            raise ValueError(f"expected finite numbers of at least 0, found {self}")
+
+    @property
+    def ranker_weight(self) -> float:
+        """Weight of the first ranking in the final score, from 0 to 1."""
+        total = self.ranker + self.context
+        return self.ranker / total if total else 0.0
+
+    def logits(self, ranker: npt.ArrayLike, context: npt.ArrayLike) -> Floats:
+        """Compute the logits of candidates."""
+        scaled = (np.asarray(ranker, np.float64) - self.mean) / self.deviation
+        return self.ranker * scaled + self.context * np.asarray(context, np.float64)
+
+    def nil_logit(self, context: float) -> float:
+        """Compute the logit of NIL."""
+        return self.context * context + self.nil
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain values."""
+        return asdict(self)
+
+
+def fit_mix(mentions: Sequence[ScoredMention]) -> Mix:
+    """Fit the mix to mentions that neither ranking was trained on."""
+    mentions = [mention for mention in mentions if mention.right.any()]
+    scores = np.concatenate([m.ranker for m in mentions]) if mentions else np.zeros(0)
+    if not np.isfinite(scores).all():
+        raise ConfigError("ranker: its scores are not finite; use another")
+    mean, deviation = (float(scores.mean()), float(scores.std())) if scores.size else (0.0, 1.0)
+    deviation = deviation if deviation > 1e-9 else 1.0
+    features, right = _stack(mentions, mean, deviation)
+    parameters = _maximise(features, right, np.array([True, True, True]))
+    while (parameters[:2] < 0).any():
+        # a ranking with a negative weight is left out, not inverted
+        free = np.append(parameters[:2] > 0, True)
+        parameters = _maximise(features, right, free)
+    ranker, context, nil = parameters.tolist()
+    return Mix(ranker, context, nil, mean, deviation)
+
+
+def _stack(
+    mentions: Sequence[ScoredMention], mean: float, deviation: float
+) -> tuple[Floats, Flags]:
+    """Stack mentions: (mentions, candidates, 3), padded with NaN."""
+    widest = max((len(m.context) for m in mentions), default=1)
+    features = np.full((len(mentions), widest, 3), np.nan)
+    right = np.zeros((len(mentions), widest), np.bool_)
+    for row, mention in enumerate(mentions):
+        n = len(mention.ranker)
+        features[row, :n, 0] = (mention.ranker - mean) / deviation
+        features[row, n, 0] = 0
+        features[row, : n + 1, 1] = mention.context
+        features[row, : n + 1, 2] = np.arange(n + 1) == n
+        right[row, : n + 1] = mention.right
+    return features, right
+
+
+def _maximise(features: Floats, right: Flags, free: Flags) -> Floats:
+    """Maximise by damped Fisher scoring over the free parameters; the others stay 0."""
+    valid = ~np.isnan(features[..., 0])
+    values = np.nan_to_num(features)
+    start = np.where(free, _START, 0.0)
+    parameters = start.copy()
+
+    def objective(at: Floats) -> float:
+        logits = values @ at
+        gain = _log_sum(logits, right) - _log_sum(logits, valid)
+        return float(gain.sum() - _PRIOR / 2 * ((at - start) ** 2).sum())
+
+    for _ in range(_NEWTON_STEPS):
+        logits = values @ parameters
+        predicted, target = _softmax(logits, valid), _softmax(logits, right)
+        mean = np.einsum("mp,mpf->mf", predicted, values)
+        slope = (np.einsum("mp,mpf->mf", target, values) - mean).sum(axis=0)
+        slope -= _PRIOR * (parameters - start)
+        spread = np.einsum("mp,mpf,mpg->fg", predicted, values, values) - mean.T @ mean
+        step = np.where(free, np.linalg.solve(_only(spread, free), np.where(free, slope, 0)), 0)
+        length, before = 1.0, objective(parameters)
+        while objective(parameters + length * step) < before and length > 1e-8:
+            length /= 2
+        parameters = parameters + length * step
+        if np.abs(length * step).max() < _TOLERANCE:
+            break
+    return parameters
+
+
+def _only(spread: Floats, free: Flags) -> Floats:
+    """Return the curvature of the free parameters, and the identity for the others."""
+    matrix = np.where(np.outer(free, free), spread, 0.0)
+    matrix += np.diag(np.where(free, _PRIOR, 1.0))
+    return matrix
+
+
+def _log_sum(logits: Floats, where: Flags) -> Floats:
+    masked = np.where(where, logits, -np.inf)
+    total: Floats = np.logaddexp.reduce(masked, axis=1)
+    return total
+
+
+def _softmax(logits: Floats, where: Flags) -> Floats:
+    masked = np.where(where, logits, -np.inf)
+    probabilities: Floats = np.exp(masked - _log_sum(logits, where)[:, None])
+    return probabilities
+
+
+RANKER = "ranker"
+RERANKER = ArtifactKind(
+    format="biograft-context-ranker",
+    version=1,
+    called="re-ranker",
+    remedy="train the re-ranker again",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerMetadata:
+    """The manifest of a re-ranker: everything but the weights of its encoder."""
+
+    config: RerankConfig
+    mix: Mix
+    weights: Mapping[str, float]
+    """Weights of the generators in the first ranking, if no trained linker made it."""
+    report: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+
+def write_reranker(
+    folder: Path, model: CrossEncoder, metadata: RerankerMetadata, ranker: Path | None
+) -> None:
+    """Write a re-ranker, replacing an earlier one of the same run."""
+    with new_folder(folder, overwrite=True) as work:
+        model.save(work)
+        if ranker is not None:
+            shutil.copytree(ranker, work / RANKER)
+        RERANKER.write(work, {**asdict(metadata), "files": describe_files(work)})
+
+
+def read_metadata(folder: Path) -> RerankerMetadata:
+    """Read the manifest of a re-ranker; refuse other formats, versions and damaged folders."""
+    manifest = RERANKER.read(folder)
+    try:
+        RERANKER.check_files(folder, manifest)
+        return RerankerMetadata(
+            config=from_mapping(RerankConfig, manifest["config"], "config."),
+            mix=Mix(**manifest["mix"]),
+            weights={name: float(weight) for name, weight in manifest["weights"].items()},
+            report=dict(manifest["report"]),
+            provenance=dict(manifest["provenance"]),
+        )
+    except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
+        raise RERANKER.damaged(folder / RERANKER.file, repr(error)) from error
+
+
+class MentionCandidates(NamedTuple):
+    """A mention and its candidates, best first."""
+
+    text: str
+    context: Context
+    candidates: Sequence[Candidate]
+
+
+class CandidatePairReader:
+    """Scores the candidates of mentions, and NIL as the last of each, by a cross-encoder."""
+
+    def __init__(self, kb: KnowledgeBase, model: CrossEncoder, config: RerankConfig) -> None:
+        self.model, self.config = model, config
+        self._texts = CandidateTexts(kb, config)
+
+    def read(self, mentions: Sequence[MentionCandidates]) -> list[CandidatePair]:
+        """Return the tokenized pairs of some mentions, concatenated."""
+        marked = self.model.pairs.mark_mentions([(m.text, m.context) for m in mentions])
+        left, right = [], []
+        for text, mention in zip(marked, mentions, strict=True):
+            texts = [self._texts.describe(c.concept, c.name) for c in mention.candidates]
+            right += [*texts, self.config.nil_text]
+            left += [text] * (len(texts) + 1)
+        return self.model.pairs.tokenize(left, right)
+
+    def score(self, mentions: Sequence[MentionCandidates], precision: str = "auto") -> list[Floats]:
+        """Score the candidates of mentions, and NIL as the last of each."""
+        ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
+        scores = self.model.score(self.read(mentions), nil_flags(mentions), precision)
+        return np.split(scores, ends[:-1]) if len(mentions) else []
+
+
+def nil_flags(mentions: Sequence[MentionCandidates]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which pairs of some mentions are those of NIL."""
+    ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
+    flags = np.zeros(int(ends[-1]) if len(ends) else 0, np.bool_)
+    flags[ends - 1] = True
+    return flags
+
+
+def first_concepts(candidates: Iterable[Candidate], n: int) -> list[Candidate]:
+    """Return the first candidate of each of the first n concepts."""
+    firsts: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if len(firsts) == n:
+            break
+        firsts.setdefault(candidate.concept, candidate)
+    return list(firsts.values())
+
+
+class SearchRanker:
+    """Ranks names by the fused scores of a search with given weights."""
+
+    name = "search"
+    uses_context = False
+
+    def __init__(self, kb: KnowledgeBase, weights: Mapping[str, float]) -> None:
+        self.weights = dict(weights)
+        self._builder = CandidateBuilder(kb)
+        self._fused = FusedSearch([_GeneratorName(name) for name in self.weights], self.weights)
+
+    def rank_candidates(
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
+    ) -> list[list[Candidate]]:
+        """Return a candidate for every name, best first; ties go to the lower row."""
+        if set(pool.generators) != set(self.weights):
+            raise StoreError(
+                "the re-ranker learned from candidates that "
+                f"{' and '.join(sorted(self.weights))} found, the index has "
+                f"{' and '.join(sorted(pool.generators))}; use the kind of index it was "
+                "trained with"
+            )
+        return self._builder.by_name(pool, self._fused.fuse(pool), pool.rows.shape[1])
+
+
+class _GeneratorName:
+    """Stands for a generator that has searched already; fusion only needs its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def search(self, texts: Sequence[str], k: int) -> NameHits:
+        raise NotImplementedError
+
+    def score(self, texts: Sequence[str], rows: Rows) -> Scores:
+        raise NotImplementedError
+
+
+EVIDENCE = "context"
+
+
+class Reranked(NamedTuple):
+    """The candidates of a mention, best first, and the probability of NIL."""
+
+    candidates: list[Candidate]
+    nil: float
+
+
+class ContextReranker:
+    """Re-ranks the first candidates of another ranking by the context of the mention."""
+
+    nil_below = 0.0
+    """NIL is more probable than a candidate with a lower score."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        model: CrossEncoder,
+        config: RerankConfig,
+        *,
+        mix: Mix,
+        inner: CandidateRanker,
+    ) -> None:
+        self.kb, self.model, self.config = kb, model, config
+        self.mix, self.inner, self.name = mix, inner, f"{inner.name}+{EVIDENCE}"
+        self._reader = CandidatePairReader(kb, model, config)
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, kb: KnowledgeBase, inner: CandidateRanker | None = None
+    ) -> ContextReranker:
+        """Load a trained re-ranker for a store, which need not be the one it was trained with.
+
+        ``inner`` makes the first ranking; without one, the ranker that it was trained with.
+        """
+        folder = Path(folder)
+        metadata = read_metadata(folder)
+        if inner is None and (folder / RANKER).is_dir():
+            inner = load_ranker(folder / RANKER, kb)
+        if inner is None and not metadata.weights:
+            raise ConfigError(
+                f"{folder}: the ranker of its candidates is unknown; give one (inner)"
+            )
+        return cls(
+            kb,
+            CrossEncoder.load(folder, metadata.config),
+            metadata.config,
+            mix=metadata.mix,
+            inner=inner or SearchRanker(kb, metadata.weights),
+        )
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the text around a mention is read, or the mention alone."""
+        return self.config.context_characters > 0
+
+    def rank_candidates(
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
+    ) -> list[list[Candidate]]:
+        """Rank with the inner ranker, then re-rank by context."""
+        ranked = self.inner.rank_candidates(texts, pool, contexts)
+        contexts = contexts or [Context()] * len(texts)
+        rows = zip(texts, contexts, ranked, strict=True)
+        return [result.candidates for result in self.rerank([MentionCandidates(*r) for r in rows])]
+
+    def rerank(self, mentions: Sequence[MentionCandidates]) -> list[Reranked]:
+        """Re-rank the candidates of mentions."""
+        heads = [
+            m._replace(candidates=first_concepts(m.candidates, self.config.n_candidates))
+            for m in mentions
+        ]
+        scores = self._reader.score(heads)
+        return [self._merge(*row) for row in zip(mentions, heads, scores, strict=True)]
+
+    def _merge(
+        self, mention: MentionCandidates, read: MentionCandidates, scores: Floats
+    ) -> Reranked:
+        """Merge the first ranking with the scores of the cross-encoder."""
+        row_of = {c.concept: row for row, c in enumerate(read.candidates)}
+        nil = self.mix.nil_logit(float(scores[-1]))
+        probabilities = _probabilities(
+            np.append(self._odds(read.candidates, scores[:-1], nil), 0.0)
+        )
+        ranks, gaps = _ranks(scores[:-1]), scores[:-1] - scores[-1]
+        head = [c for c in mention.candidates if c.concept in row_of]
+        tail = [c for c in mention.candidates if c.concept not in row_of]
+        rows = [row_of[c.concept] for c in head]
+        odds = self._odds(head, scores[rows], nil)
+        ordered = []
+        for i in np.argsort(-odds, kind="stable").tolist():
+            candidate, row = head[i], rows[i]
+            evidence = Evidence(EVIDENCE, candidate.name, ranks[row], float(gaps[row]))
+            ordered.append(
+                replace(
+                    candidate,
+                    score=float(odds[i]),
+                    probability=float(probabilities[row]),
+                    evidence=(*candidate.evidence, evidence),
+                )
+            )
+        lowest = float(odds.min()) if len(odds) else 0.0
+        return Reranked([*ordered, *self._behind(tail, lowest)], float(probabilities[-1]))
+
+    def _odds(self, candidates: Sequence[Candidate], scores: Floats, nil: float) -> Floats:
+        odds = self.mix.logits([c.score for c in candidates], scores) - nil
+        if not np.isfinite(odds).all():
+            raise StoreError(
+                f"{self.inner.name}: its scores are not finite, so its files are damaged; train "
+                "it again"
+            )
+        return odds
+
+    def _behind(self, tail: Sequence[Candidate], lowest: float) -> list[Candidate]:
+        """Return the candidates that were not re-ranked, with scores below ``lowest``."""
+        logits = self.mix.logits([c.score for c in tail], np.zeros(len(tail)))
+        steps = np.minimum.accumulate(logits - logits[:1])
+        return [
+            replace(candidate, score=lowest + step, probability=0.0)
+            for candidate, step in zip(tail, np.minimum(steps, 0.0).tolist(), strict=True)
+        ]
+
+
+def load_context_reranker(folder: Path, kb: KnowledgeBase) -> ContextReranker:
+    """Load a re-ranker as the trained linker of a folder."""
+    return ContextReranker.load(folder, kb)
+
+
+def _ranks(scores: Floats) -> list[int]:
+    """Return the rank of each score, from 1."""
+    ranks = np.empty(len(scores), np.int64)
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    result: list[int] = ranks.tolist()
+    return result
+
+
+def _probabilities(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max())
+    probabilities: Floats = weights / weights.sum()
+    return probabilities

@@ -1,0 +1,994 @@
+"""Fine-tune encoders for dense search on labelled mentions, and average encoders.
+
+The loss is marginal over candidates (BioSyn), over a memory bank of all names, or contrastive.
+Names are prepared as the encoder sees them, each distinct text once: names that differ only in
+case are one candidate. A text is correct if it names a gold concept, whatever else it names.
+
+The candidates of the marginal loss are found half by lexical search, half by the current encoder.
+A bank spares their encoding: only mentions, and a few correct names of each, are encoded in a step.
+The vectors of all other names are computed at the start of the epoch, so that a step costs a tenth
+and every name is a negative. The mentions are names of the bank, too, but not for themselves.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.artifacts import ArtifactKind, new_file, new_folder
+from biograft.errors import ConfigError, MissingExtraError, StoreError
+
+try:
+    import torch
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import save
+    from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    raise MissingExtraError("models", "fine-tuning an encoder") from error
+from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.names import normalise
+from biograft.linking.candidates import Rows, Scores
+from biograft.linking.config import LinkerConfig
+from biograft.linking.dense.config import DenseConfig
+from biograft.linking.dense.index import collect_texts, encode
+from biograft.linking.dense.search import ExactSearch, VectorTable
+from biograft.linking.index import (
+    WEIGHTS,
+    IndexConfig,
+    build_index,
+    open_index,
+    read_weights,
+    write_weights,
+)
+from biograft.linking.lexical.index import LexicalIndex
+from biograft.linking.queries import LabelledMention, check_not_names
+from biograft.linking.search_weights import fit_lexical_weight
+from biograft.models import TextEncoder
+from biograft.models.model_card import ModelCard, write_card
+from biograft.models.pretrained import describe_tokenizer
+from biograft.progress import Progress
+from biograft.training import Task, train
+from biograft.training.checkpoint import MODEL
+from biograft.training.linkers.recipes import (
+    FinetuneConfig,
+    LinkerRecipe,
+    LinkerTrainingData,
+    Outcome,
+    TrainedLinker,
+    label_mentions,
+)
+from biograft.training.objectives.synonym_marginal import (
+    BankScorer,
+    NameScorer,
+    marginal_loss,
+    tokenize_in_batches,
+)
+from biograft.training.pretraining.alignment import AlignmentTraining, Embedder, gather_rows
+from biograft.training.pretraining.synonym_pairs import PairBatch
+from biograft.training.processes import join_processes
+
+
+class NameTable:
+    """The distinct texts of a store's names, by index."""
+
+    def __init__(self, kb: KnowledgeBase, encoder: TextEncoder, languages: Sequence[str]) -> None:
+        names = collect_texts(kb, encoder.prepare, languages)
+        self._texts = names.texts
+        self.first_rows = names.rows[names.starts[:-1]]
+        """The first row of the names table with each text."""
+        self.of_row = np.full(kb.n_names, -1, np.int64)
+        self.of_row[names.rows] = np.repeat(np.arange(len(names)), np.diff(names.starts))
+        self._concepts = kb.table("names").column("concept").to_numpy()  # ascending
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def text(self, index: int) -> str:
+        """Return a text by its index."""
+        text: str = self._texts[index].as_py()
+        return text
+
+    def take(self, indices: Rows) -> list[str]:
+        """Return texts by their indices."""
+        texts: list[str] = self._texts.take(indices).to_pylist()
+        return texts
+
+    def of_concept(self, concept: int) -> Rows:
+        """Return the indices of the names of a concept, given by its row."""
+        start, stop = np.searchsorted(self._concepts, [concept, concept + 1])
+        indices: Rows = np.unique(self.of_row[start:stop])
+        return indices[indices >= 0]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionExample:
+    """A mention, the rows of its gold concepts, and the indices of their names."""
+
+    text: str
+    concepts: tuple[int, ...]
+    gold: frozenset[int]
+
+
+@dataclass(slots=True)
+class MentionExampleCounts:
+    """Numbers of mentions, by what they were used for."""
+
+    n_mentions: int = 0
+    n_unknown: int = 0
+    """Mentions of concepts that the store does not have."""
+    n_empty: int = 0
+    """Mentions of whitespace only."""
+    n_nameless: int = 0
+    """Mentions without a name to learn: none at all, or only themselves."""
+    n_repeated: int = 0
+    """Mentions with the text and concepts of an earlier one, which are used once."""
+    n_examples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuneData:
+    """The training examples of a store, in the order of the mentions."""
+
+    kb: KnowledgeBase
+    names: NameTable
+    examples: tuple[MentionExample, ...]
+    counts: MentionExampleCounts
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def fingerprint(self) -> str:
+        """Compute a hash of the examples."""
+        plain = [(item.text, item.concepts, sorted(item.gold)) for item in self.examples]
+        return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+def make_examples(
+    kb: KnowledgeBase,
+    encoder: TextEncoder,
+    mentions: Sequence[LabelledMention],
+    config: FinetuneConfig,
+) -> FinetuneData:
+    """Look up the gold concepts of mentions in the store; unusable mentions are counted."""
+    names = NameTable(kb, encoder, config.lexical.languages)
+    counts, examples = MentionExampleCounts(n_mentions=len(mentions)), []
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    for mention in mentions:
+        concepts = kb.rows_of(mention.concepts)
+        prepared = encoder.prepare(mention.text)
+        if not prepared:
+            counts.n_empty += 1
+        elif not concepts:
+            counts.n_unknown += 1
+        elif config.distinct and (prepared, concepts) in seen:
+            counts.n_repeated += 1
+        else:
+            seen.add((prepared, concepts))
+            gold = {int(text) for concept in concepts for text in names.of_concept(concept)}
+            if config.exclude_own_mention:
+                gold -= equal_texts(names, mention.text, gold)
+            if gold or config.loss != "marginal":
+                examples.append(MentionExample(mention.text, concepts, frozenset(gold)))
+            else:
+                counts.n_nameless += 1
+    counts.n_examples = len(examples)
+    if not examples:
+        raise ConfigError(
+            f"mentions: none of {counts.n_mentions} can be learned from: {counts.n_unknown} of "
+            f"concepts that {kb.folder} does not have, {counts.n_nameless} without a name to "
+            f"learn, {counts.n_empty} empty; give mentions of this knowledge base's concepts"
+        )
+    return FinetuneData(kb, names, tuple(examples), counts)
+
+
+def equal_texts(names: NameTable, mention: str, indices: set[int]) -> set[int]:
+    """Return those of some texts that equal the mention, but for case and punctuation."""
+    form = normalise(mention)
+    return {index for index in indices if normalise(names.text(index)) == form}
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCandidates:
+    """The candidates of all examples in one epoch."""
+
+    texts: Rows  # (examples, k): indices of names, padded with -1
+    lexical: Scores  # (examples, k): lexical scores; 0 if unknown
+    gold: Flags  # (examples, k)
+    gold_found: Flags  # (examples,): a gold name was found, not added
+
+
+class CandidateFinder:
+    """Finds the candidates of all examples; the lexical search is done once."""
+
+    def __init__(
+        self,
+        data: FinetuneData,
+        lexical: LexicalIndex,
+        encoder: TextEncoder,
+        config: FinetuneConfig,
+    ) -> None:
+        self.data, self.config = data, config
+        self._lexical, self._encoder = lexical, encoder
+        self._mentions = [example.text for example in data.examples]
+        n_names = max(config.reach, config.k)
+        rows = lexical.search(self._mentions, n_names).rows
+        indices = np.where(rows >= 0, data.names.of_row[rows], -1)
+        self._lexical_names = [distinct(line) for line in indices.tolist()]
+        self._withheld = [self._equal_to(k) for k in range(len(data))]
+
+    def find(self, last: EpochCandidates | None) -> EpochCandidates:
+        """Find candidates with the current encoder; ``last`` are those of the previous epoch."""
+        n_more = max(map(len, self._withheld), default=0)
+        by_encoder = self.nearest(self.pool(last), self.config.k + n_more)
+        chosen = [self._choose(k, line) for k, line in enumerate(by_encoder.tolist())]
+        gold = [example.gold for example in self.data.examples]
+        found = np.array(
+            [not names.isdisjoint(line) for names, line in zip(gold, chosen, strict=True)]
+        )
+        if self.config.missing_gold == "add":
+            self._add_gold(chosen, np.flatnonzero(~found).tolist())
+        texts = pad_rows(chosen, self.config.k)
+        flags = np.array([[t in names for t in line]
+                          for names, line in zip(gold, texts.tolist(), strict=True)])  # fmt: skip
+        return EpochCandidates(texts, self._score(self._mentions, texts), flags, found)
+
+    def pool(self, last: EpochCandidates | None) -> Rows:
+        """Return the names that the encoder searches, ascending."""
+        everything = np.arange(len(self.data.names))
+        if self.config.refresh == "full" or (last is None and self.config.first_full):
+            return everything
+        reachable = np.zeros(len(everything), np.bool_)
+        for example, line in zip(self.data.examples, self._lexical_names, strict=True):
+            reachable[[*example.gold, *line]] = True
+        if last is not None:
+            reachable[last.texts[last.texts >= 0]] = True
+        return np.flatnonzero(reachable)
+
+    def nearest(self, pool: Rows, k: int) -> Rows:
+        """Return the k names of a pool nearest to each mention, best first: (examples, k)."""
+        config = DenseConfig(
+            similarity=self.config.marginal.similarity,
+            batch_size=self.config.encode_batch,
+            precision=self.config.training.precision,
+        )
+        vectors = encode(self._encoder, config, self.data.names.take(pool))
+        queries = encode(self._encoder, config, self._mentions)
+        table = VectorTable("float32", vectors, None)
+        hits = ExactSearch(table, table.largest_norm()).search(queries, k)
+        return np.where(hits.rows >= 0, pool[hits.rows], -1)
+
+    def _choose(self, k: int, by_encoder: Iterable[int]) -> list[int]:
+        """Take half from the lexical search, the rest from the encoder, then lexical ones again."""
+        n, withheld = self.config.k, self._withheld[k]
+        lexical = [text for text in self._lexical_names[k] if text not in withheld]
+        nearest = [text for text in by_encoder if text not in withheld]
+        return distinct([*lexical[: n // 2], *nearest, *lexical])[:n]
+
+    def _equal_to(self, k: int) -> set[int]:
+        """Return the names equal to a mention, if they are excluded from its candidates."""
+        if not self.config.exclude_own_mention:
+            return set()
+        return equal_texts(self.data.names, self._mentions[k], set(self._lexical_names[k]))
+
+    def _add_gold(self, chosen: list[list[int]], missing: Sequence[int]) -> None:
+        """Append the gold name most similar to the mention, replacing the last if necessary."""
+        if not missing:
+            return
+        golds = [sorted(self.data.examples[k].gold) for k in missing]
+        indices = pad_rows(golds, max(map(len, golds)))
+        scores = self._score([self._mentions[k] for k in missing], indices)
+        best = np.where(indices >= 0, scores, -np.inf)
+        for k, line, row in zip(missing, best, golds, strict=True):
+            # ties go to the first
+            chosen[k] = [*chosen[k][: self.config.k - 1], row[int(line.argmax())]]
+
+    def _score(self, mentions: Sequence[str], indices: Rows) -> Scores:
+        """Return the lexical scores of names; a name that is not indexed scores 0."""
+        rows = np.where(indices >= 0, self.data.names.first_rows[indices], -1)
+        scores = self._lexical.score(mentions, rows)
+        return np.where(np.isfinite(scores), scores, 0).astype(np.float32)
+
+
+def distinct(indices: Iterable[int]) -> list[int]:
+    """Return the distinct indices in their order, without -1."""
+    return list(dict.fromkeys(index for index in indices if index >= 0))
+
+
+def pad_rows(lines: Sequence[Sequence[int]], width: int) -> Rows:
+    """Make an array of lines, padded with -1."""
+    padded = np.full((len(lines), width), -1, np.int64)
+    for row, line in enumerate(lines):
+        padded[row, : len(line)] = line
+    return padded
+
+
+CANDIDATES, VECTORS = "biograft-candidates 2", "biograft-bank 1"
+"""Format and version in one entry, since the order of several entries is not deterministic."""
+_KINDS = {"texts": np.int64, "lexical": np.float32, "gold": np.bool_, "gold_found": np.bool_}
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+
+def path_of(folder: Path, epoch: int) -> Path:
+    """Return the file of the candidates, or vectors, of an epoch."""
+    return folder / f"epoch-{epoch:04d}.safetensors"
+
+
+def save_candidates(folder: Path, epoch: int, candidates: EpochCandidates) -> None:
+    """Write the candidates of an epoch atomically."""
+    _save_arrays(path_of(folder, epoch), CANDIDATES, {n: getattr(candidates, n) for n in _KINDS})
+
+
+def load_candidates(folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
+    """Load the candidates of an epoch."""
+    return EpochCandidates(**_load_arrays(path_of(folder, epoch), CANDIDATES, _KINDS, n_examples))
+
+
+def save_vectors(folder: Path, epoch: int, vectors: npt.NDArray[np.float16]) -> None:
+    """Write the vectors of an epoch's bank atomically."""
+    _save_arrays(path_of(folder, epoch), VECTORS, {"vectors": vectors})
+
+
+def load_vectors(folder: Path, epoch: int, n_names: int) -> npt.NDArray[np.float16]:
+    """Load the vectors of an epoch's bank."""
+    return _load_arrays(path_of(folder, epoch), VECTORS, {"vectors": np.float16}, n_names)[
+        "vectors"
+    ]
+
+
+def _save_arrays(path: Path, form: str, arrays: Arrays) -> None:
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with new_file(path, overwrite=True) as file:
+        file.write(save(contiguous, metadata={"format": form}))
+
+
+def _load_arrays(path: Path, form: str, expected: Mapping[str, type], length: int) -> Arrays:
+    try:
+        with safe_open(path, "numpy") as file:
+            metadata = file.metadata() or {}
+            arrays: Arrays = {n: file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"{path}: missing or damaged ({error}); the run cannot go on without it: start it anew"
+        ) from error
+    if metadata.get("format") != form:
+        raise StoreError(
+            f"{path}: expected {form!r}, found {metadata.get('format')!r}; start the run anew"
+        )
+    kinds = {name: array.dtype for name, array in arrays.items()}
+    if kinds != expected or any(len(array) != length for array in arrays.values()):
+        raise StoreError(f"{path}: does not belong to these mentions; start the run anew")
+    return arrays
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateBatch:
+    """A batch of mentions, the distinct names of all their candidates, and their labels."""
+
+    mentions: tuple[str, ...]
+    names: tuple[str, ...]
+    columns: Rows  # (mentions, k): index in ``names``, padded with -1
+    lexical: Scores  # (mentions, k)
+    gold: Flags  # (mentions, k)
+    gold_found: Flags  # (mentions,)
+
+    def __len__(self) -> int:
+        return len(self.mentions)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The part of every epoch that a process reads: the ``rank``-th of ``world``."""
+
+    rank: int = 0
+    world: int = 1
+
+
+class EpochOrder:
+    """Examples shuffled by seed and epoch, and distributed to processes and batches.
+
+    A remainder that does not divide among the processes is dropped, so that all have the same
+    number of batches. The last batch may be smaller.
+    """
+
+    def __init__(self, n_examples: int, batch_size: int, seed: int, shard: Shard) -> None:
+        self.n_examples, self.batch_size, self.seed, self.shard = (
+            n_examples,
+            batch_size,
+            seed,
+            shard,
+        )
+        self._n_own = n_examples // shard.world
+        if not self._n_own:
+            raise ConfigError(
+                f"mentions: {n_examples} are too few for {shard.world} processes; use fewer"
+            )
+
+    def __len__(self) -> int:
+        """Number of batches of an epoch in one process."""
+        return (self._n_own + self.batch_size - 1) // self.batch_size
+
+    def batches(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of every ``step``-th batch of an epoch from a position on."""
+        for indices in self.together(epoch, position, step):
+            yield indices[self.shard.rank :: self.shard.world]
+
+    def together(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of the batches of all processes, like ``batches``."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
+        order = order[: self._n_own * self.shard.world]
+        size = self.batch_size * self.shard.world
+        for start in range(position * size, len(order), step * size):
+            yield order[start : start + size]
+
+
+class CandidateBatches:
+    """Batches that can resume at any position: an epoch's candidates are kept in ``folder``."""
+
+    def __init__(self, finder: CandidateFinder, folder: Path, order: EpochOrder) -> None:
+        self.finder, self.folder, self.order = finder, folder, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[CandidateBatch]:
+        """Yield the batches of an epoch from a position on."""
+        candidates = self._load(epoch) if position else self._find(epoch)
+        for rows in self.order.batches(epoch, position):
+            yield self._batch(candidates, rows)
+
+    def _find(self, epoch: int) -> EpochCandidates:
+        """Find the candidates of a new epoch; every process finds the same."""
+        candidates = self.finder.find(self._load(epoch - 1) if epoch else None)
+        if self.order.shard.rank == 0:
+            save_candidates(self.folder, epoch, candidates)
+        return candidates
+
+    def _load(self, epoch: int) -> EpochCandidates:
+        return load_candidates(self.folder, epoch, len(self.finder.data))
+
+    def _batch(self, candidates: EpochCandidates, rows: Rows) -> CandidateBatch:
+        data, texts = self.finder.data, candidates.texts[rows]
+        indices = np.unique(texts[texts >= 0])
+        return CandidateBatch(
+            mentions=tuple(data.examples[row].text for row in rows.tolist()),
+            names=tuple(data.names.take(indices)),
+            columns=np.where(texts >= 0, np.searchsorted(indices, texts), -1),
+            lexical=candidates.lexical[rows],
+            gold=candidates.gold[rows],
+            gold_found=candidates.gold_found[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BankBatch:
+    """A batch of texts, with the correct names of the bank for each."""
+
+    texts: tuple[str, ...]
+    """The mentions of all processes, then names of the bank that are encoded again."""
+    n_mentions: int
+    """The mentions of this process."""
+    fresh: Rows  # (texts - mentions,): rows of those names in the bank
+    bank: Tensor  # (names, width): vectors from the start of the epoch
+    gold: Flags  # (texts, names)
+    withheld: Flags  # (texts, names): the text itself
+
+    def __len__(self) -> int:
+        return self.n_mentions
+
+
+class NameBank:
+    """The texts of a bank, and the concepts that each of them names."""
+
+    def __init__(self, data: FinetuneData, encoder: TextEncoder, config: FinetuneConfig) -> None:
+        self.data, self.config, self._encoder = data, config, encoder
+        concepts_of = _named_concepts(data, _reachable(data, config))
+        for example in data.examples:
+            concepts_of.setdefault(encoder.prepare(example.text), set()).update(example.concepts)
+        self.texts = tuple(concepts_of)
+        self._concepts = tuple(concepts_of.values())
+        self._of_concept: dict[int, list[int]] = {}
+        self._of_form: dict[str, list[int]] = {}
+        for row, (text, concepts) in enumerate(concepts_of.items()):
+            self._of_form.setdefault(normalise(text), []).append(row)
+            for concept in concepts:
+                self._of_concept.setdefault(concept, []).append(row)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the encoder."""
+        return self._encoder.device
+
+    def encode(self) -> npt.NDArray[np.float16]:
+        """Compute the vectors of all texts with the current encoder."""
+        config = DenseConfig(
+            similarity=self.config.marginal.similarity,
+            batch_size=self.config.encode_batch,
+            precision=self.config.training.precision,
+        )
+        return encode(self._encoder, config, self.texts).astype(np.float16)
+
+    def sample(self, epoch: int, indices: Sequence[int]) -> Rows:
+        """Sample correct names of some examples, to be encoded again: distinct rows, ascending."""
+        rows: set[int] = set()
+        for index in indices:
+            example = self.data.examples[index]
+            right = self._right(example.text, example.concepts)
+            rng = np.random.default_rng([self.config.training.seed, epoch, index])
+            n = min(self.config.partners, len(right))
+            rows.update(rng.choice(right, n, replace=False).tolist() if n else ())
+        return np.array(sorted(rows), np.int64)
+
+    def batch(
+        self, vectors: Tensor, epoch: int, indices: Sequence[int], n_own: int | None = None
+    ) -> BankBatch:
+        """Assemble a batch of examples, of which ``n_own`` (all) belong to this process."""
+        chosen = [self.data.examples[index] for index in indices]
+        fresh = self.sample(epoch, indices)
+        queries = [(example.text, example.concepts) for example in chosen]
+        queries += [(self.texts[row], tuple(self._concepts[row])) for row in fresh.tolist()]
+        gold = np.zeros((len(queries), len(self)), np.bool_)
+        withheld = np.zeros_like(gold)
+        for line, (text, concepts) in enumerate(queries):
+            gold[line, self._right(text, concepts)] = True
+            withheld[line, self._itself(text)] = True
+        texts = tuple(text for text, _ in queries)
+        n_mentions = len(chosen) if n_own is None else n_own
+        return BankBatch(texts, n_mentions, fresh, vectors, gold, withheld)
+
+    def _itself(self, text: str) -> list[int]:
+        return self._of_form.get(normalise(text), [])
+
+    def _right(self, text: str, concepts: Sequence[int]) -> list[int]:
+        """Return the rows that name any of some concepts and are not the text itself."""
+        rows = {row for concept in concepts for row in self._of_concept.get(concept, ())}
+        return sorted(rows.difference(self._itself(text)))
+
+
+class BankBatches:
+    """Batches that can resume at any position: the vectors of an epoch are kept in ``folder``.
+
+    A batch has the mentions of all processes, because each is taught with the names of all.
+    """
+
+    def __init__(self, bank: NameBank, folder: Path, order: EpochOrder) -> None:
+        self.bank, self.folder, self.order = bank, folder, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[BankBatch]:
+        """Yield the batches of an epoch from a position on."""
+        if not position:
+            vectors = self.bank.encode()
+            if self.order.shard.rank == 0:
+                save_vectors(self.folder, epoch, vectors)
+        else:
+            vectors = load_vectors(self.folder, epoch, len(self.bank))
+        bank = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
+        for indices in self.order.together(epoch, position):
+            n_own = len(indices) // self.order.shard.world
+            yield self.bank.batch(bank, epoch, indices.tolist(), n_own)
+
+
+def _reachable(data: FinetuneData, config: FinetuneConfig) -> Rows:
+    """Return the names of the store that the bank keeps, ascending."""
+    if config.refresh == "full":
+        return np.arange(len(data.names))
+    lexical = LexicalIndex.build(data.kb, config.lexical)
+    rows = lexical.search([example.text for example in data.examples], config.reach).rows
+    near = data.names.of_row[rows[rows >= 0]]
+    gold = [name for example in data.examples for name in example.gold]
+    return np.unique(np.concatenate((near[near >= 0], np.array(gold, np.int64))))
+
+
+def _named_concepts(data: FinetuneData, indices: Rows) -> dict[str, set[int]]:
+    """Return the concepts that each of some texts of the store names."""
+    concepts = data.kb.table("names").column("concept").to_numpy()
+    named: dict[int, set[int]] = {index: set() for index in indices.tolist()}
+    for index, concept in zip(data.names.of_row.tolist(), concepts.tolist(), strict=True):
+        if index in named:
+            named[index].add(concept)
+    texts = data.names.take(indices)
+    return dict(zip(texts, named.values(), strict=True))
+
+
+class MentionPairs:
+    """Pairs of every mention and a random partner: a mention or name of the same concept.
+
+    A partner is sampled anew each epoch. It differs from the mention by more than case and
+    punctuation; mentions without a partner are dropped.
+    """
+
+    def __init__(self, data: FinetuneData, seed: int) -> None:
+        self.seed, self._data = seed, data
+        self._mentions = _mentions_of_concepts(data)
+        self._partners: dict[tuple[int, ...], list[str]] = {}
+        self._group = _group_concepts(data)
+        self.paired = [example for example in data.examples if self._has_partner(example)]
+        data.counts.n_nameless += len(data) - len(self.paired)
+        data.counts.n_examples = len(self.paired)
+        if not self.paired:
+            raise ConfigError(
+                f"mentions: none of {len(data)} has a partner: another mention, or a name, of "
+                "the same concept; give more mentions or a knowledge base with more names"
+            )
+
+    def __len__(self) -> int:
+        return len(self.paired)
+
+    def sample(self, epoch: int, indices: list[int]) -> PairBatch:
+        """Return some mentions with their partners in an epoch."""
+        chosen = [self.paired[index] for index in indices]
+        return PairBatch(
+            left=tuple(example.text for example in chosen),
+            right=tuple(self._sample_partner(epoch, index) for index in indices),
+            labels=np.array([self._group[example.concepts[0]] for example in chosen]),
+        )
+
+    def partners(self, example: MentionExample) -> list[str]:
+        """Return the mentions and names of an example's concepts, in a fixed order."""
+        if example.concepts not in self._partners:
+            names = self._data.names
+            texts = {names.text(int(n)) for c in example.concepts for n in names.of_concept(c)}
+            for concept in example.concepts:
+                texts |= self._mentions[concept]
+            self._partners[example.concepts] = sorted(texts)
+        return self._partners[example.concepts]
+
+    def _sample_partner(self, epoch: int, index: int) -> str:
+        """Sample a partner; if it equals the mention, take the next one."""
+        example = self.paired[index]
+        partners, form = self.partners(example), normalise(example.text)
+        first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
+        rotated = (*partners[first:], *partners[:first])
+        return next(text for text in rotated if normalise(text) != form)
+
+    def _has_partner(self, example: MentionExample) -> bool:
+        form = normalise(example.text)
+        return any(normalise(text) != form for text in self.partners(example))
+
+
+class MentionPairBatches:
+    """Batches of pairs that can resume at any epoch and position."""
+
+    def __init__(self, pairs: MentionPairs, order: EpochOrder) -> None:
+        self.pairs, self.order = pairs, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
+        """Yield the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
+        """Yield every ``step``-th batch of an epoch from a position on."""
+        for indices in self.order.batches(epoch, position, step):
+            yield self.pairs.sample(epoch, indices.tolist())
+
+
+def _mentions_of_concepts(data: FinetuneData) -> dict[int, set[str]]:
+    mentions: dict[int, set[str]] = {}
+    for example in data.examples:
+        for concept in example.concepts:
+            mentions.setdefault(concept, set()).add(example.text)
+    return mentions
+
+
+def _group_concepts(data: FinetuneData) -> dict[int, int]:
+    """Group concepts that share an ambiguous mention (union-find); return the group of each.
+
+    Otherwise two mentions of one concept would be negatives if one of them is ambiguous.
+    """
+    group: dict[int, int] = {}
+
+    def root(concept: int) -> int:
+        while group.setdefault(concept, concept) != concept:
+            concept = group[concept]
+        return concept
+
+    for example in data.examples:
+        first, *others = sorted({root(concept) for concept in example.concepts})
+        for other in others:
+            group[other] = first
+    return {concept: root(concept) for concept in list(group)}
+
+
+def make_task(
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
+) -> Task[Any]:
+    """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
+    builders = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
+    return builders[config.loss](encoder, data, config, run)
+
+
+def _marginal(
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
+) -> Task[Any]:
+    lexical = LexicalIndex.build(data.kb, config.lexical)
+    finder = CandidateFinder(data, lexical, encoder, config)
+    return Task(
+        model=NameScorer(encoder, config.marginal),
+        source=CandidateBatches(finder, run / "candidates", _order(len(data), config)),
+        compute_loss=partial(_marginal_loss, encoder),
+        counts=_count_with_gold,
+    )
+
+
+def _count_with_gold(batch: CandidateBatch) -> dict[str, int]:
+    """Count the mentions with a gold candidate; the others have no loss."""
+    return {"with_gold": int(batch.gold.any(1).sum())}
+
+
+def _marginal_loss(
+    encoder: TextEncoder,
+    model: nn.Module,
+    batch: CandidateBatch,
+    multipliers: Mapping[str, float],
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of a batch of candidates, encoding all texts in one pass."""
+    tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
+    columns, lexical = torch.from_numpy(batch.columns), torch.from_numpy(batch.lexical)
+    scores = model(tokens, columns, lexical)
+    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
+    weight = multipliers["with_gold"]
+    return weight * loss, {
+        "with_gold": statistics["with_gold"],
+        "gold_probability": weight * statistics["gold_probability"],
+        "gold_first": weight * statistics["gold_first"],
+        "gold_found": float(batch.gold_found.mean()),
+    }
+
+
+def _bank(encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path) -> Task[Any]:
+    bank, order = NameBank(data, encoder, config), _order(len(data), config)
+    shard = order.shard
+    return Task(
+        model=BankScorer(encoder, config.marginal, partial(_gather_texts, shard)),
+        source=BankBatches(bank, run / "bank", order),
+        compute_loss=partial(_bank_loss, encoder, shard),
+    )
+
+
+def _gather_texts(shard: Shard, vectors: Tensor) -> Tensor:
+    """Gather the vectors of all processes, each of which encodes every ``world``-th text."""
+    places = torch.arange(len(vectors), device=vectors.device) * shard.world + shard.rank
+    gathered, places = gather_rows(vectors, places)
+    return gathered[places.argsort()]
+
+
+def _bank_loss(
+    encoder: TextEncoder, shard: Shard, model: nn.Module, batch: BankBatch
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of mentions, and of the names encoded with them, over the whole bank.
+
+    Each process encodes its part of the texts and computes the loss of all of them.
+    """
+    tokens = tokenize_in_batches(encoder, batch.texts[shard.rank :: shard.world])
+    fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
+    scores = model(tokens, batch.bank, fresh, withheld)
+    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
+    return loss, dict(statistics)
+
+
+def _contrastive(
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, _: Path
+) -> Task[Any]:
+    pairs = MentionPairs(data, config.training.seed)
+    alignment = AlignmentTraining(encoder, {"synonym_alignment": config.contrastive.build()})
+    return Task(
+        model=Embedder(encoder),
+        source=MentionPairBatches(pairs, _order(len(pairs), config)),
+        compute_loss=alignment.loss,
+    )
+
+
+def _order(n_examples: int, config: FinetuneConfig) -> EpochOrder:
+    processes, training = join_processes(), config.training
+    shard = Shard(processes.process_index, processes.num_processes)
+    size = training.plan_batch(shard.world).size
+    return EpochOrder(n_examples, size, training.seed, shard)
+
+
+def finetune_encoder(
+    kb: KnowledgeBase,
+    encoder: TextEncoder,
+    mentions: Sequence[LabelledMention],
+    config: FinetuneConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> TrainedLinker:
+    """Train an encoder, in place, in the folder ``out``, or resume the run there.
+
+    To resume, give the encoder that the run started from. The encoder is written to
+    ``out/encoder``, also if training stops before the last step; with the marginal loss, the
+    learned lexical weight is written beside it.
+    """
+    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    progress.start("mentions")
+    data = make_examples(kb, encoder, mentions, config)
+    base_model = str(encoder.folder or encoder.name)
+    provenance = {
+        "kb": store_fingerprint(kb),
+        "encoder": encoder.fingerprint(),
+        "mentions": data.fingerprint(),
+    }
+    described = json.loads(json.dumps(asdict(config)))
+    progress.start("lexical candidates")
+    task = make_task(encoder, data, config, run)
+    task = replace(task, described=described, provenance=provenance)
+    trained = train(task, config.training, run, resume=resume, progress=progress)
+    if trained.finished:
+        shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
+    scorer = task.model if isinstance(task.model, NameScorer) else None
+    weight = scorer.lexical_weight.item() if scorer is not None else None
+    if processes.is_main_process:
+        card = ModelCard(
+            base_model=base_model,
+            method=f"Fine-tuned on labelled mentions with the {config.loss} loss",
+            data=asdict(data.counts),
+            metrics=trained.metrics(),
+            sources=tuple(kb.manifest["sources"]),
+        )
+        _save(encoder, run / "encoder", weight, {**described, "provenance": provenance}, card)
+    encoder.folder = run / "encoder"
+    report = {"mentions": asdict(data.counts), "lexical_weight": weight}
+    return TrainedLinker(run, run / "encoder", trained, report)
+
+
+def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Fine-tune an encoder into ``out/encoder``, with its lexical weight where there is one.
+
+    The weight is fitted on ``data.dev``, else learned by the loss, or there is none.
+
+    Args:
+        recipe: Encoder and settings.
+        data: Labelled mentions and the folder of the run.
+
+    Returns:
+        The folder of the encoder, and the metrics.
+
+    Raises:
+        ConfigError: No lexical weight can be fitted on the held-out mentions.
+    """
+    config: FinetuneConfig = recipe.config
+    if recipe.encoder is None:
+        raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
+    if data.dev is not None:
+        if config.similarity != "cosine":
+            raise ConfigError(
+                "dev: the lexical weight fitted on it stands beside cosines, and this recipe "
+                f"trains for {config.similarity}; leave --dev out"
+            )
+        check_not_names(data.kb, [query for query in data.dev if query.gold])
+    processes = join_processes()  # so that each loads the encoder onto its own device
+    encoder = recipe.encoder.load()
+    mentions = label_mentions(data.train, data.kb)
+    result = finetune_encoder(
+        data.kb, encoder, mentions, config, data.out, resume=data.resume, progress=data.progress
+    )
+    if data.dev is None or not result.training.finished or not processes.is_main_process:
+        return result.outcome("encoder")
+    data.progress.start("lexical weight")
+    index = data.out / "index-dev"
+    index_config = IndexConfig(lexical=config.lexical)
+    build_index(data.kb, index, encoder, index_config, overwrite=True, progress=data.progress)
+    search = open_index(data.kb, index, LinkerConfig(lexical_weight=0.5)).search
+    fitted = fit_lexical_weight(data.kb, search, data.dev)
+    write_weights(result.model, fitted.beside_dense, {"fitted": fitted.to_json()})
+    shutil.rmtree(index)
+    return result.outcome("encoder", lexical_weight=fitted.beside_dense, dev=fitted.to_json())
+
+
+def _save(
+    encoder: TextEncoder,
+    folder: Path,
+    weight: float | None,
+    described: Mapping[str, Any],
+    card: ModelCard,
+) -> None:
+    """Write the encoder with its lexical weight and its card."""
+    with new_folder(folder, overwrite=True) as work:
+        encoder.save_pretrained(work)
+        write_card(work, card, encoder.settings)
+        if weight is not None:
+            config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
+            write_weights(work, weight, config, similarity=described["marginal"]["similarity"])
+        elif (fitted := folder / WEIGHTS.file).exists() and _is_equal(work, folder):
+            shutil.copy2(fitted, work)  # the run is resumed after its end: they are of this encoder
+
+
+def _is_equal(a: Path, b: Path) -> bool:
+    """Whether two encoders have the same weights."""
+    files = a / MODEL, b / MODEL
+    return files[1].exists() and filecmp.cmp(*files, shallow=False)
+
+
+AVERAGE = ArtifactKind(
+    format="biograft-averaged-encoder",
+    version=1,
+    called="averaged encoder",
+    remedy="average the encoders again",
+    file="biograft_average.json",
+)
+
+
+def average_encoders(
+    folders: Sequence[str | Path], out: str | Path, *, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write the encoder whose weights are the mean of those of several; return its facts.
+
+    All must have the same tokenizer, settings and sizes: the runs of one recipe with several
+    seeds. A lexical weight, where all encoders bring one, is averaged, too.
+    """
+    if len(folders) < 2:
+        raise ConfigError(f"averaging: expected at least two encoders, found {len(folders)}")
+    first = TextEncoder.from_pretrained(Path(folders[0]))
+    sums = {key: value.double() for key, value in first.model.state_dict().items()}
+    fingerprints = [first.fingerprint()]
+    for folder in folders[1:]:
+        other = TextEncoder.from_pretrained(Path(folder))
+        _check_alike(first, other)
+        fingerprints.append(other.fingerprint())
+        for key, value in other.model.state_dict().items():
+            sums[key] += value.double()
+    kinds = first.model.state_dict()
+    first.model.load_state_dict(
+        {key: (value / len(folders)).to(kinds[key].dtype) for key, value in sums.items()}
+    )
+    lexical, similarity = _lexical_weights([Path(folder) for folder in folders])
+    facts: dict[str, Any] = {"n_encoders": len(folders), "encoders": fingerprints}
+    with new_folder(Path(out), overwrite=overwrite) as work, torch.no_grad():
+        first.save_pretrained(work, overwrite=True)
+        if lexical:
+            mean = facts["lexical_weight"] = sum(lexical) / len(lexical)
+            write_weights(work, mean, {"averaged": lexical}, similarity=similarity)
+        AVERAGE.write(work, facts)
+    return {"checkpoint": str(out), **facts}
+
+
+def _lexical_weights(folders: Sequence[Path]) -> tuple[list[float], str]:
+    """Return the lexical weights of encoders and their similarity; none if one has no weight."""
+    if not all((folder / WEIGHTS.file).exists() for folder in folders):
+        return [], ""
+    similarity = str(WEIGHTS.read(folders[0]).get("similarity"))
+    weights = [read_weights(folder, similarity) or {} for folder in folders]
+    return [each["lexical"] / each["dense"] for each in weights], similarity
+
+
+def _check_alike(first: TextEncoder, other: TextEncoder) -> None:
+    """Refuse encoders that differ in more than the values of their weights."""
+    ours, theirs = first.model.state_dict(), other.model.state_dict()
+    if first.settings != other.settings:
+        what = f"their settings differ: {first.settings} and {other.settings}"
+    elif describe_tokenizer(first.tokenizer) != describe_tokenizer(other.tokenizer):
+        what = "their tokenizers differ"
+    elif {key: value.shape for key, value in ours.items()} != {
+        key: value.shape for key, value in theirs.items()
+    }:
+        what = "their weights have other names or shapes"
+    else:
+        return
+    raise ConfigError(
+        f"{other.name}: cannot be averaged with {first.name}, {what}; average runs of one recipe "
+        "that differ in the seed"
+    )
