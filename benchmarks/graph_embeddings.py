@@ -30,11 +30,10 @@ from graph_triples import number_rows, read_rows, read_splits, sample_triples
 from machine import describe_command, describe_commit, peak_gib
 from script_options import add_data, run_with, some_of, start_parser
 
-from biograft.compute import describe_machine
+from biograft.compute import describe_machine, n_cores
 from biograft.graph.embedding import GraphRecipe, predict_links
-from biograft.graph.embedding.epochs import train_epochs
-from biograft.graph.embedding.parallel import n_threads
-from biograft.graph.embedding.state import EmbeddingRun, new_run
+from biograft.graph.embedding.steps import EmbeddingRun, new_run
+from biograft.graph.embedding.training import train_epochs
 from biograft.graph.triples import SPLITS, Triples
 
 PARTS = ("quality", "speed", "chinese", "pharmkg")
@@ -117,7 +116,7 @@ def _pykeen(python: str, triples: Triples, model: str, settings: dict[str, Any])
                 np.save(Path(folder) / f"{split}.npy", rows)
         sizes = {"n_entities": triples.n_entities, "n_relations": len(triples.relation_names)}
         request = {**settings, **sizes, "model": model, "folder": folder}
-        request |= {"optimiser": "Adam", "threads": n_threads()}
+        request |= {"optimiser": "Adam", "threads": n_cores()}
         done = subprocess.run(
             [python, str(_SCRIPT)],
             input=json.dumps(request),

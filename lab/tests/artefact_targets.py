@@ -133,7 +133,7 @@ def _use_neighbours(folder: Path) -> None:
 
 
 def _build_embeddings(folder: Path) -> None:
-    from biograft.graph.embedding.config import ModelConfig
+    from biograft.graph.config import ModelConfig
     from biograft.graph.embedding.embeddings import EMBEDDINGS, write_tensors
 
     folder.mkdir()

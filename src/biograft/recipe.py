@@ -247,7 +247,7 @@ RECIPE_KINDS: Registry[type[Recipe]] = Registry(
             "biograft.training.tasks.recipe:TaskRecipe",
             "fine-tuning of an encoder for a task",
         ),
-        "graph": ("biograft.graph.embedding.config:GraphRecipe", "embeddings of a knowledge graph"),
+        "graph": ("biograft.graph.config:GraphRecipe", "embeddings of a knowledge graph"),
     },
 )
 _COMMANDS = {

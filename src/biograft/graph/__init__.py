@@ -11,7 +11,13 @@ if TYPE_CHECKING:
         build_adjacency as build_adjacency,
         stationary_distribution as stationary_distribution,
     )
-    from biograft.graph.config import PeprConfig as PeprConfig
+    from biograft.graph.config import (
+        LossConfig as LossConfig,
+        ModelConfig as ModelConfig,
+        OptimiserConfig as OptimiserConfig,
+        PeprConfig as PeprConfig,
+        SamplingConfig as SamplingConfig,
+    )
     from biograft.graph.embedding import (
         EmbeddingExecution as EmbeddingExecution,
         Embeddings as Embeddings,
@@ -19,14 +25,8 @@ if TYPE_CHECKING:
         embed_graph as embed_graph,
         predict_links as predict_links,
     )
-    from biograft.graph.embedding.config import (
-        LossConfig as LossConfig,
-        ModelConfig as ModelConfig,
-        OptimiserConfig as OptimiserConfig,
-        SamplingConfig as SamplingConfig,
-    )
     from biograft.graph.embedding.embeddings import start_tables as start_tables
-    from biograft.graph.embedding.negatives import make_sampler as make_sampler
+    from biograft.graph.embedding.loops import make_sampler as make_sampler
     from biograft.graph.embedding.ranking import (
         LinkPrediction as LinkPrediction,
         rank_triples as rank_triples,

@@ -1,11 +1,134 @@
-"""Configuration of personalised entity PageRank (PEPR)."""
+"""Configuration of graph embeddings and of personalised entity PageRank (PEPR)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
-from biograft.config import Choice, Config, Doc, Option, Range
+from biograft.config import Above, AtLeast, Choice, Config, Doc, Option, Range, check_fields
+from biograft.errors import ConfigError
+from biograft.recipe import Recipe
+
+MODELS = ("transe", "transr")
+NORMS = ("l1", "l2", "l2-squared")
+BOUNDS = ("none", "unit", "ball")
+LOSSES = ("margin", "self-adversarial")
+SAMPLERS = ("uniform", "bernoulli")
+OPTIMISERS = ("adam", "lazy-adam", "adagrad", "row-adagrad", "auto")
+PROJECTIONS = ("xavier", "identity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig(Config):
+    """The model: TransE or TransR, its sizes, norm and constraints."""
+
+    kind: Annotated[str, Choice(*MODELS)] = "transe"
+    dim: Annotated[int, AtLeast(1)] = 100
+    relation_dim: Annotated[int, AtLeast(0)] = 0
+    """Dimension of TransR's relations; 0: that of the entities."""
+    norm: Annotated[str, Choice(*NORMS)] = "l2"
+    clamp: bool = True
+    """TransR: clip projected vectors to a norm of at most 1."""
+    projection: Annotated[str, Choice(*PROJECTIONS)] = "identity"
+    """TransR: initialisation of the projections."""
+    entity_bound: Annotated[str, Choice(*BOUNDS)] = "unit"
+    """Norm of entities after each step: 1 (``unit``), at most 1 (``ball``), or unbounded."""
+    relation_bound: Annotated[str, Choice(*BOUNDS)] = "none"
+    inverse: bool = False
+    """Learn inverse relations, and use them to predict heads."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "model.")
+        if self.kind == "transe" and self.relation_dim not in (0, self.dim):
+            raise ConfigError(
+                f"model.relation_dim: TransE needs that of the entities ({self.dim}), "
+                f"found {self.relation_dim}"
+            )
+
+    @property
+    def width(self) -> int:
+        """The size of a relation's vector."""
+        return self.relation_dim or self.dim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingConfig(Config):
+    """Negative sampling: an end of a true triple is replaced."""
+
+    kind: Annotated[str, Choice(*SAMPLERS)] = "uniform"
+    """Corrupted end: both equally often, or by the Bernoulli rule of TransH (``bernoulli``)."""
+    negatives: Annotated[int, AtLeast(1)] = 1
+    filtered: bool = False
+    """Never sample a training triple as a negative."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "sampling.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossConfig(Config):
+    """The loss, a mean over pairs or triples."""
+
+    kind: Annotated[str, Choice(*LOSSES)] = "margin"
+    margin: Annotated[float, AtLeast(0)] = 1.0
+    temperature: Annotated[float, AtLeast(0)] = 1.0
+    """Self-adversarial: how strongly negatives of high score are weighted."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "loss.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimiserConfig(Config):
+    """The optimiser; all but ``adam`` update only rows with gradients.
+
+    ``auto`` is ``adam``, for more than 200,000 entities ``lazy-adam``.
+    """
+
+    kind: Annotated[str, Choice(*OPTIMISERS)] = "adagrad"
+    learning_rate: Annotated[float, Above(0)] = 0.1
+    beta1: Annotated[float, Range(min=0, below=1)] = 0.9
+    beta2: Annotated[float, Range(min=0, below=1)] = 0.999
+    epsilon: Annotated[float, Above(0)] = 1e-8
+
+    def __post_init__(self) -> None:
+        check_fields(self, "optimiser.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingTrainingConfig(Config):
+    """Epochs, batches, checkpoints and early stopping."""
+
+    epochs: Annotated[int, AtLeast(1)] = 100
+    batch: Annotated[int, AtLeast(1)] = 1024
+    seed: Annotated[int, Range(min=0, below=2**63)] = 0
+    save_every: Annotated[int, AtLeast(1)] = 10
+    """Epochs between saved states; an interrupt saves nothing more."""
+    evaluate_every: Annotated[int, AtLeast(0)] = 0
+    """Epochs between evaluations on the valid split, which keep the best vectors; 0: never."""
+    patience: Annotated[int, AtLeast(1)] = 5
+    """Evaluations without a better MRR before training stops."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "training.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRecipe(Recipe):
+    """The whole configuration of graph embeddings, besides the graph."""
+
+    kind: ClassVar[str] = "graph"
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    training: EmbeddingTrainingConfig = field(default_factory=EmbeddingTrainingConfig)
+
+    def with_seed(self, seed: int) -> GraphRecipe:
+        """Return the same recipe with another seed."""
+        return replace(self, training=replace(self.training, seed=seed))
+
 
 EXPONENTS = {"columns": 0.0, "symmetric": 0.5, "rows": 1.0}
 """Normalisations of the adjacency A = D^-t W D^(t - 1), and their exponent t."""

@@ -47,10 +47,10 @@ from biograft.artifacts import (
     save_array,
     sole_writer,
 )
+from biograft.compute import n_cores
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
 from biograft.graph.config import PeprConfig
-from biograft.graph.embedding.parallel import n_threads
 from biograft.graph.pepr import PageRank
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
@@ -210,7 +210,7 @@ def rank_all(
         progress.start("solve pilots")
         pagerank.prepare()
     progress.start("rank neighbours", state["n_done"] / max(n, 1))
-    with ThreadPoolExecutor(pagerank.config.threads or n_threads()) as pool:
+    with ThreadPoolExecutor(pagerank.config.threads or n_cores()) as pool:
         for start in range(state["n_done"], n, BLOCK):
             stop = min(start + BLOCK, n)
             done = start

@@ -7,7 +7,7 @@ suffix, are held out; all others are training triples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +52,22 @@ class Triples:
             self.splits[mask],
             self.n_entities,
             self.relation_names,
+        )
+
+    def reversed(self) -> Triples:
+        """Return these triples with heads for tails."""
+        return replace(self, heads=self.tails, tails=self.heads)
+
+    def with_inverse(self) -> Triples:
+        """Return these triples and the inverse of each, with a relation of its own."""
+        names = self.relation_names
+        return Triples(
+            np.concatenate([self.heads, self.tails]),
+            np.concatenate([self.relations, self.relations + np.int32(len(names))]),
+            np.concatenate([self.tails, self.heads]),
+            np.concatenate([self.splits, self.splits]),
+            self.n_entities,
+            (*names, *(f"{name} (inverse)" for name in names)),
         )
 
 

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from biograft.config import Above, AtLeast, Choice, Range, check_fields
 from biograft.errors import ConfigError, InputError
 from biograft.graph.adjacency import build_adjacency
-from biograft.graph.embedding.config import GraphRecipe
-from biograft.graph.embedding.epochs import train_epochs
-from biograft.graph.embedding.state import new_run
-from biograft.graph.embedding.translation import Tables
+from biograft.graph.config import GraphRecipe
+from biograft.graph.embedding.loops import Tables
+from biograft.graph.embedding.steps import new_run
+from biograft.graph.embedding.training import train_epochs
 from biograft.graph.pepr import solve
 from biograft.graph.triples import SPLITS, Triples, read_triples
 from biograft.kb import KnowledgeBase
@@ -327,7 +327,7 @@ class _Scorer:
     def _graph(self) -> Scores:
         recipe, rest = self._recipe(), self.queries.rest
         run = train_epochs(rest, recipe, new_run(rest, recipe), lambda run: False)
-        return self._distances(run.final_tables)
+        return self._distances(run.best or run.tables)
 
     def _recipe(self) -> GraphRecipe:
         name = self.variant.recipe or self.settings.recipe

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from biograft.artifacts import (
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
-from biograft.graph.embedding.config import ModelConfig
-from biograft.graph.embedding.translation import Tables, table_shapes
+from biograft.graph.config import ModelConfig
+from biograft.graph.embedding.loops import Tables, table_shapes
 from biograft.graph.triples import graph_fingerprint
 from biograft.kb import KnowledgeBase
 
@@ -84,26 +85,6 @@ def _map(data: npt.NDArray[np.uint8], name: str, entry: Any) -> npt.NDArray[Any]
     return np.ndarray(shape, kind, data, first)
 
 
-def tables_of(
-    arrays: Mapping[str, npt.NDArray[Any]], sizes: tuple[int, int], model: ModelConfig, of: str = ""
-) -> Tables:
-    """Return the tables among arrays; ``ValueError`` if a model of these sizes has others.
-
-    ``sizes`` are the numbers of entities and relations, and ``of`` begins the names of the arrays.
-    """
-    shapes = dict(zip(Tables._fields, table_shapes(sizes, model), strict=True))
-    if not shapes["projection"][0]:
-        arrays = {f"{of}projection": np.zeros(shapes["projection"], np.float32), **arrays}
-    tables = {}
-    for name, shape in shapes.items():
-        table = arrays[of + name]
-        if table.dtype not in (np.float32, np.float64):
-            raise ValueError(f"{of}{name}: expected 32 or 64 bits, found {table.dtype}")
-        check_length(of + name, table, *shape)
-        tables[name] = table
-    return Tables(**tables)
-
-
 EMBEDDINGS = ArtifactKind(
     format="biograft-graph-embeddings",
     version=1,
@@ -113,7 +94,6 @@ EMBEDDINGS = ArtifactKind(
     keys=("kb", "graph", "recipe", "n_entities", "n_relations", "files"),
 )
 _TENSORS, _IDS = "embeddings.safetensors", "ids.json"
-_ROWS_AT_ONCE = 10_000
 
 
 class Embeddings:
@@ -122,7 +102,6 @@ class Embeddings:
     def __init__(self, tables: Tables, manifest: dict[str, Any], folder: Path) -> None:
         self.tables, self.manifest, self.folder = tables, manifest, folder
         self.model: ModelConfig = from_mapping(ModelConfig, manifest["recipe"]["model"])
-        self._ids: dict[str, list[str]] = {}
 
     @classmethod
     def open(cls, folder: str | Path) -> Embeddings:
@@ -132,8 +111,15 @@ class Embeddings:
         EMBEDDINGS.check_files(folder, manifest)
         try:
             model = from_mapping(ModelConfig, manifest["recipe"]["model"])
-            sizes = manifest["n_entities"], manifest["n_relations"]
-            tables = tables_of(read_tensors(folder / _TENSORS), sizes, model)
+            shapes = table_shapes(manifest["n_entities"], manifest["n_relations"], model)
+            arrays = read_tensors(folder / _TENSORS)
+            if model.kind == "transe":
+                arrays["projection"] = np.zeros(shapes[2], np.float32)
+            tables = Tables(*(arrays[name] for name in Tables._fields))
+            for name, table, shape in zip(Tables._fields, tables, shapes, strict=True):
+                if table.dtype not in (np.float32, np.float64):
+                    raise ValueError(f"{name}: expected 32 or 64 bits, found {table.dtype}")
+                check_length(name, table, *shape)
         except (ValueError, KeyError, TypeError) as error:
             raise EMBEDDINGS.damaged(folder / _TENSORS, error) from error
         return cls(tables, manifest, folder)
@@ -146,24 +132,23 @@ class Embeddings:
     @property
     def entity_ids(self) -> list[str]:
         """The ids of entities, by row."""
-        return self._read_ids("entities")
+        return self._ids["entities"]
 
     @property
     def relation_names(self) -> list[str]:
         """The names of relations, by row."""
-        return self._read_ids("relations")
+        return self._ids["relations"]
 
-    def _read_ids(self, name: str) -> list[str]:
-        if not self._ids:
-            try:
-                ids = json.loads((self.folder / _IDS).read_text(encoding="utf-8"))
-                for key in ("entities", "relations"):
-                    if len(ids[key]) != self.manifest[f"n_{key}"]:
-                        raise ValueError(f"{len(ids[key])} {key}")
-                self._ids = ids
-            except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-                raise EMBEDDINGS.damaged(self.folder / _IDS, error) from error
-        return self._ids[name]
+    @cached_property
+    def _ids(self) -> dict[str, list[str]]:
+        try:
+            ids: dict[str, list[str]] = json.loads((self.folder / _IDS).read_bytes())
+            for key in ("entities", "relations"):
+                if len(ids[key]) != self.manifest[f"n_{key}"]:
+                    raise ValueError(f"{len(ids[key])} {key}")
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise EMBEDDINGS.damaged(self.folder / _IDS, error) from error
+        return ids
 
     def write_text(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the entities in word2vec's text format: ``N dim``, then ids and vectors.
@@ -177,16 +162,9 @@ class Embeddings:
             )
         with new_file(path, overwrite=overwrite) as file:
             file.write(f"{len(ids)} {self.tables.entity.shape[1]}\n".encode())
-            for lines in self._lines(ids):
-                file.write(lines.encode())
-
-    def _lines(self, ids: list[str]) -> Iterator[str]:
-        for first in range(0, len(ids), _ROWS_AT_ONCE):
-            rows = self.tables.entity[first : first + _ROWS_AT_ONCE].tolist()
-            yield "".join(
-                f"{identifier} {' '.join(format(value, '.6g') for value in row)}\n"
-                for identifier, row in zip(ids[first : first + _ROWS_AT_ONCE], rows, strict=True)
-            )
+            for identifier, row in zip(ids, self.tables.entity, strict=True):
+                numbers = " ".join(format(value, ".6g") for value in row.tolist())
+                file.write(f"{identifier} {numbers}\n".encode())
 
 
 _TOLERANCE = 1e-3
@@ -220,22 +198,17 @@ def start_tables(start: Embeddings, model: ModelConfig, graph: str) -> Tables:
             f"model.projection: expected identity with --start-from {where}, whose vectors no "
             f"projection has changed, found {model.projection}"
         )
-    bounds = {"entity_bound": tables.entity, "relation_bound": tables.relation}
-    for key, table in bounds.items():
-        _check_bound(where, key, getattr(model, key), table)
+    for key, table in (("entity_bound", tables.entity), ("relation_bound", tables.relation)):
+        if (bound := getattr(model, key)) == "none" or not len(table):
+            continue
+        norms = np.linalg.norm(table, axis=1)
+        low, high = float(norms.min()), float(norms.max())
+        if high > 1 + _TOLERANCE or (bound == "unit" and low < 1 - _TOLERANCE):
+            raise ConfigError(
+                f"--start-from: {where} has vectors of norm {low:.2f} to {high:.2f}, and the "
+                f"recipe's model.{key} is {bound}; make them with --set model.{key}={bound}"
+            )
     return Tables(*(np.array(table, np.float32) for table in tables))
-
-
-def _check_bound(where: Path, key: str, bound: str, table: npt.NDArray[Any]) -> None:
-    if bound == "none" or not len(table):
-        return
-    norms = np.linalg.norm(table, axis=1)
-    low, high = float(norms.min()), float(norms.max())
-    if high > 1 + _TOLERANCE or (bound == "unit" and low < 1 - _TOLERANCE):
-        raise ConfigError(
-            f"--start-from: {where} has vectors of norm {low:.2f} to {high:.2f}, and the recipe's "
-            f"model.{key} is {bound}; make them with --set model.{key}={bound}"
-        )
 
 
 def write_embeddings(

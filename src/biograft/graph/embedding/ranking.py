@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.errors import InputError
-from biograft.graph.embedding.config import NORMS, ModelConfig
-from biograft.graph.embedding.parallel import run_parallel
-from biograft.graph.embedding.translation import (
+from biograft.graph.config import NORMS, ModelConfig
+from biograft.graph.embedding.loops import (
     FAST,
     L1,
     Floats,
@@ -24,6 +23,8 @@ from biograft.graph.embedding.translation import (
     all_finite,
     clip_norm,
     project,
+    run_parallel,
+    triple_keys,
 )
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
@@ -68,6 +69,9 @@ def rank_triples(
 
     Returns:
         the counts by side.
+
+    Raises:
+        InputError: if a vector is not finite.
     """
     progress = progress or Progress(enabled=False)
     if not all_finite(tables):
@@ -76,36 +80,32 @@ def rank_triples(
             path="embeddings",
             remedy="train them again, with a lower optimiser.learning_rate or bounded vectors",
         )
-    entities = np.unique(np.concatenate([known.heads, known.tails]))
+    entities = np.union1d(known.heads, known.tails)
     positions = np.full(known.n_entities, -1, np.int64)
     positions[entities] = np.arange(len(entities))
     covers_all = len(entities) == len(tables.entity)
     vectors = np.ascontiguousarray(tables.entity if covers_all else tables.entity[entities])
-    n, n_relations, n_done = len(test_triples), len(known.relation_names), 0
+    n, n_done = len(test_triples), 0
     counts_by_side = {}
     for side in SIDES:
+        if side == "head":
+            known, test_triples = known.reversed(), test_triples.reversed()
         counts = RankCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
-        anchors, targets = _ends(known, side)  # all true answers, ordered by query
-        keys = anchors.astype(np.int64) * n_relations + known.relations
-        order = np.lexsort((targets, keys))
-        known_keys, answers = keys[order], positions[targets[order]]
-        distinct = np.ones(len(order), np.bool_)
-        distinct[1:] = (np.diff(known_keys) != 0) | (np.diff(answers) != 0)
-        known_keys, answers = known_keys[distinct], answers[distinct]
-        anchors, targets = _ends(test_triples, side)
+        keys = np.unique(triple_keys(known))  # true answers, ordered by query
+        answers, keys = positions[keys % known.n_entities], keys // known.n_entities
+        queries = triple_keys(test_triples) // known.n_entities
         for relation in np.unique(test_triples.relations):
             some = np.flatnonzero(test_triples.relations == relation)
-            table, translation = _prepare(tables, config, vectors, (int(relation), side))
-            keys = anchors[some].astype(np.int64) * n_relations + relation
-            queries = _RankingQueries(
-                np.ascontiguousarray(table[positions[anchors[some]]] + translation),
-                positions[targets[some]],
-                np.searchsorted(known_keys, keys, "left"),
-                np.searchsorted(known_keys, keys, "right"),
+            table, translation = _prepare(tables, config, vectors, int(relation), side)
+            ranking_queries = _RankingQueries(
+                np.ascontiguousarray(table[positions[test_triples.heads[some]]] + translation),
+                positions[test_triples.tails[some]],
+                np.searchsorted(keys, queries[some], "left"),
+                np.searchsorted(keys, queries[some], "right"),
             )
             ranked = RankCounts(np.zeros(len(some), np.int64), np.zeros(len(some), np.int64))
-            options = answers, NORMS.index(config.norm)
-            run_parallel(_count, len(some), table, queries, options, ranked)
+            norm = NORMS.index(config.norm)
+            run_parallel(_count, len(some), table, ranking_queries, answers, norm, ranked)
             counts.better[some], counts.equal[some] = ranked
             n_done += len(some)
             progress.advance(len(some), n_done / (len(SIDES) * n))
@@ -113,17 +113,10 @@ def rank_triples(
     return counts_by_side
 
 
-def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the given ends of triples and the ends to predict."""
-    ends = triples.heads, triples.tails
-    return ends if side == "tail" else (ends[1], ends[0])
-
-
 def _prepare(
-    tables: Tables, config: ModelConfig, vectors: Floats, query: tuple[int, str]
+    tables: Tables, config: ModelConfig, vectors: Floats, relation: int, side: str
 ) -> tuple[Floats, Floats]:
     """Return the candidates in a relation's space, and the translation from anchor to target."""
-    relation, side = query
     if side == "head" and config.inverse:
         relation += len(tables.relation) // 2
     vector = tables.relation[relation]
@@ -171,10 +164,10 @@ def _count(
     last: int,
     table: Floats,
     queries: _RankingQueries,
-    options: tuple[Any, int],
+    known: I64,
+    norm: int,
     out: RankCounts,
 ) -> None:
-    known, norm = options
     for q in range(first, last):
         origin, answer = queries.origins[q], queries.answers[q]
         limit = _bounded_distance(origin, table[answer], norm, origin.dtype.type(np.inf))
@@ -249,7 +242,18 @@ def predict_links(
 ) -> LinkPrediction:
     """Rank the true entities of one split among all entities that occur in a triple.
 
-    Filtered by the triples of all splits, including ``test``, as usual.
+    Args:
+        tables: the vectors.
+        config: the model.
+        triples: of all splits, by which ranks are filtered, as usual.
+        split: the split to rank.
+        progress: receives the number of ranked triples.
+
+    Returns:
+        the ranks of tails and heads.
+
+    Raises:
+        InputError: if the split has no triples, or a vector is not finite.
     """
     test_triples = triples.of_split(split)
     if not len(test_triples):
@@ -260,5 +264,4 @@ def predict_links(
             f"another split (not {split})",
         )
     counts = rank_triples(tables, config, test_triples, triples, progress)
-    candidates = np.unique(np.concatenate([triples.heads, triples.tails]))
-    return LinkPrediction(counts, len(candidates))
+    return LinkPrediction(counts, len(np.union1d(triples.heads, triples.tails)))

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from biograft.graph.embedding.config import GraphRecipe
-from biograft.graph.embedding.state import EmbeddingRun
-from biograft.graph.embedding.translation import TripleBatch
+from biograft.graph.config import GraphRecipe
+from biograft.graph.embedding.loops import TripleBatch
+from biograft.graph.embedding.steps import EmbeddingRun
 
 
 class TorchSteps:
@@ -33,7 +33,7 @@ class TorchSteps:
         self.tables = [self._to_device(table) for table in run.tables[:2]]
         self.moments = [[self._to_device(part) for part in moments] for moments in run.moments[:2]]
 
-    def take(self) -> None:
+    def to_host(self) -> None:
         """Copy the vectors and moments of the device into the run."""
         for k in range(2):
             arrays = self.run.tables[k], *self.run.moments[k]
@@ -68,14 +68,13 @@ class TorchSteps:
             scores = -torch.linalg.vector_norm(gaps, dim=-1)  # its gradient at 0 is 0
         else:
             scores = -gaps.square().sum(-1)
-        scores.retain_grad()
         loss = batch_loss(scores, self.recipe)
-        loss.backward()  # type: ignore[no-untyped-call]
-        used = _gradient(scores) != 0  # (batch, 1 + negatives)
+        by_score, by_entity, by_relation = torch.autograd.grad(loss, (scores, entity, relation))
+        used = by_score != 0  # (batch, 1 + negatives)
         active = used.any(1)  # the ends of a true triple without loss occur in corrupted ones
         slots = torch.cat([active[:, None], active[:, None], used[:, 1:]], 1)
-        self._update(0, ends[slots], _gradient(entity)[slots], model.entity_bound)
-        self._update(1, relations[active], _gradient(relation)[active], model.relation_bound)
+        self._update(0, ends[slots], by_entity[slots], model.entity_bound)
+        self._update(1, relations[active], by_relation[active], model.relation_bound)
         return loss.detach()
 
     def _to_device(self, array: npt.NDArray[np.generic]) -> Tensor:
@@ -107,12 +106,6 @@ class TorchSteps:
             longer = length > (1 if bound == "ball" else 0)
             values = torch.where(longer, values / length, values)
         table[rows], second[rows] = values, squares
-
-
-def _gradient(tensor: Tensor) -> Tensor:
-    if tensor.grad is None:
-        raise RuntimeError("the loss has no gradient")
-    return tensor.grad
 
 
 def batch_loss(scores: Tensor, recipe: GraphRecipe) -> Tensor:

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from biograft.graph import OptimiserConfig
-from biograft.graph.embedding.optimiser import (
-    group_rows,
-    make_moments,
-    make_update_rule,
-    step_table,
-)
+from biograft.graph.embedding.loops import make_moments, make_update_rule, step_table
 
 ROWS = np.array([[3, 1, 3, -1], [0, 1, -1, 3], [-1, -1, 5, 0]], np.int32)
 
@@ -20,10 +15,9 @@ def run_steps(kind, table, slots, bound="none"):
     config = OptimiserConfig(kind=kind, learning_rate=0.05)
     moments, group_of = make_moments(table, config), np.full(len(table), -1, np.int32)
     for k, (rows, gradients) in enumerate(zip(ROWS, slots, strict=True)):
-        groups = group_rows(rows, group_of)
-        assert (group_of == -1).all()
         rule = make_update_rule(config, k + 1, bound)
-        step_table(table, gradients.copy(), groups, moments, rule, group_of)
+        step_table(table, rows, gradients.copy(), moments, rule, group_of)
+        assert (group_of == -1).all()
     return table
 
 
@@ -90,11 +84,8 @@ def test_adam_decays_the_moments_of_rows_without_new_gradients(beta1, random_tab
     config = OptimiserConfig(kind="adam", learning_rate=0.05, beta1=beta1)
     moments, group_of = make_moments(table, config), np.full(len(table), -1, np.int32)
     for k, rows in enumerate(([5], [0], [0], [0])):
-        groups = group_rows(np.array(rows, np.int32), group_of)
-        gradient = slots[0, :1].copy()
-        step_table(
-            table, gradient, groups, moments, make_update_rule(config, k + 1, "none"), group_of
-        )
+        gradient, rule = slots[0, :1].copy(), make_update_rule(config, k + 1, "none")
+        step_table(table, np.array(rows, np.int32), gradient, moments, rule, group_of)
     np.testing.assert_allclose(moments.second[5], 0.001 * 0.999**3 * slots[0, 0] ** 2)
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from biograft.errors import InputError
 from biograft.graph import GraphRecipe, LinkPrediction, ModelConfig, predict_links, rank_triples
-from biograft.graph.embedding.state import new_run, with_inverse
-from biograft.graph.embedding.translation import (
+from biograft.graph.embedding.loops import (
     L1,
     L2,
     L2_SQUARED,
@@ -15,6 +14,7 @@ from biograft.graph.embedding.translation import (
     distance,
     project,
 )
+from biograft.graph.embedding.steps import new_run
 
 NORMS = {"l1": L1, "l2": L2, "l2-squared": L2_SQUARED}
 
@@ -54,7 +54,7 @@ def test_ranks_equal_plain_counting(kind, norm, inverse, random_graph, graph):
     rows = [*zip(random_triples.heads, random_triples.relations, random_triples.tails, strict=True)]
     triples = graph(rows[:60], rows[60:75], rows[75:], n_entities=25)
     model = ModelConfig(kind=kind, dim=40, norm=norm, projection="xavier", inverse=inverse)
-    learned = with_inverse(triples) if inverse else triples
+    learned = triples.with_inverse() if inverse else triples
     tables = new_run(learned, GraphRecipe(model=model), np.float64).tables
     known, candidates = set(rows), sorted({int(e) for h, _, t in rows for e in (h, t)})
     result = predict_links(tables, model, triples)

@@ -22,9 +22,9 @@ from biograft.graph import (
     read_triples,
     start_tables,
 )
-from biograft.graph.embedding import epochs, training
+from biograft.graph.embedding import training
 from biograft.graph.embedding.embeddings import read_tensors, write_tensors
-from biograft.graph.embedding.translation import (
+from biograft.graph.embedding.loops import (
     Tables,
     TripleBatch,
     batch_gradients,
@@ -42,11 +42,13 @@ def recipe_of(name="transe", **changes):
     return GraphRecipe.load(name, [f"{key}={json.dumps(v)}" for key, v in values.items()])
 
 
-def made_from(base, start=None):
-    return {
+def save_state(folder, run, recipe, base, start=None):
+    made_from = {
+        "recipe": recipe.to_json(),
         "graph": training.graph_fingerprint(base),
         "start": Embeddings.open(start).fingerprint if start else "",
     }
+    training._save_state(folder, run, made_from)
 
 
 def tables_of(folder):
@@ -203,7 +205,7 @@ def test_auto_is_a_gpu_only_for_many_entities(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
 
     def chosen(device, name, n):
-        return epochs.choose_device(device, recipe_of(name), n)
+        return training.choose_device(device, recipe_of(name), n)
 
     assert [chosen("auto", "transe", n) for n in (200_000, 200_001)] == ["cpu", "cuda"]
     assert chosen("auto", "transr", 10**6) == chosen("cpu", "transe", 10**6) == "cpu"
@@ -267,7 +269,7 @@ def test_a_kill_while_writing_the_first_state_does_no_harm(small_base, tmp_path)
 def test_a_damaged_state_is_refused(header, small_base, tmp_path):
     recipe, state = recipe_of(), tmp_path / "out" / "state"
     run = training.new_run(read_triples(small_base), recipe)
-    training._save_state(state, run, recipe, made_from(small_base))
+    save_state(state, run, recipe, small_base)
     path = state / "state.safetensors"
     size = path.stat().st_size
     path.write_bytes((len(header).to_bytes(8, "little") + header).ljust(size, b"\0"))
@@ -317,7 +319,7 @@ def test_a_state_that_is_not_of_the_recipe_is_refused(name, how, small_base, tmp
     recipe, state = recipe_of(), tmp_path / "out" / "state"
     run = training.new_run(read_triples(small_base), recipe)
     run.best = run.tables
-    training._save_state(state, run, recipe, made_from(small_base))
+    save_state(state, run, recipe, small_base)
 
     def change(arrays):
         arrays[name] = CHANGES[how](arrays[name])
@@ -358,14 +360,14 @@ def test_relations_out_of_range_are_refused(column, small_base, tmp_path):
 
 def test_vectors_that_are_not_finite_are_not_kept(small_base, tmp_path, monkeypatch):
     """The last step of an epoch may make them NaN after its loss was computed."""
-    step = epochs.CompiledSteps.step
+    step = training.CompiledSteps.step
 
     def spoiling(self, batch):
         loss = step(self, batch)
         self.run.tables.entity[3, 0] = np.nan if self.run.step == 10 else 0.5
         return loss
 
-    monkeypatch.setattr(epochs.CompiledSteps, "step", spoiling)
+    monkeypatch.setattr(training.CompiledSteps, "step", spoiling)
     recipe = recipe_of(**{"training.evaluate_every": 1})
     with pytest.raises(InputError, match="epoch 2"):
         embed_graph(small_base, recipe, tmp_path / "out")
@@ -437,7 +439,7 @@ def test_a_run_is_resumed_with_the_same_start(small_base, transe, tmp_path):
         Embeddings.open(transe), recipe.model, training.graph_fingerprint(small_base)
     )
     run = training.new_run(read_triples(small_base), recipe, start=start)
-    training._save_state(folder / "state", run, recipe, made_from(small_base, transe))
+    save_state(folder / "state", run, recipe, small_base, transe)
     with pytest.raises(StoreError, match="saved with another --start-from"):
         embed_graph(small_base, recipe, folder, resume=True)
     embed_graph(small_base, recipe, folder, start_from=transe, resume=True)

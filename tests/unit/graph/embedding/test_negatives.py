@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from biograft.graph import SamplingConfig, make_sampler
-from biograft.graph.embedding.negatives import bernoulli_probabilities, sample_negatives
+from biograft.graph.embedding.loops import bernoulli_probabilities, sample_negatives
 
 
 def sample(triples, n_negatives=40, seed=3, **options):
     sampler = make_sampler(triples, SamplingConfig(negatives=n_negatives, **options))
     true = triples.heads, triples.relations, triples.tails
     positions = np.arange(len(triples))
-    entities, sides = sample_negatives(sampler, true, positions, np.uint64(seed), n_negatives)
+    batch = sample_negatives(sampler, true, positions, np.uint64(seed), n_negatives)
+    entities, sides = batch.entities, batch.sides
     samples = []
     for i, triple in enumerate(zip(*(map(int, column) for column in true), strict=True)):
         for entity, side in zip(entities[i], sides[i], strict=True):

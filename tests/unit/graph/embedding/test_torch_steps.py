@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biograft.graph import EmbeddingExecution, GraphRecipe
-from biograft.graph.embedding.epochs import _EpochTrainer
-from biograft.graph.embedding.state import new_run
+from biograft.graph import GraphRecipe
+from biograft.graph.embedding.steps import new_run
 from biograft.graph.embedding.torch_steps import TorchSteps
-from biograft.progress import Progress
+from biograft.graph.embedding.training import train_epochs
 
 LOSSES = {
     "margin": ["loss.kind=margin", "loss.margin=1.5", "sampling.negatives=3"],
@@ -17,24 +16,15 @@ LOSSES = {
 }
 
 
-def trainers(triples, changes, dtype=np.float64):
-    """The same training in compiled loops and in torch."""
-    base = ["model.dim=6", "training.batch=16", "training.seed=4", *changes]
-    recipe = GraphRecipe.load("transe", base)
-    both = [
-        _EpochTrainer(triples, recipe, new_run(triples, recipe, dtype), EmbeddingExecution())
-        for _ in range(2)
-    ]
-    both[1].steps = TorchSteps(both[1].run, recipe, "cpu")
-    return both
-
-
-def train(trainer, n_epochs=4):
-    losses = []
-    for _ in range(n_epochs):
-        losses.append(trainer.epoch(Progress(enabled=False)))
-        trainer.run.epoch += 1
-    return losses
+def train_both(triples, changes, n_epochs=4):
+    """Train the same vectors in compiled loops and in torch."""
+    base = ["model.dim=6", "training.batch=16", "training.seed=4", f"training.epochs={n_epochs}"]
+    recipe = GraphRecipe.load("transe", [*base, *changes])
+    compiled, torch = (new_run(triples, recipe, np.float64) for _ in range(2))
+    train_epochs(triples, recipe, compiled)
+    train_epochs(triples, recipe, torch, steps=TorchSteps(torch, recipe, "cpu"))
+    assert compiled.losses == pytest.approx(torch.losses, rel=1e-6)
+    return compiled, torch
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "l2-squared"])
@@ -43,11 +33,10 @@ def train(trainer, n_epochs=4):
 def test_losses_and_vectors_are_those_of_the_compiled_loops(random_graph, norm, loss, optimiser):
     rate = 0.01 if "adam" in optimiser else 0.1
     changes = [f"model.norm={norm}", f"optimiser.kind={optimiser}", *LOSSES[loss]]
-    compiled, torch = trainers(random_graph(), [*changes, f"optimiser.learning_rate={rate}"])
-    assert train(compiled) == pytest.approx(train(torch), rel=1e-6)
-    for ours, theirs in zip(compiled.run.tables, torch.run.tables, strict=True):
+    compiled, torch = train_both(random_graph(), [*changes, f"optimiser.learning_rate={rate}"])
+    for ours, theirs in zip(compiled.tables, torch.tables, strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-9)
-    for ours, theirs in zip(compiled.run.moments[:2], torch.run.moments[:2], strict=True):
+    for ours, theirs in zip(compiled.moments[:2], torch.moments[:2], strict=True):
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-12)
 
@@ -56,16 +45,12 @@ def test_losses_and_vectors_are_those_of_the_compiled_loops(random_graph, norm, 
 @pytest.mark.parametrize("optimiser", ["adam", "lazy-adam", "adagrad"])
 def test_norms_are_bounded_alike(random_graph, bound, optimiser):
     changes = [f"model.entity_bound={bound}", f"optimiser.kind={optimiser}", "loss.kind=margin"]
-    compiled, torch = trainers(random_graph(), changes)
-    assert train(compiled, 2) == pytest.approx(train(torch, 2), rel=1e-6)
-    np.testing.assert_allclose(torch.run.tables.entity, compiled.run.tables.entity, rtol=1e-6)
+    compiled, torch = train_both(random_graph(), changes, 2)
+    np.testing.assert_allclose(torch.tables.entity, compiled.tables.entity, rtol=1e-6)
 
 
 def test_a_row_is_touched_only_by_triples_with_a_loss(random_graph):
     """Lazy Adam would else decay the moments of rows without a gradient."""
     changes = ["loss.kind=margin", "loss.margin=0.01", "optimiser.kind=lazy-adam"]
-    compiled, torch = trainers(random_graph(), changes)
-    train(compiled, 6), train(torch, 6)
-    np.testing.assert_allclose(
-        torch.run.moments[0].second, compiled.run.moments[0].second, atol=1e-12
-    )
+    compiled, torch = train_both(random_graph(), changes, 6)
+    np.testing.assert_allclose(torch.moments[0].second, compiled.moments[0].second, atol=1e-12)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from biograft.graph import GraphRecipe, LossConfig, ModelConfig
-from biograft.graph.embedding.state import new_run
-from biograft.graph.embedding.translation import (
+from biograft.graph.embedding import loops
+from biograft.graph.embedding.loops import (
     L1,
     L2,
     L2_SQUARED,
@@ -25,6 +25,7 @@ from biograft.graph.embedding.translation import (
     project,
     projection_gradients,
 )
+from biograft.graph.embedding.steps import new_run
 
 
 @pytest.mark.parametrize("size", [1, 4, 7, 100])
@@ -166,18 +167,16 @@ def test_gradients_equal_finite_differences(random_graph, model, norm, loss):
 
 
 def test_results_do_not_depend_on_threads(random_graph, monkeypatch):
-    from biograft.graph.embedding import parallel as threads
-
     recipe, batch = GraphRecipe(model=ModelConfig(dim=8)), make_batch(300, 4)
     tables = new_run(random_graph(), recipe).tables
     results = []
     for workers in (1, 3):
-        monkeypatch.setattr(threads, "n_threads", lambda workers=workers: workers)
-        threads.thread_pool.cache_clear()
+        monkeypatch.setattr(loops, "n_cores", lambda workers=workers: workers)
+        loops.thread_pool.cache_clear()
         buffers = make_buffers(tables, 300, 4)
         loss = batch_gradients(tables, batch, make_loss_rules(recipe.model, recipe.loss), buffers)
         results.append((loss, buffers))
-    threads.thread_pool.cache_clear()
+    loops.thread_pool.cache_clear()
     assert results[0][0] == results[1][0]
     for one, other in zip(results[0][1], results[1][1], strict=True):
         np.testing.assert_array_equal(one, other)
