@@ -136,7 +136,7 @@ def describe_parts() -> str:
     from biograft.kb.sources.reader import FORMATS
     from biograft.linking.annotation.runner import ENGINES
     from biograft.linking.outputs.registry import OUTPUTS
-    from biograft.metrics.metric import METRICS
+    from biograft.metrics.linking import METRICS
     from biograft.models.checkpoints.layouts import LAYOUTS
     from biograft.models.encoder import POOLINGS
     from biograft.models.knowledge_layers import KNOWLEDGE_LAYERS

@@ -40,7 +40,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from biograft.config import AtLeast
-from biograft.metrics.metric import Measure
+from biograft.metrics.linking import Measure
 from biograft.training.objectives.configs import SynonymAlignmentConfig
 
 

@@ -242,7 +242,7 @@ class _Evaluated:
 
     def warn(self, *, with_texts: bool) -> None:
         """Warn of rows left out, doubtful rows, unknown ids, and mentions without text."""
-        from biograft.evaluation.ids import DROPS
+        from biograft.evaluation.linking import DROPS
 
         log, resolved = self.gold.log, self.result.resolved
         warn_left_out(log.rejected.counts, "rows of the gold")
@@ -311,7 +311,7 @@ class _Evaluated:
 
     def fit(self, criterion: str | None, file: Path, *, overwrite: bool) -> dict[str, Any]:
         """Fit a calibration to the answers, write it, and return its summary."""
-        from biograft.evaluation.calibration import calibrate_result, calibration_gain
+        from biograft.evaluation.linking import calibrate_result, calibration_gain
         from biograft.kb.fingerprints import store_fingerprint
 
         calibration = calibrate_result(

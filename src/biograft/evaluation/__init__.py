@@ -28,14 +28,13 @@ if TYPE_CHECKING:
         AssertionDocument as AssertionDocument,
         AssertionMistake as AssertionMistake,
         AssertionResult as AssertionResult,
+        Finding as Finding,
+        FindingMistake as FindingMistake,
+        FindingsResult as FindingsResult,
         GoldAssertion as GoldAssertion,
         evaluate_assertions as evaluate_assertions,
+        evaluate_findings as evaluate_findings,
         read_assertions as read_assertions,
-    )
-    from biograft.evaluation.calibration import (
-        calibrate_linker as calibrate_linker,
-        calibrate_result as calibrate_result,
-        calibration_gain as calibration_gain,
     )
     from biograft.evaluation.comparison import (
         Comparison as Comparison,
@@ -49,12 +48,8 @@ if TYPE_CHECKING:
         TextResult as TextResult,
         evaluate_text as evaluate_text,
     )
-    from biograft.evaluation.figures import draw_figures as draw_figures
-    from biograft.evaluation.findings import (
-        Finding as Finding,
-        FindingMistake as FindingMistake,
-        FindingsResult as FindingsResult,
-        evaluate_findings as evaluate_findings,
+    from biograft.evaluation.figures import (
+        draw_figures as draw_figures,
     )
     from biograft.evaluation.gold import (
         GOLD_FORMATS as GOLD_FORMATS,
@@ -68,22 +63,24 @@ if TYPE_CHECKING:
         read_gold as read_gold,
         read_gold_texts as read_gold_texts,
     )
-    from biograft.evaluation.ids import (
-        Resolved as Resolved,
-        StoreIds as StoreIds,
-        drop_queries as drop_queries,
-        resolve_gold as resolve_gold,
-    )
-    from biograft.evaluation.judge import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.linking import (
         EvaluationConfig as EvaluationConfig,
         GoldQueries as GoldQueries,
         LinkingResult as LinkingResult,
+        NameRanker as NameRanker,
         QueryRow as QueryRow,
+        Ranker as Ranker,
+        Resolved as Resolved,
+        StoreIds as StoreIds,
+        calibrate_linker as calibrate_linker,
+        calibrate_result as calibrate_result,
+        calibration_gain as calibration_gain,
+        drop_queries as drop_queries,
         evaluate as evaluate,
         evaluate_linking as evaluate_linking,
         nil_as_linked as nil_as_linked,
         read_queries as read_queries,
+        resolve_gold as resolve_gold,
         run_queries as run_queries,
     )
     from biograft.evaluation.report import (

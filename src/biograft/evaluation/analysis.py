@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from biograft.evaluation.gold import LinkQuery
-from biograft.evaluation.ids import StoreIds, resolve_gold
-from biograft.evaluation.linking import LinkingResult, QueryRow
+from biograft.evaluation.linking import LinkingResult, QueryRow, StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import normalise
 from biograft.kb.vocabularies import canonical_id
-from biograft.metrics.metric import Flags, Judgements, Metric
+from biograft.metrics.linking import Flags, Judgements, Metric
 from biograft.metrics.significance import Interval, bootstrap_interval
 from biograft.text.abbreviations import abbreviates
 

@@ -1,25 +1,39 @@
-"""Evaluation of assertion status: precision, recall and F1 of each flag, on marked mentions.
+"""Evaluation on notes: assertion status of marked mentions, and findings in plain text.
 
 The gold standard has one JSON object a line: ``id``, ``text``, optionally ``language``, and
 ``mentions``, each with ``start``, ``end``, ``text`` and ``status``, the list of its flags (see
 ``docs/clinical.md``). An empty list is a mention that is present.
+
+Findings are what a linker finds in the plain text of each note, with concept and assertion status.
+Levels, each with precision, recall and F1:
+
+* ``spans``: mentions with exactly the gold span;
+* ``findings``: mentions with the gold span and concept;
+* ``statuses``: findings that also have the gold status, and each status on its own;
+* ``documents``: the concepts of each note, and ``document statuses`` the concepts with a status.
+
+Only concepts of the given types count, in the gold standard and in the answers. Of misspelt
+mentions, the fraction is given whose span was found, and whose concept is right.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from biograft.clinical import FLAGS, Assertion, AssertionModel, RuleAssertions
+from biograft.clinical import FLAGS, STATUSES, AssertionModel, RuleAssertions, status_of
 from biograft.clinical.rules import LANGUAGES
-from biograft.errors import FormatError, nearest
+from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.json_files import decode_json
-from biograft.metrics.precision_recall import Counts
+from biograft.linking import Linker
+from biograft.metrics.precision_recall import Counts, percent
+from biograft.text.documents import Document
 
 _MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "name", "typo"))
 NOTES = tuple(f"notes-{name}-{half}" for name in ("en", "zh") for half in ("dev", "test", "demo"))
@@ -81,30 +95,20 @@ class AssertionResult:
         return {
             "n_documents": self.n_documents,
             "n_mentions": self.n_mentions,
-            "accuracy": _percent(self.accuracy),
-            "flags": {
-                flag: {
-                    "precision": _percent(counts.precision),
-                    "recall": _percent(counts.recall),
-                    "f1": _percent(counts.f1),
-                    "right": counts.right,
-                    "wrong": counts.wrong,
-                    "missed": counts.missed,
-                }
-                for flag, counts in self.flags.items()
-            },
+            "accuracy": percent(self.accuracy),
+            "flags": {flag: counts.to_json() for flag, counts in self.flags.items()},
             "unit": "percent",
         }
-
-
-def _percent(value: float) -> float:
-    return round(100 * value, 4)
 
 
 def read_assertions(path: str | Path) -> Iterator[AssertionDocument]:
     """Read a gold standard of assertion status, one JSON object a line.
 
-    A name of ``NOTES`` stands for the notes that ship with biograft.
+    Args:
+        path: The file; a name of ``NOTES`` stands for the notes that ship with biograft.
+
+    Raises:
+        FormatError: A line is not a text with assertions.
 
     >>> len(list(read_assertions("notes-en-test")))
     29
@@ -112,20 +116,15 @@ def read_assertions(path: str | Path) -> Iterator[AssertionDocument]:
     if str(path) in NOTES and not Path(path).exists():
         name = str(path).removeprefix("notes-")
         with as_file(files("biograft.starter") / "notes" / f"{name}.jsonl") as shipped:
-            yield from _read_lines(shipped)
+            yield from read_assertions(shipped)
         return
-    yield from _read_lines(Path(path))
-
-
-def _read_lines(path: Path) -> Iterator[AssertionDocument]:
-    for number, line in read_lines(path):
+    for number, line in read_lines(Path(path)):
         if not line.strip():
             continue
         try:
             yield _read_document(decode_json(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            missing = isinstance(error, KeyError)
-            problem = f"missing key {error}" if missing else str(error)
+            problem = f"missing key {error}" if isinstance(error, KeyError) else str(error)
             raise FormatError(
                 f"not a text with assertions: {problem}", path=path, line=number
             ) from None
@@ -159,7 +158,12 @@ def _read_mention(values: Any, text: str) -> GoldAssertion:
 def evaluate_assertions(
     documents: Iterable[AssertionDocument], model: AssertionModel | None = None
 ) -> AssertionResult:
-    """Compare the assertions of a model, or of the shipped rules, with a gold standard."""
+    """Compare the assertions of a model with a gold standard.
+
+    Args:
+        documents: The gold standard.
+        model: The model; None: the shipped rules.
+    """
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     missed: Counter[str] = Counter()
@@ -172,25 +176,152 @@ def evaluate_assertions(
         spans = [(mention.start, mention.end) for mention in document.mentions]
         answers = asserting.assert_status(document.text, spans)
         for gold, answer in zip(document.mentions, answers, strict=True):
-            found = frozenset(answer.flags)
-            right.update(found & gold.flags)
-            wrong.update(found - gold.flags)
-            missed.update(gold.flags - found)
-            if found != gold.flags:
-                mistakes.append(_mistake(document, gold, answer))
-    flags = {flag: Counts(right[flag], wrong[flag], missed[flag]) for flag in FLAGS}
-    return AssertionResult(flags, n_documents, n_mentions, tuple(mistakes))
+            flags = frozenset(answer.flags)
+            right.update(flags & gold.flags)
+            wrong.update(flags - gold.flags)
+            missed.update(gold.flags - flags)
+            if flags != gold.flags:
+                mistakes.append(
+                    AssertionMistake(
+                        document.id,
+                        gold.start,
+                        gold.end,
+                        document.text[gold.start : gold.end],
+                        tuple(flag for flag in FLAGS if flag in gold.flags),
+                        answer.flags,
+                        tuple(trigger.text for trigger in answer.triggers),
+                    )
+                )
+    counts = {flag: Counts(right[flag], wrong[flag], missed[flag]) for flag in FLAGS}
+    return AssertionResult(counts, n_documents, n_mentions, tuple(mistakes))
 
 
-def _mistake(
-    document: AssertionDocument, gold: GoldAssertion, answer: Assertion
-) -> AssertionMistake:
-    return AssertionMistake(
-        document.id,
-        gold.start,
-        gold.end,
-        document.text[gold.start : gold.end],
-        tuple(flag for flag in FLAGS if flag in gold.flags),
-        answer.flags,
-        tuple(trigger.text for trigger in answer.triggers),
+# ---- findings
+
+
+class Finding(NamedTuple):
+    """A mention with its concept and its status."""
+
+    start: int
+    end: int
+    concept: str
+    status: str
+
+
+FINDING_LEVELS: dict[str, Callable[[Finding], Hashable]] = {
+    "spans": lambda finding: finding[:2],
+    "findings": lambda finding: finding[:3],
+    "statuses": lambda finding: finding,
+    "documents": lambda finding: finding.concept,
+    "document statuses": lambda finding: finding[2:],
+}
+"""What is compared at each level."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingMistake:
+    """A finding that is missing, wrong, or has a wrong status."""
+
+    document: str
+    start: int
+    end: int
+    text: str
+    expected: tuple[str, ...]
+    """Concept and status of the gold standard; empty for an answer without one."""
+    found: tuple[str, ...]
+    """Concept and status of the answer; empty for a missed finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsResult:
+    """Counts of each level and each status, and the mistakes."""
+
+    levels: dict[str, Counts]
+    statuses: dict[str, Counts]
+    typos: dict[str, int]
+    """Number of misspelt mentions, of those found (``spans``), and linked right (``findings``)."""
+    n_documents: int
+    n_findings: int
+    mistakes: tuple[FindingMistake, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metrics as plain values, in percent."""
+        return {
+            "n_documents": self.n_documents,
+            "n_findings": self.n_findings,
+            "levels": {name: counts.to_json() for name, counts in self.levels.items()},
+            "statuses": {name: counts.to_json() for name, counts in self.statuses.items()},
+            "typos": self.typos,
+            "unit": "percent",
+        }
+
+
+def evaluate_findings(
+    linker: Linker, documents: Iterable[AssertionDocument], types: Sequence[str] = ()
+) -> FindingsResult:
+    """Compare the findings of a linker in plain text with those of a gold standard.
+
+    Args:
+        linker: The linker; it has to find mentions and their status.
+        documents: The gold standard.
+        types: Types of the concepts that count, such as "disease"; none: all.
+
+    Raises:
+        ConfigError: The linker gives no status, or a type is unknown.
+    """
+    if not linker.config.assertions:
+        raise ConfigError("assertions: the linker must ask for the status of mentions; set it True")
+    kb, documents = linker.kb, list(documents)
+    unknown = set(types) - {kind.code for kind in kb.types}
+    if unknown:
+        raise ConfigError(f"types: {', '.join(sorted(unknown))}: not a type of {kb.folder}")
+
+    @cache
+    def counts(concept: str) -> bool:
+        has_type = concept in kb and any(kind.code in types for kind in kb[concept].types)
+        return not types or has_type
+
+    levels = dict.fromkeys(FINDING_LEVELS, Counts())
+    statuses = dict.fromkeys(STATUSES, Counts())
+    typos = Counter(dict.fromkeys(("mentions", "spans", "findings"), 0))
+    mistakes: list[FindingMistake] = []
+    n_findings = 0
+    plain = [Document(d.id, d.text, language=d.language or "") for d in documents]
+    for document, linked in zip(documents, linker.pipe(plain), strict=True):
+        marked = [
+            (Finding(m.start, m.end, m.concept, status_of(m.flags)), m.typo)
+            for m in document.mentions
+            if m.concept is not None and counts(m.concept)
+        ]
+        n_findings += len(marked)
+        gold = {finding for finding, _ in marked}
+        found = {
+            Finding(m.start, m.end, m.concept, m.status)
+            for m in linked.mentions
+            if m.concept is not None and m.status is not None and counts(m.concept)
+        }
+        for level, key in FINDING_LEVELS.items():
+            levels[level] += Counts.from_answers(set(map(key, gold)), set(map(key, found)))
+        for status in STATUSES:
+            with_status = [
+                {f for f in findings if f.status == status} for findings in (gold, found)
+            ]
+            statuses[status] += Counts.from_answers(*with_status)
+        spans, pairs = {f[:2] for f in found}, {f[:3] for f in found}
+        for finding in (finding for finding, is_misspelt in marked if is_misspelt):
+            typos.update(mentions=1, spans=finding[:2] in spans, findings=finding[:3] in pairs)
+        for start, end in sorted({f[:2] for f in gold ^ found}):
+            expected, answers = (
+                tuple(
+                    word
+                    for f in sorted(findings)
+                    if f[:2] == (start, end)
+                    for word in (kb[f.concept].name if f.concept in kb else f.concept, f.status)
+                )
+                for findings in (gold, found)
+            )
+            text = document.text[start:end]
+            mistakes.append(FindingMistake(document.id, start, end, text, expected, answers))
+    return FindingsResult(
+        levels, statuses, dict(typos), len(documents), n_findings, tuple(mistakes)
     )

@@ -18,7 +18,7 @@ from biograft.errors import ConfigError, shorten
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.linking import LinkingResult
 from biograft.linking.candidates import Candidate
-from biograft.metrics.metric import Metric, Values
+from biograft.metrics.linking import Metric, Values
 from biograft.metrics.significance import (
     Difference,
     approximate_randomisation,

@@ -13,23 +13,24 @@ mention are wrong.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass, replace
 from typing import Any
 
 from biograft.errors import ConfigError
 from biograft.evaluation.gold import gold_ids
-from biograft.evaluation.ids import StoreIds
+from biograft.evaluation.linking import StoreIds
 from biograft.kb.vocabularies import canonical_id
-from biograft.linking.candidates import LinkedDocument
 from biograft.linking.linker import Linker
-from biograft.metrics.precision_recall import ConceptSpan, Counts, document_counts, mention_counts
+from biograft.metrics.precision_recall import ConceptSpan, Counts, document_counts
 from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_counts
 from biograft.progress import Progress
 from biograft.text.documents import Document
 
 LEVELS = ("spans", "mentions", "documents")
+_Spans = dict[tuple[int, int], set[str]]
+"""The concepts of each span of a document; the parts of a composite share one span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,9 @@ class Score:
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics as plain values, in percent."""
-        counts = self.counts
         return {
-            **{name: _percent(getattr(counts, name)) for name in self.intervals},
-            "right": counts.right,
-            "wrong": counts.wrong,
-            "missed": counts.missed,
-            "intervals": {
-                name: [_percent(i.low), _percent(i.high)] for name, i in self.intervals.items()
-            },
+            **self.counts.to_json(),
+            "intervals": {name: interval.to_json() for name, interval in self.intervals.items()},
         }
 
 
@@ -85,10 +80,6 @@ class TextResult:
         }
 
 
-def _percent(value: float) -> float:
-    return round(100 * value, 4)
-
-
 def evaluate_text(
     linker: Linker,
     documents: Iterable[Document],
@@ -101,98 +92,68 @@ def evaluate_text(
     """Link the plain texts of documents, and compare with their gold mentions.
 
     Only counts are kept of each document, so that there may be very many.
+
+    Args:
+        linker: The linker; it has to find mentions.
+        documents: Texts with all their mentions.
+        progress: Display of the progress; None: none.
+        n_resamples: Number of resamples of the documents.
+        level: Level of the intervals.
+        seed: Seed of the resamples.
+
+    Raises:
+        ConfigError: There is no document.
     """
     progress = progress or Progress(enabled=False)
     total = len(documents) if isinstance(documents, Sized) else None
-    tally = _Tally(StoreIds(linker.kb))
-    progress.start("linking")
-    for n, (document, linked) in enumerate(_linked(linker, documents), 1):
-        tally.add(document, linked)
-        progress.advance(1, n / total if total else None)
-    progress.finish()
-    if not tally.counts:
-        raise ConfigError("documents: expected at least one, found none")
-    scores, by_level = {}, dict(zip(LEVELS, zip(*tally.counts, strict=True), strict=True))
-    for name, counts in by_level.items():
-        intervals = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
-        scores[name] = Score(sum(counts, Counts()), intervals)
-    return TextResult(
-        scores, len(tally.counts), tally.n_mentions, tally.n_nil, frozenset(tally.unknown), by_level
-    )
-
-
-def _linked(
-    linker: Linker, documents: Iterable[Document]
-) -> Iterator[tuple[Document, LinkedDocument]]:
-    """Link documents without their mentions, in batches, and yield both."""
+    ids = StoreIds(linker.kb)
+    counted: list[tuple[Counts, ...]] = []
+    unknown: set[str] = set()
+    n_mentions = n_nil = 0
     pending: deque[Document] = deque()
 
     def bare() -> Iterator[Document]:
+        """Yield the documents without their mentions, which the linker is to find."""
         for document in documents:
             pending.append(document)
             yield replace(document, mentions=())
 
-    for linked in linker.pipe(bare()):
-        yield pending.popleft(), linked
-
-
-@dataclass
-class _Tally:
-    """Counts, document by document."""
-
-    ids: StoreIds
-    counts: list[tuple[Counts, Counts, Counts]] = field(default_factory=list)
-    n_mentions: int = 0
-    n_nil: int = 0
-    unknown: set[str] = field(default_factory=set)
-
-    def add(self, document: Document, linked: LinkedDocument) -> None:
-        """Compare the gold mentions of a document with the linked ones."""
-        gold = self._gold(document)
-        answers = self._answers(linked, frozenset().union(*(span.concepts for span in gold)))
-        gold_concepts = [span for span in gold if span.concepts]
-        answered = [span for span in answers if span.concepts]
-        self.counts.append(
+    progress.start("linking")
+    for n, linked in enumerate(linker.pipe(bare()), 1):
+        marked: _Spans = {}
+        for mention in pending.popleft().mentions:
+            gold = gold_ids(mention.concepts)
+            marked.setdefault((mention.start, mention.end), set()).update(map(ids.meant, gold))
+            unknown.update(i for i in gold if ids.known(i) is None)
+        expected = frozenset().union(*marked.values())
+        found: _Spans = {}
+        for answer in linked.mentions:
+            concepts = found.setdefault((answer.start, answer.end), set())
+            if answer.concept is not None:
+                primary = canonical_id(answer.concept)
+                if primary not in expected:  # the gold standard may use another id of the concept
+                    primary = min(ids.own(answer.concept) & expected, default=primary)
+                concepts.add(primary)
+        linked_gold, linked_found = _with_concepts(marked), _with_concepts(found)
+        counted.append(
             (
-                mention_counts(_bare(gold), _bare(answers)),
-                mention_counts(gold_concepts, answered),
-                document_counts(gold_concepts, answered),
+                Counts.from_answers(marked, found),
+                Counts.from_answers(linked_gold, linked_found),
+                document_counts(linked_gold, linked_found),
             )
         )
-        self.n_mentions += len(gold)
-        self.n_nil += len(gold) - len(gold_concepts)
-
-    def _gold(self, document: Document) -> list[ConceptSpan]:
-        concepts_by_span: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-        for mention in document.mentions:
-            ids = gold_ids(mention.concepts)
-            concepts_by_span[mention.start, mention.end].update(map(self.ids.meant, ids))
-            self.unknown.update(gold for gold in ids if self.ids.known(gold) is None)
-        return _spans(concepts_by_span)
-
-    def _answers(self, linked: LinkedDocument, expected: frozenset[str]) -> list[ConceptSpan]:
-        """Group the concepts of a composite, which share one span."""
-        concepts_by_span: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-        for mention in linked.mentions:
-            concepts = concepts_by_span[mention.start, mention.end]
-            if mention.concept is not None:
-                concepts.add(self._as_expected(mention.concept, expected))
-        return _spans(concepts_by_span)
-
-    def _as_expected(self, concept: str, expected: frozenset[str]) -> str:
-        """Return the id of a concept that the gold of the document uses."""
-        primary = canonical_id(concept)
-        if primary in expected:
-            return primary
-        return min(self.ids.own(concept) & expected, default=primary)
+        n_mentions += len(marked)
+        n_nil += len(marked) - len(linked_gold)
+        progress.advance(1, n / total if total else None)
+    progress.finish()
+    if not counted:
+        raise ConfigError("documents: expected at least one, found none")
+    scores, by_level = {}, dict(zip(LEVELS, zip(*counted, strict=True), strict=True))
+    for name, counts in by_level.items():
+        intervals = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
+        scores[name] = Score(sum(counts, Counts()), intervals)
+    return TextResult(scores, len(counted), n_mentions, n_nil, frozenset(unknown), by_level)
 
 
-def _spans(concepts_by_span: dict[tuple[int, int], set[str]]) -> list[ConceptSpan]:
-    return [
-        ConceptSpan("", start, end, frozenset(ids))
-        for (start, end), ids in concepts_by_span.items()
-    ]
-
-
-def _bare(spans: Sequence[ConceptSpan]) -> list[ConceptSpan]:
-    return [replace(span, concepts=frozenset()) for span in spans]
+def _with_concepts(spans: _Spans) -> list[ConceptSpan]:
+    return [ConceptSpan("", *span, frozenset(ids)) for span, ids in spans.items() if ids]

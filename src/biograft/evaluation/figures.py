@@ -11,7 +11,7 @@ import numpy as np
 from biograft.errors import MissingExtraError
 from biograft.evaluation.analysis import Population
 from biograft.evaluation.linking import LinkingResult
-from biograft.metrics.calibration import concept_answers, reliability
+from biograft.metrics.linking import concept_answers, reliability
 
 try:
     from matplotlib.figure import Figure

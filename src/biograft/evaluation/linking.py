@@ -1,31 +1,54 @@
-"""Linking evaluation: rank all queries, judge the answers, compute metrics with intervals."""
+"""Linking evaluation: rank all queries, judge the answers, compute metrics with intervals.
+
+Gold ids are compared in their canonical spelling. An unknown gold id is tried without its prefix,
+and one without prefix with each prefix of the store; the latter counts only if exactly one prefix
+matches, since a bare number is ambiguous.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from biograft.config import check_choice
 from biograft.errors import ConfigError
-from biograft.evaluation.gold import GoldConfig, LinkQuery, TextIndex, read_gold
-from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
-from biograft.evaluation.judge import Answers, NameRanker, NilRule, OwnIds, Ranker, Search, judge
-from biograft.kb import KnowledgeBase
-from biograft.linking.linker import Linker
-from biograft.linking.queries import check_texts
-from biograft.metrics.calibration import concept_answers
-from biograft.metrics.linking import check_scorer
-from biograft.metrics.metric import Judgements, Metric
-from biograft.metrics.significance import (
-    LEVEL,
-    N_RESAMPLES,
-    Interval,
-    bootstrap_interval,
+from biograft.evaluation.gold import (
+    Gold,
+    GoldConfig,
+    LinkQuery,
+    TextIndex,
+    empty_gold_error,
+    read_gold,
 )
+from biograft.kb import KnowledgeBase
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.records import IdKind
+from biograft.kb.vocabularies import canonical_id
+from biograft.linking.calibration import Calibration, choose_threshold, fit_calibration
+from biograft.linking.candidates import Candidate, Evidence, NameHits
+from biograft.linking.linker import Linker
+from biograft.linking.queries import check_texts, overlapping
+from biograft.metrics.linking import (
+    Judgements,
+    Metric,
+    RankedAnswer,
+    Values,
+    calibration_error,
+    check_scorer,
+    concept_answers,
+    lenient,
+    strict,
+)
+from biograft.metrics.precision_recall import percent
+from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_interval
 from biograft.progress import Progress
 
 CUTOFFS = (1, 5, 10, 30)
@@ -33,6 +56,277 @@ MAX_ANSWERS = 5
 """Candidates of each part that a result keeps."""
 NAMES_PER_CONCEPT = 4
 """Names to retrieve per rank under the strict rule, which counts concepts."""
+
+
+# ---- gold ids
+
+
+class StoreIds:
+    """The ids of a store's concepts.
+
+    Args:
+        base: The knowledge base.
+    """
+
+    def __init__(self, base: KnowledgeBase) -> None:
+        self._base = base
+        self._own: dict[str, frozenset[str]] = {}
+
+    def own(self, concept: str) -> frozenset[str]:
+        """Return all own ids of a concept (primary and alternate) in canonical spelling.
+
+        Args:
+            concept: Its primary id.
+        """
+        if concept not in self._own:
+            ids = [concept]
+            row = self._base.find_row(concept)
+            if row is not None:
+                entry = self._base.concept_at(row)
+                ids += [i.id for i in entry.ids if i.kind == IdKind.ALTERNATE]
+            self._own[concept] = frozenset(map(canonical_id, ids))
+        return self._own[concept]
+
+    def known(self, gold: str) -> str | None:
+        """Return a gold id as the store spells it, or None if it is unknown.
+
+        Args:
+            gold: The gold id, with or without a prefix.
+        """
+        canonical = canonical_id(gold)
+        if canonical in self._base:
+            return canonical
+        _, colon, bare = canonical.rpartition(":")
+        if colon:
+            return bare if bare in self._base else None
+        spelled = [f"{prefix}:{canonical}" for prefix in self._prefixes]
+        matching = [i for i in spelled if i in self._base]
+        return canonical_id(matching[0]) if len(matching) == 1 else None
+
+    def meant(self, gold: str) -> str:
+        """Return the primary id of the only concept with a gold id; else the gold id.
+
+        Args:
+            gold: The gold id, with or without a prefix.
+        """
+        known = self.known(gold)
+        concepts = [] if known is None else self._base.by_id(known)
+        return canonical_id(concepts[0].id if len(concepts) == 1 else known or gold)
+
+    @cached_property
+    def _prefixes(self) -> list[str]:
+        """The prefixes of the store's ids that canonical ids keep."""
+        ids = (i for table in ("concepts", "ids") for i in self._base.texts(table, "id"))
+        prefixes = {i.partition(":")[0] for i in ids if ":" in i}
+        return sorted({canonical_id(f"{p}:").removesuffix(":") for p in prefixes} - {""})
+
+    def named(self, name: str) -> frozenset[str]:
+        """Return the concepts with a name: exact matches if there are any, else normalised ones.
+
+        Args:
+            name: The name.
+        """
+        matches = self._base.find(name)
+        exact = [match for match in matches if match.how == "exact"]
+        return frozenset(canonical_id(match.concept) for match in exact or matches)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Queries with gold ids as the store spells them, and the unknown ids."""
+
+    queries: tuple[LinkQuery, ...]
+    unknown: frozenset[str]
+    """Gold ids (or gold names) that are not in the store; no answer can match them."""
+    unreachable: tuple[bool, ...]
+    """For each query whether it needs one of them, and cannot be right under the strict rule."""
+
+    @property
+    def n_unreachable(self) -> int:
+        """Number of queries that need an unknown id."""
+        return sum(self.unreachable)
+
+
+def resolve_gold(queries: Iterable[LinkQuery], ids: StoreIds) -> Resolved:
+    """Convert the gold ids of all queries to the store's spelling; gold names become ids.
+
+    Args:
+        queries: The queries.
+        ids: The ids of the store.
+    """
+    resolved: list[LinkQuery] = []
+    unknown: set[str] = set()
+    unreachable: list[bool] = []
+    for query in queries:
+        groups: list[frozenset[str]] = []
+        missing: set[str] = set()
+        for group in query.needed:
+            known = {gold: ids.known(gold) for gold in group}
+            missing.update(gold for gold, spelling in known.items() if spelling is None)
+            groups.append(frozenset(spelling or gold for gold, spelling in known.items()))
+        for name in query.gold_names:
+            concepts = ids.named(name)
+            if not concepts:
+                missing.add(name)
+            groups.append(concepts or frozenset({name}))
+        gold = frozenset().union(*groups)
+        resolved.append(replace(query, gold=gold, needed=tuple(groups)))
+        unreachable.append(any(group <= missing for group in groups))
+        unknown |= missing
+    return Resolved(tuple(resolved), frozenset(unknown), tuple(unreachable))
+
+
+DROPS = {
+    "overlapping": "overlapping another mention",
+    "unknown-ids": "with an id that the knowledge base does not have",
+}
+"""Queries that published test sets leave out, with the names of their counts."""
+
+
+def drop_queries(gold: Gold, base: KnowledgeBase, names: Sequence[str]) -> Gold:
+    """Leave out queries as the authors of a paper do; the log of the gold counts them.
+
+    A composite mention is left out if any of its concepts is unknown. A mention that overlaps and
+    has an unknown id counts as overlapping.
+
+    Args:
+        gold: The gold standard.
+        base: The knowledge base that is searched.
+        names: Names of ``DROPS``.
+
+    Raises:
+        ConfigError: A name is unknown.
+        FormatError: No query is left.
+    """
+    for name in names:
+        check_choice("drop", name, tuple(DROPS))
+    left: Sequence[LinkQuery] = gold.queries
+    for name in (name for name in DROPS if name in names):
+        if name == "overlapping":
+            flags: Sequence[bool] = overlapping(left)
+        else:
+            flags = resolve_gold(left, StoreIds(base)).unreachable
+        gold.log.filter(DROPS[name], sum(flags))
+        left = [query for query, flag in zip(left, flags, strict=True) if not flag]
+    if not left:
+        raise empty_gold_error("no query is left", gold.log, gold.log.path)
+    return replace(gold, queries=tuple(left))
+
+
+# ---- answers and their judgement
+
+Answers: TypeAlias = Sequence[Sequence[Candidate]]
+"""The ranked candidates of each part of a query; NIL if there are none."""
+Search: TypeAlias = Callable[[Sequence[str], int], NameHits]
+
+
+class Ranker(Protocol):
+    """Ranks candidates for queries."""
+
+    def rank(self, queries: Sequence[LinkQuery], k: int) -> Sequence[Answers]:
+        """Return at most k candidates, best first, for each part of each query."""
+
+
+class NameRanker:
+    """A name search as a ranker: a candidate for every name, in the order of the search.
+
+    Candidates are *not* reduced to distinct concepts: the lenient rule counts names, and the strict
+    rule groups them itself.
+    """
+
+    def __init__(self, search: Search, base: KnowledgeBase, name: str = "search") -> None:
+        self._search, self._base, self._name = search, base, name
+        self._concepts: npt.NDArray[np.uint32] = base.numbers("names", "concept")
+
+    def rank(self, queries: Sequence[LinkQuery], k: int) -> list[list[list[Candidate]]]:
+        """Search each distinct part once; see ``Ranker.rank``."""
+        texts = list(dict.fromkeys(part for query in queries for part in query.parts))
+        if not texts:
+            return [[] for _ in queries]
+        hits = self._search(texts, k)
+        candidates = {
+            text: [
+                self._candidate(row, score, rank)
+                for rank, (row, score) in enumerate(
+                    zip(rows[:k].tolist(), scores[:k].tolist(), strict=True), 1
+                )
+                if row >= 0
+            ]
+            for text, rows, scores in zip(texts, hits.rows, hits.scores, strict=True)
+        }
+        return [[candidates[part] for part in query.parts] for query in queries]
+
+    def _candidate(self, row: int, score: float, rank: int) -> Candidate:
+        name, concept = self._base.name(row).text, int(self._concepts[row])
+        return Candidate(
+            self._base.id_at(concept),
+            self._base.name_at(concept),
+            name,
+            score,
+            evidence=(Evidence(self._name, name, rank, score),),
+        )
+
+
+OwnIds = Callable[[str], frozenset[str]]
+"""Returns all ids of a concept, spelled as the gold ids."""
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Judges queries one after the other.
+
+    The lenient rule counts candidates: names if the ranker returns a candidate for every name, as
+    in the papers, and concepts if it returns each concept once.
+
+    A part is answered NIL if it has no candidate, or if its first one is below the threshold; a
+    query is answered NIL if all its parts are. A query answered NIL is right only if its gold is
+    NIL. A composite is not right if a needed part was answered NIL; its candidates still count
+    for recall.
+    """
+
+    own_ids: OwnIds
+    scorer: str
+    depth: int
+    config: EvaluationConfig
+
+    def values(self, query: LinkQuery, parts: Answers) -> tuple[Values, Values, bool, float]:
+        """Return ``right``, ``recall``, ``answered_nil`` and ``probability`` of a query."""
+        accepted = [() if ranked and self._is_nil(ranked[0]) else ranked for ranked in parts]
+        answered_nil = not any(accepted)
+        if query.is_nil:
+            right = recall = np.full(self.depth, float(answered_nil))
+        else:
+            right, recall = self._judge(query, parts)
+            if self.config.nil_below is not None:
+                right, _ = self._judge(query, accepted)
+        return right, recall, answered_nil, _first_probability(accepted)
+
+    def _is_nil(self, first: Candidate) -> bool:
+        """Whether a first candidate is below the threshold of NIL."""
+        if self.config.nil_below is None:
+            return False
+        probability = None if self.config.nil_by_score else first.probability
+        return (first.score if probability is None else probability) < self.config.nil_below
+
+    def _judge(self, query: LinkQuery, parts: Answers) -> tuple[Values, Values]:
+        own = self.own_ids
+        if self.scorer == "lenient":
+            sets = [[own(c.concept) for c in ranked[: self.depth]] for ranked in parts]
+            return lenient(sets, query.gold, self.depth)
+        named = [[RankedAnswer(c.concept, own(c.concept), c.score) for c in r] for r in parts]
+        return strict(named, query.needed, self.depth)
+
+
+def _first_probability(parts: Answers) -> float:
+    """Return the joint probability of the first answers; nan if they have none, 0 if missing."""
+    firsts = [ranked[0] for ranked in parts if ranked]
+    if not firsts or len(firsts) < len(parts):
+        return 0.0
+    accepted = [c.probability for c in firsts if c.probability is not None]
+    return float(np.prod(accepted)) if len(accepted) == len(firsts) else float("nan")
+
+
+# ---- evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +357,6 @@ class EvaluationConfig:
         for field, value in (("n_resamples", self.n_resamples), ("batch", self.batch)):
             if value < 1:
                 raise ConfigError(f"{field}: expected at least 1, found {value}")
-
-    @property
-    def nil_rule(self) -> NilRule | None:
-        """The threshold for NIL, if there is one."""
-        return None if self.nil_below is None else NilRule(self.nil_below, self.nil_by_score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +397,13 @@ class LinkingResult:
         return {
             "scorer": self.scorer,
             "n": self.n,
-            **{name: _percent(value) for name, value in self.metrics.items()},
-            "intervals": {
-                name: [_percent(i.low), _percent(i.high)] for name, i in self.intervals.items()
-            },
+            **{name: percent(value) for name, value in self.metrics.items()},
+            "intervals": {name: interval.to_json() for name, interval in self.intervals.items()},
             "unit": "percent",
             "n_documents": len(set(self.judgements.documents)),
             "n_unknown_gold": len(self.resolved.unknown),
             "n_unreachable": self.resolved.n_unreachable,
         }
-
-
-def _percent(value: float) -> float:
-    return round(100 * value, 4)
 
 
 def evaluate_linking(
@@ -135,6 +418,17 @@ def evaluate_linking(
 
     Computes ``acc@k`` and ``recall@k`` for all cut-offs, ``mrr``, NIL metrics if a gold answer is
     NIL, and calibration metrics if all answers that are not NIL have probabilities.
+
+    Args:
+        ranker: The linker, another ranker, or a search for names.
+        base: The knowledge base that it searches.
+        queries: The mentions with their gold ids, in any spelling.
+        scorer: ``lenient`` or ``strict``.
+        config: Cut-offs, threshold of NIL and bootstrap.
+        progress: Display of the progress; None: none.
+
+    Raises:
+        ConfigError: There is no query, or the ranker cannot do what the configuration asks for.
     """
     config = config or EvaluationConfig()
     if not config.context:
@@ -159,7 +453,19 @@ def run_queries(
     config: EvaluationConfig | None = None,
     progress: Progress | None = None,
 ) -> LinkingResult:
-    """Evaluate on resolved queries, whose gold ids are spelled as the store's."""
+    """Evaluate on resolved queries, whose gold ids are spelled as the store's.
+
+    Args:
+        ranker: The ranker.
+        resolved: The queries.
+        own_ids: Returns all ids of a concept.
+        scorer: ``lenient`` or ``strict``.
+        config: Cut-offs, threshold of NIL and bootstrap.
+        progress: Display of the progress; None: none.
+
+    Raises:
+        ConfigError: There is no query, or no such scorer.
+    """
     check_scorer(scorer)
     config, progress = config or EvaluationConfig(), progress or Progress(enabled=False)
     queries = resolved.queries
@@ -167,22 +473,45 @@ def run_queries(
         raise ConfigError("queries: expected at least one, found none")
     depth = max(config.ks)
     n_candidates = depth * (NAMES_PER_CONCEPT if scorer == "strict" else 1)
-    batches, rows = [], []
+    judge = _Judge(own_ids, scorer, depth, config)
+    judged, rows = [], []
     progress.start("linking")
     for batch in _batches(queries, config.batch):
         answers = ranker.rank(batch, n_candidates)
-        batch_judgements = judge(
-            batch, answers, own_ids, scorer=scorer, depth=depth, nil_rule=config.nil_rule
-        )
-        batches.append(batch_judgements)
-        rows += _rows(batch, answers, batch_judgements)
+        for index, query in enumerate(batch):
+            parts = answers[index] if index < len(answers) else ()
+            values = judge.values(query, parts)
+            judged.append(values)
+            possible = np.flatnonzero(values[0])
+            rank = int(possible[0]) + 1 if len(possible) else None
+            kept = tuple(tuple(ranked[:MAX_ANSWERS]) for ranked in parts)
+            rows.append(QueryRow(query, kept, float(values[0][0]), rank, values[2]))
         progress.advance(len(batch), len(rows) / len(queries))
     progress.finish()
-    judgements = Judgements.join(batches, _documents(queries))
+    right, recall, answered_nil, probability = map(np.array, zip(*judged, strict=True))
+    judgements = Judgements(
+        right,
+        recall,
+        np.array([query.is_nil for query in queries]),
+        answered_nil,
+        probability,
+        # a query without a document is its own document
+        tuple(query.document or f"query {n}" for n, query in enumerate(queries)),
+    )
     metrics = _metrics(judgements, sorted(set(config.ks)))
-    values_by_name = {str(metric): metric(judgements) for metric in metrics}
-    intervals = _intervals(metrics, judgements, config)
-    return LinkingResult(scorer, values_by_name, intervals, judgements, tuple(rows), resolved)
+    intervals = {
+        str(metric): bootstrap_interval(
+            of_each,
+            judgements.documents,
+            n_resamples=config.n_resamples,
+            level=config.level,
+            seed=config.seed,
+        )
+        for metric in metrics
+        if (of_each := metric.values(judgements)) is not None
+    }
+    scores = {str(metric): metric(judgements) for metric in metrics}
+    return LinkingResult(scorer, scores, intervals, judgements, tuple(rows), resolved)
 
 
 def _batches(queries: Sequence[LinkQuery], size: int) -> Iterator[Sequence[LinkQuery]]:
@@ -197,11 +526,6 @@ def _batches(queries: Sequence[LinkQuery], size: int) -> Iterator[Sequence[LinkQ
         start = stop
 
 
-def _documents(queries: Sequence[LinkQuery]) -> tuple[str, ...]:
-    """Return the document of each query; a query without one is its own document."""
-    return tuple(query.document or f"query {n}" for n, query in enumerate(queries))
-
-
 def _metrics(judgements: Judgements, ks: Sequence[int]) -> list[Metric]:
     names = [f"acc@{k}" for k in ks] + [f"recall@{k}" for k in ks] + ["mrr"]
     if judgements.nil.any():
@@ -210,42 +534,6 @@ def _metrics(judgements: Judgements, ks: Sequence[int]) -> list[Metric]:
     if len(probability) and not np.isnan(probability).any():
         names += ["ece", "ece_mass", "brier"]
     return [Metric.parse(name) for name in names]
-
-
-def _intervals(
-    metrics: Sequence[Metric], judgements: Judgements, config: EvaluationConfig
-) -> dict[str, Interval]:
-    intervals = {}
-    for metric in metrics:
-        values = metric.values(judgements)
-        if values is not None:
-            intervals[str(metric)] = bootstrap_interval(
-                values,
-                judgements.documents,
-                n_resamples=config.n_resamples,
-                level=config.level,
-                seed=config.seed,
-            )
-    return intervals
-
-
-def _rows(
-    queries: Sequence[LinkQuery], answers: Sequence[Answers], judgements: Judgements
-) -> list[QueryRow]:
-    rows = []
-    for index, query in enumerate(queries):
-        parts = answers[index] if index < len(answers) else ()
-        possible = np.flatnonzero(judgements.right[index])
-        rows.append(
-            QueryRow(
-                query,
-                tuple(tuple(ranked[:MAX_ANSWERS]) for ranked in parts),
-                float(judgements.right[index, 0]),
-                int(possible[0]) + 1 if len(possible) else None,
-                bool(judgements.answered_nil[index]),
-            )
-        )
-    return rows
 
 
 def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> EvaluationConfig:
@@ -272,7 +560,15 @@ def evaluate(
     config: EvaluationConfig | None = None,
     progress: Progress | None = None,
 ) -> LinkingResult:
-    """Evaluate a linker on a gold standard: a file of the format ``form``, or queries.
+    """Evaluate a linker on a gold standard.
+
+    Args:
+        linker: The linker.
+        gold: A file, or its queries.
+        form: Format of the file.
+        scorer: ``lenient`` or ``strict``.
+        config: Cut-offs, threshold of NIL and bootstrap.
+        progress: Display of the progress; None: none.
 
     >>> result = evaluate(Linker.open("KB"), "test.concept", "biosyn")  # doctest: +SKIP
     >>> result["acc@1"]  # doctest: +SKIP
@@ -304,7 +600,15 @@ def read_queries(
     types: tuple[str, ...] = (),
     texts: TextIndex | None = None,
 ) -> GoldQueries:
-    """Read gold files of one format as one, their ids spelled as in the knowledge base."""
+    """Read gold files of one format as one, their ids spelled as in the knowledge base.
+
+    Args:
+        kb: The knowledge base.
+        paths: The files.
+        form: Their format.
+        types: Types of mentions to keep; none: all.
+        texts: The documents of gold standards that have only offsets.
+    """
     if paths and not form:
         raise ConfigError("format: name the format of the gold standards")
     config = GoldConfig(types=types, keep_nil=True)
@@ -316,3 +620,103 @@ def read_queries(
         queries += gold.queries
     resolved = resolve_gold(queries, StoreIds(kb))
     return GoldQueries(list(resolved.queries), rejected, resolved.unknown)
+
+
+# ---- calibration
+
+_N_FOLDS = 5
+
+
+def calibrate_linker(
+    linker: Linker,
+    queries: Sequence[LinkQuery],
+    kb: KnowledgeBase,
+    method: str = "isotonic",
+    aim: str | None = None,
+) -> Calibration:
+    """Fit a calibration to a linker's first answers on training or development queries.
+
+    With ``aim`` (``f1``, ``precision>=0.95``) the calibration also carries the threshold of NIL;
+    include queries without a concept then (``GoldConfig(keep_nil=True)``). Composite mentions are
+    left out: their answers have several scores.
+
+    Args:
+        linker: The linker, without a calibration.
+        queries: The gold standard.
+        kb: The knowledge base of the linker.
+        method: ``isotonic`` or ``platt``.
+        aim: Criterion of the threshold; None: no threshold.
+    """
+    if linker.calibration is not None:
+        raise ConfigError("calibration: this linker has one; open it without to fit another")
+    single = [query for query in queries if len(query.parts) == 1]
+    result = evaluate_linking(linker, kb, single, config=EvaluationConfig(ks=(1,), n_resamples=1))
+    return calibrate_result(result, linker.score_source, method, aim, store=store_fingerprint(kb))
+
+
+def calibrate_result(
+    result: LinkingResult,
+    search: str,
+    method: str = "isotonic",
+    aim: str | None = None,
+    *,
+    store: str,
+) -> Calibration:
+    """Fit a calibration to the answers of an evaluation.
+
+    Args:
+        result: The evaluation, without a threshold of NIL.
+        search: Source of the scores (``Linker.score_source``).
+        method: ``isotonic`` or ``platt``.
+        aim: Criterion of the NIL threshold (``f1``, ``precision>=0.95``); None: no threshold.
+        store: Fingerprint of the knowledge base that was searched (``store_fingerprint``).
+
+    Raises:
+        ConfigError: Answers were counted as NIL, or there are none.
+    """
+    if any(row.answered_nil and any(row.answers) for row in result.rows):
+        raise ConfigError(
+            "calibration: answers below a threshold were taken for NIL; evaluate without one "
+            "(nil_below) to fit a calibration"
+        )
+    rows, scores, right = _top_answers(result)
+    calibration = fit_calibration(scores, right, method, search=search, store=store)
+    if aim is None:
+        return calibration
+    nil = np.array([row.query.is_nil for row in rows])
+    return replace(
+        calibration, threshold=choose_threshold(calibration(scores), right > 0, nil, aim)
+    )
+
+
+def calibration_gain(result: LinkingResult, method: str = "isotonic") -> tuple[float, float]:
+    """Return the calibration error before and after calibration, cross-validated by document.
+
+    Before are the probabilities of the answers, or their scores clipped to 0 to 1.
+
+    Args:
+        result: The evaluation, without a threshold of NIL.
+        method: ``isotonic`` or ``platt``.
+    """
+    rows, scores, right = _top_answers(result)
+    probability = np.array([row.answers[0][0].probability for row in rows], np.float64)
+    documents = [row.query.document or row.query.mention for row in rows]
+    folds = np.array([zlib.crc32(name.encode()) % _N_FOLDS for name in documents])
+    before = np.where(np.isnan(probability), np.clip(scores, 0, 1), probability)
+    after = before.copy()
+    for fold in range(_N_FOLDS):
+        held_out = folds == fold
+        if held_out.any() and not held_out.all():
+            calibration = fit_calibration(scores[~held_out], right[~held_out], method)
+            after[held_out] = calibration(scores[held_out])
+    return calibration_error(before, right), calibration_error(after, right)
+
+
+def _top_answers(result: LinkingResult) -> tuple[list[QueryRow], Values, Values]:
+    """Return the answered queries that are not composite, their first scores, and what is right."""
+    answered = [row for row in result.rows if row.answers and row.answers[0]]
+    rows = [row for row in answered if len(row.query.parts) == 1]
+    if not rows:
+        raise ConfigError("calibration: the linker has no answer to any query")
+    scores = np.array([row.answers[0][0].score for row in rows], np.float64)
+    return rows, scores, np.array([row.right for row in rows], np.float64)

@@ -12,35 +12,23 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.metrics.calibration import (
-        Bin as Bin,
-        brier_score as brier_score,
-        calibration_error as calibration_error,
-        concept_answers as concept_answers,
-        reliability as reliability,
-    )
-    from biograft.metrics.evidence import (
-        EffectSize as EffectSize,
-        Verdict as Verdict,
-        crossed_bootstrap as crossed_bootstrap,
-        crossed_ratio_bootstrap as crossed_ratio_bootstrap,
-        holm as holm,
-        judge_evidence as judge_evidence,
-    )
     from biograft.metrics.linking import (
-        SCORERS as SCORERS,
-        RankedAnswer as RankedAnswer,
-        check_scorer as check_scorer,
-        lenient as lenient,
-        nil_counts as nil_counts,
-        split_composite as split_composite,
-        strict as strict,
-    )
-    from biograft.metrics.metric import (
         METRICS as METRICS,
+        SCORERS as SCORERS,
+        Bin as Bin,
         Judgements as Judgements,
         Measure as Measure,
         Metric as Metric,
+        RankedAnswer as RankedAnswer,
+        brier_score as brier_score,
+        calibration_error as calibration_error,
+        check_scorer as check_scorer,
+        concept_answers as concept_answers,
+        lenient as lenient,
+        nil_counts as nil_counts,
+        reliability as reliability,
+        split_composite as split_composite,
+        strict as strict,
     )
     from biograft.metrics.precision_recall import (
         ClassReport as ClassReport,
@@ -54,11 +42,17 @@ if TYPE_CHECKING:
     )
     from biograft.metrics.significance import (
         Difference as Difference,
+        EffectSize as EffectSize,
         Interval as Interval,
         TTest as TTest,
+        Verdict as Verdict,
         approximate_randomisation as approximate_randomisation,
         bootstrap_counts as bootstrap_counts,
         bootstrap_interval as bootstrap_interval,
+        crossed_bootstrap as crossed_bootstrap,
+        crossed_ratio_bootstrap as crossed_ratio_bootstrap,
+        holm as holm,
+        judge_evidence as judge_evidence,
         mcnemar_exact as mcnemar_exact,
         one_sample_t as one_sample_t,
         paired_bootstrap as paired_bootstrap,

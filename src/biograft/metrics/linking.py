@@ -1,4 +1,6 @@
-"""Linking metrics: acc@k, recall@k, MRR and NIL metrics, by the lenient or the strict rule.
+"""Linking metrics: acc@k, recall@k, MRR, NIL and calibration metrics, computed from judgements.
+
+Queries are judged by the lenient or the strict rule.
 
 Both rules give, for k = 1, 2, ... answers, the probability that a query is right and its recall. A
 query without answers is wrong at every k and stays in the mean.
@@ -14,25 +16,151 @@ its best score. The gold of a query is a list of needed groups, one for each gol
 holds equivalent ids. A query is right at k if each of its parts has an answer of some group among
 its first k concepts *and* each group is answered by some part. Ties are broken at random, and the
 value is the expected one: of two tied concepts, one of them right, each counts half.
+
+**Calibration**. The expected calibration error (ECE) bins the answers by probability and averages
+the difference of accuracy and mean probability over the bins, weighted by size. Every predicted
+concept counts, with its probability; where the gold is NIL it is wrong. NIL answers have no
+probability and are left out; precision and recall of NIL cover them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from biograft.errors import ConfigError
-from biograft.metrics.metric import Flags, Judgements, Measure, Values
+from biograft.errors import ConfigError, nearest
+from biograft.kb.names import whole_number
 from biograft.metrics.precision_recall import Counts
+from biograft.registry import Registry
+
+Values = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """Judged answers, a row for each query, answered or not.
+
+    ``right[i, k-1]`` is the probability that query ``i`` is right when ``k`` answers count: 0 or 1,
+    or between them for tied scores. ``recall[i, k-1]`` is the recall of the query then, a fraction
+    where a mention has several concepts.
+    """
+
+    right: Values  # (queries, depth)
+    recall: Values  # (queries, depth)
+    nil: Flags  # (queries,): the gold answer is that no concept fits
+    answered_nil: Flags  # (queries,)
+    probability: Values  # (queries,): of the first answer; nan if it has none, 0 without answer
+    documents: tuple[str, ...]
+    """The document of each query; a bootstrap resamples documents."""
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+    @property
+    def depth(self) -> int:
+        """Number of ranks that were judged."""
+        return int(self.right.shape[1])
+
+    def take(self, rows: npt.NDArray[np.intp] | Flags) -> Judgements:
+        """Return the judgements of some queries.
+
+        Args:
+            rows: Indices of the queries, or a flag for each query.
+        """
+        return Judgements(
+            self.right[rows],
+            self.recall[rows],
+            self.nil[rows],
+            self.answered_nil[rows],
+            self.probability[rows],
+            tuple(np.array(self.documents)[rows].tolist()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """Computation of a metric: from each query, then averaged, or from all at once.
+
+    Both functions take the judgements and the cut-off (0 where the metric has none).
+    """
+
+    of_each: Callable[[Judgements, int], Values] | None = None
+    of_all: Callable[[Judgements, int], float] | None = None
+    has_cutoff: bool = False
+
+
+METRICS: Registry[Measure] = Registry(
+    "metric",
+    {
+        "acc": ("linking:ACCURACY", "fraction of queries right among k answers"),
+        "recall": ("linking:RECALL", "fraction of gold concepts among k answers"),
+        "mrr": ("linking:RECIPROCAL_RANK", "mean of 1 / rank of the right answer"),
+        "nil_precision": ("linking:NIL_PRECISION", "fraction of NIL answers that are right"),
+        "nil_recall": ("linking:NIL_RECALL", "fraction of NIL queries answered NIL"),
+        "nil_f1": ("linking:NIL_F1", "harmonic mean of NIL precision and recall"),
+        "ece": ("linking:ECE", "calibration error, 10 bins of equal width"),
+        "ece_mass": ("linking:ECE_MASS", "the same, bins of equal size"),
+        "brier": ("linking:BRIER", "mean squared error of the probability"),
+    },
+    group="biograft.metrics",
+    home="biograft.metrics",
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Metric:
+    """A metric of the registry, with its cut-off where it has one."""
+
+    name: str
+    cutoff: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Metric:
+        """Parse the text form of a metric."""
+        name, at, cutoff = text.strip().partition("@")
+        if name not in METRICS:
+            raise ConfigError(f"no metric is called {name!r}; {nearest(name, METRICS)}")
+        has_cutoff = METRICS.load(name).has_cutoff
+        if has_cutoff != bool(at):
+            form = f"{name}@k" if has_cutoff else name
+            raise ConfigError(f"metric {text!r}: expected the form {form}")
+        number = whole_number(cutoff)
+        if at and not number:
+            raise ConfigError(f"metric {text!r}: expected a number from 1 after '@'")
+        return cls(name, number or 0)
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.cutoff}" if self.cutoff else self.name
+
+    def values(self, judgements: Judgements) -> Values | None:
+        """Return the value of each query, or None for metrics over all queries together."""
+        measure = METRICS.load(self.name)
+        if self.cutoff > judgements.depth:
+            raise ConfigError(f"{self}: only {judgements.depth} ranks were judged")
+        return measure.of_each(judgements, self.cutoff) if measure.of_each else None
+
+    def __call__(self, judgements: Judgements) -> float:
+        """Compute the metric; without any query it is 0."""
+        values = self.values(judgements)
+        if values is not None:
+            return float(values.mean()) if len(values) else 0.0
+        compute = METRICS.load(self.name).of_all
+        if compute is None or not len(judgements):
+            return 0.0
+        return compute(judgements, self.cutoff)
+
+
+# ---- rules
 
 Ids = frozenset[str]
 SCORERS = ("lenient", "strict")
-MARKS = "|+"
-"""Separators of composite mentions and ids in benchmark files."""
 
 
 class RankedAnswer(NamedTuple):
@@ -77,11 +205,8 @@ def lenient(
 
 # ---- strict
 
-
-class _Tied(NamedTuple):
-    """Concepts with equal scores: for each the set of needed groups it answers."""
-
-    groups: list[frozenset[int]]
+Tie: TypeAlias = list[frozenset[int]]
+"""Concepts with equal scores: for each the needed groups that it answers."""
 
 
 def strict(
@@ -105,8 +230,11 @@ def strict(
     return right, recall
 
 
-def _tie_groups(answers: Sequence[RankedAnswer], needed: Sequence[Ids]) -> list[_Tied]:
-    """Reduce the answers of a part to distinct concepts, grouped by score."""
+def _tie_groups(answers: Sequence[RankedAnswer], needed: Sequence[Ids]) -> list[Tie]:
+    """Reduce the answers of a part to distinct concepts, grouped by score.
+
+    A concept is represented by the set of the needed groups that it answers.
+    """
     levels: dict[float, list[frozenset[int]]] = {}
     concepts: set[str] = set()
     for answer in sorted(answers, key=lambda answer: -answer.score):
@@ -114,25 +242,27 @@ def _tie_groups(answers: Sequence[RankedAnswer], needed: Sequence[Ids]) -> list[
             concepts.add(answer.concept)
             groups = frozenset(g for g, ids in enumerate(needed) if not ids.isdisjoint(answer.ids))
             levels.setdefault(answer.score, []).append(groups)
-    return [_Tied(groups) for groups in levels.values()]
+    return list(levels.values())
 
 
 class _TopK(NamedTuple):
     """The first k concepts of a part: some certain, some sampled from a tie."""
 
-    certain: frozenset[int]  # groups that are answered in any case
-    tied: list[frozenset[int]]  # the concepts of the tie at rank k
+    certain: frozenset[int]
+    """Groups that are answered in any case."""
+    tied: Tie
+    """The groups of each concept of the tie at rank k."""
     n_random: int
 
     @classmethod
-    def at(cls, levels: Sequence[_Tied], k: int) -> _TopK:
+    def at(cls, levels: Sequence[Tie], k: int) -> _TopK:
         certain: frozenset[int] = frozenset()
         left = k
         for level in levels:
-            if len(level.groups) > left:
-                return cls(certain, level.groups, left)
-            certain = certain.union(*level.groups)
-            left -= len(level.groups)
+            if len(level) > left:
+                return cls(certain, level, left)
+            certain = certain.union(*level)
+            left -= len(level)
         return cls(certain, [], 0)
 
     def chance_within(self, allowed: frozenset[int]) -> float:
@@ -182,14 +312,6 @@ def _expected_recall(tops: Sequence[_TopK], n_groups: int) -> float:
 # ---- metrics
 
 
-def _right_at(judgements: Judgements, cutoff: int) -> Values:
-    return judgements.right[:, cutoff - 1]
-
-
-def _recall_at(judgements: Judgements, cutoff: int) -> Values:
-    return judgements.recall[:, cutoff - 1]
-
-
 def _reciprocal_rank(judgements: Judgements, _cutoff: int) -> Values:
     """Return the expected 1 / rank of the first right answer; 0 if there is none."""
     gained = np.diff(judgements.right, axis=1, prepend=0.0)
@@ -197,8 +319,8 @@ def _reciprocal_rank(judgements: Judgements, _cutoff: int) -> Values:
     return ranks
 
 
-ACCURACY = Measure(of_each=_right_at, has_cutoff=True)
-RECALL = Measure(of_each=_recall_at, has_cutoff=True)
+ACCURACY = Measure(of_each=lambda judged, cutoff: judged.right[:, cutoff - 1], has_cutoff=True)
+RECALL = Measure(of_each=lambda judged, cutoff: judged.recall[:, cutoff - 1], has_cutoff=True)
 RECIPROCAL_RANK = Measure(of_each=_reciprocal_rank)
 
 
@@ -211,10 +333,97 @@ def nil_counts(gold: Flags, answered: Flags) -> Counts:
     )
 
 
-def _counts(judgements: Judgements) -> Counts:
-    return nil_counts(judgements.nil, judgements.answered_nil)
+def _nil_counts(judged: Judgements) -> Counts:
+    return nil_counts(judged.nil, judged.answered_nil)
 
 
-NIL_PRECISION = Measure(of_all=lambda judgements, _: _counts(judgements).precision)
-NIL_RECALL = Measure(of_all=lambda judgements, _: _counts(judgements).recall)
-NIL_F1 = Measure(of_all=lambda judgements, _: _counts(judgements).f1)
+NIL_PRECISION = Measure(of_all=lambda judged, _: _nil_counts(judged).precision)
+NIL_RECALL = Measure(of_all=lambda judged, _: _nil_counts(judged).recall)
+NIL_F1 = Measure(of_all=lambda judged, _: _nil_counts(judged).f1)
+
+
+# ---- calibration
+
+N_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A bin of a reliability table; ``low`` and ``high`` bound its probabilities."""
+
+    low: float
+    high: float
+    n: int
+    probability: float
+    """Mean probability of its answers."""
+    accuracy: float
+    """Fraction of them that are right."""
+
+
+def reliability(
+    probability: Values, right: Values, n_bins: int = N_BINS, *, by_mass: bool = False
+) -> list[Bin]:
+    """Tabulate accuracy by probability, in bins of equal width or (``by_mass``) of equal size.
+
+    Empty bins are left out. Equal probabilities share a bin, so bins of equal size may be uneven or
+    fewer. A probability on the edge of two bins of equal width belongs to the upper one.
+    """
+    _check(probability, right, n_bins)
+    edges = np.arange(n_bins + 1) / n_bins
+    if by_mass and len(probability):
+        cuts = np.arange(1, n_bins) * len(probability) // n_bins
+        edges = np.unique(np.concatenate([[0.0], np.sort(probability)[cuts], [1.0]]))
+    indices = np.clip(np.searchsorted(edges, probability, side="right") - 1, 0, len(edges) - 2)
+    bins = []
+    for index, (low, high) in enumerate(pairwise(edges.tolist())):
+        mask = indices == index
+        if n := int(mask.sum()):
+            mean, accuracy = float(probability[mask].mean()), float(right[mask].mean())
+            bins.append(Bin(low, high, n, mean, accuracy))
+    return bins
+
+
+def calibration_error(
+    probability: Values, right: Values, n_bins: int = N_BINS, *, by_mass: bool = False
+) -> float:
+    """Compute the expected calibration error; 0 without answers."""
+    bins = reliability(probability, right, n_bins, by_mass=by_mass)
+    total = sum(b.n for b in bins)
+    return sum(b.n * abs(b.accuracy - b.probability) for b in bins) / total if total else 0.0
+
+
+def brier_score(probability: Values, right: Values) -> float:
+    """Compute the mean squared difference of probability and outcome; 0 without answers.
+
+    An outcome between 0 and 1 (tied scores) is a probability, and the result its expected value.
+    """
+    _check(probability, right, 1)
+    if not len(right):
+        return 0.0
+    return float((right * (1 - probability) ** 2 + (1 - right) * probability**2).mean())
+
+
+def _check(probability: Values, right: Values, n_bins: int) -> None:
+    if n_bins < 1:
+        raise ConfigError(f"bins: expected at least 1, found {n_bins}")
+    if np.isnan(probability).any():
+        raise ConfigError(
+            "some answers carry no probability; calibrate the linker, or leave ece and brier out"
+        )
+    if len(probability) != len(right):
+        raise ConfigError(f"{len(probability)} probabilities for {len(right)} answers")
+    if not all(((values >= 0) & (values <= 1)).all() for values in (probability, right)):
+        raise ConfigError("probabilities and outcomes: expected numbers from 0 to 1")
+
+
+def concept_answers(judgements: Judgements) -> tuple[Values, Values]:
+    """Return the probability of each answer that is not NIL, and whether it is right."""
+    mask = ~judgements.answered_nil
+    return judgements.probability[mask], judgements.right[mask, 0]
+
+
+ECE = Measure(of_all=lambda judged, _: calibration_error(*concept_answers(judged)))
+ECE_MASS = Measure(
+    of_all=lambda judged, _: calibration_error(*concept_answers(judged), by_mass=True)
+)
+BRIER = Measure(of_all=lambda judged, _: brier_score(*concept_answers(judged)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from biograft.errors import ConfigError
@@ -26,6 +26,18 @@ class Counts:
             self.right + other.right, self.wrong + other.wrong, self.missed + other.missed
         )
 
+    @classmethod
+    def from_answers(cls, gold: Iterable[Hashable], answers: Iterable[Hashable]) -> Counts:
+        """Compare answers with the gold standard; each of them matches once.
+
+        Args:
+            gold: The right answers, in any order.
+            answers: The predicted ones, in any order.
+        """
+        expected, predicted = Counter(iter(gold)), Counter(iter(answers))
+        right = (expected & predicted).total()
+        return cls(right, predicted.total() - right, expected.total() - right)
+
     @property
     def precision(self) -> float:
         """Fraction of the answers that are right."""
@@ -40,6 +52,25 @@ class Counts:
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
         return 2 * self.right / (2 * self.right + self.wrong + self.missed) if self.right else 0.0
+
+    def to_json(self, *, in_percent: bool = True) -> dict[str, Any]:
+        """Return the metrics and the counts as plain values.
+
+        Args:
+            in_percent: Give the metrics in percent, not as fractions.
+        """
+        convert = percent if in_percent else float
+        metrics = {name: convert(getattr(self, name)) for name in ("precision", "recall", "f1")}
+        return {**metrics, **asdict(self)}
+
+
+def percent(value: float) -> float:
+    """Convert a fraction to percent with 4 decimals.
+
+    Args:
+        value: The fraction.
+    """
+    return round(100 * value, 4)
 
 
 Entity = tuple[Hashable, int, int, str]
@@ -66,9 +97,11 @@ class ClassReport:
     def to_json(self) -> dict[str, Any]:
         """Return all metrics as plain values."""
         return {
-            **_to_json(self.micro),
+            **self.micro.to_json(in_percent=False),
             "macro_f1": self.macro_f1,
-            "classes": {name: _to_json(counts) for name, counts in self.classes.items()},
+            "classes": {
+                name: counts.to_json(in_percent=False) for name, counts in self.classes.items()
+            },
         }
 
 
@@ -102,17 +135,6 @@ def label_report(
     )
 
 
-def _to_json(counts: Counts) -> dict[str, Any]:
-    return {
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-        "right": counts.right,
-        "wrong": counts.wrong,
-        "missed": counts.missed,
-    }
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class ConceptSpan:
     """A span of a document and its concepts; without concepts: NIL."""
@@ -128,16 +150,13 @@ def mention_counts(
 ) -> Counts:
     """Compare mentions by span and set of concepts; each gold mention matches once.
 
-    With ``overlap``, overlapping spans match; they are paired from left to right.
+    Args:
+        gold: The gold mentions of any documents.
+        answers: The predicted ones.
+        overlap: Overlapping spans match, too; they are paired from left to right.
     """
-    if overlap:
-        return _overlapping(gold, answers)
-    expected, predicted = Counter(gold), Counter(answers)
-    right = (expected & predicted).total()
-    return Counts(right, predicted.total() - right, expected.total() - right)
-
-
-def _overlapping(gold: Iterable[ConceptSpan], answers: Iterable[ConceptSpan]) -> Counts:
+    if not overlap:
+        return Counts.from_answers(gold, answers)
     unmatched: dict[tuple[str, frozenset[str]], list[ConceptSpan]] = defaultdict(list)
     for span in sorted(gold, key=_by_end):
         unmatched[span.document, span.concepts].append(span)
@@ -159,10 +178,15 @@ def _by_end(span: ConceptSpan) -> tuple[int, int]:
 
 
 def document_counts(gold: Iterable[ConceptSpan], answers: Iterable[ConceptSpan]) -> Counts:
-    """Compare the sets of concepts of each document; documents without answers are missed."""
-    expected, predicted = set(_pairs(gold)), set(_pairs(answers))
-    return Counts(len(expected & predicted), len(predicted - expected), len(expected - predicted))
+    """Compare the sets of concepts of each document; documents without answers are missed.
 
-
-def _pairs(spans: Iterable[ConceptSpan]) -> Iterator[tuple[str, str]]:
-    return ((span.document, concept) for span in spans for concept in span.concepts)
+    Args:
+        gold: The gold mentions of any documents.
+        answers: The predicted ones.
+    """
+    return Counts.from_answers(
+        *(
+            {(span.document, concept) for span in spans for concept in span.concepts}
+            for spans in (gold, answers)
+        )
+    )

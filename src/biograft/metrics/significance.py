@@ -1,22 +1,27 @@
-"""Bootstrap intervals and significance tests: randomisation, McNemar and t-tests.
+"""Bootstrap intervals and significance tests: randomisation, McNemar, t-tests, seeds and documents.
 
 Queries of one document are not independent, so whole documents are resampled (or exchanged). The
 same seed gives the same result.
+
+An experiment compares two arms on the same items, with several seeds of pre-training and, of each,
+several of fine-tuning. Chance enters by the choice of seeds and by that of documents, so both are
+resampled. One seed says nothing about other seeds: the interval then holds for that seed only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log, log1p, sqrt
+from enum import StrEnum
+from math import atan2, erfc, exp, lgamma, log, pi, sqrt
 from statistics import fmean, variance
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
-from biograft.metrics.metric import Flags, Values
-from biograft.metrics.precision_recall import Counts
+from biograft.metrics.linking import Flags, Values
+from biograft.metrics.precision_recall import Counts, percent
 
 N_RESAMPLES = 1000
 LEVEL = 0.95
@@ -30,6 +35,10 @@ class Interval:
 
     low: float
     high: float
+
+    def to_json(self) -> list[float]:
+        """Return both bounds in percent."""
+        return [percent(self.low), percent(self.high)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +76,8 @@ def bootstrap_counts(
     Each of ``counts`` belongs to one document. Documents are resampled and their counts summed,
     since none of the three metrics is a mean over documents.
     """
-    _check_resamples(n_resamples)
-    table = _count_table(counts)
-    rng = np.random.default_rng(seed)
-    sums = []
-    for size in _batches(n_resamples, 3 * len(table)):
-        sampled = rng.integers(0, max(len(table), 1), size=(size, len(table)))
-        sums.append(table[sampled].sum(axis=1))
-    metrics = _count_metrics(np.concatenate(sums))
+    sums = _resampled_sums(_count_table(counts).T, n_resamples, seed)
+    metrics = _count_metrics(sums.T)
     return {name: quantile_interval(values, level) for name, values in metrics.items()}
 
 
@@ -121,14 +124,13 @@ def paired_counts(
     observed = float(difference(*tables.sum(axis=1))[0])
     weights = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples).astype(np.float64)
     resampled = difference(weights @ tables[0], weights @ tables[1])
-    side = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
-    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
     swapped = rng.integers(0, 2, size=(n_resamples, n)).astype(np.float64)
     total, gap = tables.sum(axis=(0, 1)), tables[1] - tables[0]
     first = tables[0].sum(axis=0) + swapped @ gap
     extreme = np.abs(difference(first, total - first)) >= abs(observed) - 1e-12
     randomisation = (int(extreme.sum()) + 1) / (n_resamples + 1)
-    return Difference(observed, quantile_interval(resampled, level), p), randomisation
+    bootstrap = Difference(observed, quantile_interval(resampled, level), _two_sided_p(resampled))
+    return bootstrap, randomisation
 
 
 def paired_bootstrap(
@@ -147,9 +149,14 @@ def paired_bootstrap(
     """
     differences = _paired(a, b)
     means = _resampled_means(differences, groups, n_resamples, seed)
-    side = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
-    return Difference(_mean(differences), quantile_interval(means, level), p)
+    observed = float(differences.mean()) if len(differences) else 0.0
+    return Difference(observed, quantile_interval(means, level), _two_sided_p(means))
+
+
+def _two_sided_p(values: Values) -> float:
+    """Return the p value of resampled differences; one added resample keeps it above 0."""
+    side = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    return min(1.0, 2 * (side + 1) / (len(values) + 1))
 
 
 def approximate_randomisation(
@@ -199,16 +206,20 @@ def _resampled_means(
     values: Values, groups: Sequence[Hashable] | None, n_resamples: int, seed: int
 ) -> Values:
     """Resample groups with replacement and return the mean of each resample."""
+    sums, sizes = _resampled_sums(np.stack(group_sums(values, groups)), n_resamples, seed)
+    return _ratio(sums, sizes)
+
+
+def _resampled_sums(columns: Values, n_resamples: int, seed: int) -> Values:
+    """Resample the entries of columns together; return the sums, (columns, resamples)."""
     _check_resamples(n_resamples)
-    sums, sizes = group_sums(values, groups)
-    if not len(sums):
-        return np.zeros(n_resamples)
+    n = columns.shape[1]
     rng = np.random.default_rng(seed)
-    means = []
-    for size in _batches(n_resamples, len(sums)):
-        sampled = rng.integers(0, len(sums), size=(size, len(sums)))
-        means.append(sums[sampled].sum(axis=1) / sizes[sampled].sum(axis=1))
-    return np.concatenate(means)
+    sums = [np.zeros((len(columns), 0))]
+    for size in _batches(n_resamples, n):
+        sampled = rng.integers(0, max(n, 1), size=(size, n))
+        sums.append(np.stack([column[sampled].sum(axis=1) for column in columns]))
+    return np.concatenate(sums, axis=1)
 
 
 def _check_resamples(n_resamples: int) -> None:
@@ -248,13 +259,6 @@ def quantile_interval(means: Values, level: float) -> Interval:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
-
-
-def _mean(values: Values) -> float:
-    return float(values.mean()) if len(values) else 0.0
-
-
-_TINY, _PRECISION, _MAX_TERMS = 1e-300, 1e-15, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,34 +306,168 @@ def _test(difference: float, error: float, degrees: float) -> TTest:
         t = 0.0 if difference == 0 else float("inf") * difference
         return TTest(difference, t, degrees, float(difference == 0))
     t = difference / sqrt(error)
-    return TTest(
-        difference, t, degrees, _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
-    )
+    p = _sine_integral(degrees, atan2(sqrt(degrees), abs(t))) / _sine_integral(degrees, pi / 2)
+    return TTest(difference, t, degrees, p)
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """Compute the regularised incomplete beta function I_x(a, b) by its continued fraction."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly on the other side
-        return 1 - _incomplete_beta(b, a, 1 - x)
-    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a
-    value, c, d = 1.0, 1.0, 0.0  # Lentz's method
-    for term in range(_MAX_TERMS):
-        m = term // 2
-        if term == 0:
-            numerator = 1.0
-        elif term % 2 == 0:
-            numerator = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        else:
-            numerator = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1 / _nonzero(1 + numerator * d)
-        c = _nonzero(1 + numerator / c)
-        value *= c * d
-        if abs(1 - c * d) < _PRECISION:
-            break
-    return front * (value - 1)
+def _sine_integral(degrees: float, end: float) -> float:
+    """Integrate the density of t by its angle, ``sin(x) ** (degrees - 1)``, from 0 to ``end``.
+
+    Gauss-Legendre quadrature in the fourth root of x, in which the density is smooth at 0.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    roots = (nodes + 1) / 2
+    return float(weights @ (roots**3 * np.sin(end * roots**4) ** (degrees - 1))) * end
 
 
-def _nonzero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
+# ---- evidence
+
+ALPHA = 1 - LEVEL
+SAME_SIGN_P = 0.2
+"""Below this p value a difference that is not significant is still reported by its sign."""
+_SMALLEST_P = 1e-12
+_Z_HALF_WIDTH, _Z_POWER = 1.959964, 0.841621
+"""Normal quantiles of the 95 % interval, and of a power of 80 %."""
+
+
+class Verdict(StrEnum):
+    """Verdict of an experiment about a claim."""
+
+    REPRODUCED = "reproduced"
+    SAME_SIGN = "same sign"
+    NO_EFFECT = "no effect seen"
+    OPPOSITE = "opposite"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSize:
+    """A measured effect: above 0 where it is as claimed; its 95 % interval and two-sided p."""
+
+    effect: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error, from the width of the interval."""
+        return (self.high - self.low) / (2 * _Z_HALF_WIDTH)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest effect that would have been significant in 80 % of repetitions."""
+        return (_Z_HALF_WIDTH + _Z_POWER) * self.standard_error
+
+
+def judge_evidence(evidence: EffectSize, corrected_p: float) -> Verdict:
+    """Return the verdict by rule.
+
+    *Reproduced* and *opposite* are significant at 5 % after correction. *Same sign* is the claimed
+    sign with p below 0.2 before correction. All else is *no effect seen*.
+    """
+    if corrected_p < ALPHA:
+        return Verdict.REPRODUCED if evidence.effect > 0 else Verdict.OPPOSITE
+    if evidence.effect > 0 and evidence.p < SAME_SIGN_P:
+        return Verdict.SAME_SIGN
+    return Verdict.NO_EFFECT
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Correct the p values of several tests so that errors of the family stay below a level (Holm).
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; a corrected
+    value is never below an earlier one.
+
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'b': 0.06, 'c': 0.06}
+    """
+    corrected, largest = {}, 0.0
+    for rank, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[name]))
+        corrected[name] = largest
+    return {name: corrected[name] for name in p_values}
+
+
+def crossed_bootstrap(
+    a: Values,
+    b: Values,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> EffectSize:
+    """Compare the means of two arms over the same items with the same seeds.
+
+    ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, items); ``groups`` are the documents
+    of the items, which are resampled together (``crossed_ratio_bootstrap``).
+    """
+    if a.shape != b.shape or a.ndim != 3 or not a.size:
+        raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
+    arms = []
+    for arm in (a, b):  # sum and number of items of each document, for each pair of seeds
+        rows = [np.stack(group_sums(row, groups), axis=-1) for row in arm.reshape(-1, arm.shape[2])]
+        arms.append(np.stack(rows).reshape(*arm.shape[:2], -1, 2))
+    return crossed_ratio_bootstrap(*arms, n_resamples=n_resamples, seed=seed)
+
+
+def crossed_ratio_bootstrap(
+    a: Values, b: Values, *, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> EffectSize:
+    """Compare a ratio of sums over documents, such as F1 or a mean, of two arms.
+
+    ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, documents, 2): the numerator and the
+    denominator of each document. Every resample draws documents, seeds of pre-training, and of each
+    of these seeds of fine-tuning. A mean over n seeds varies too little by n - 1 in n when n values
+    are drawn again, so the deviations of seeds from their mean are enlarged first.
+    """
+    if a.shape != b.shape or a.ndim != 4 or not a.size:
+        raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
+    cells = _ratios(a.sum(2)) - _ratios(b.sum(2))  # (pre, fine)
+    more = seed_enlargement(cells)
+    rng = np.random.default_rng(seed)
+    means = np.array([_resample(a, b, more, rng) for _ in range(n_resamples)])
+    interval = quantile_interval(means, LEVEL)
+    observed = float(cells.mean())
+    return EffectSize(observed, interval.low, interval.high, _p_of(observed, means))
+
+
+def _p_of(observed: float, means: npt.NDArray[np.float64]) -> float:
+    """Return the two-sided p of resampled means.
+
+    Where none has the other sign, n resamples cannot tell p values below 2 / (n + 1); it is then
+    that of a normal distribution with their deviation, so that many tests can be corrected.
+    """
+    p = _two_sided_p(means)
+    deviation = float(means.std())
+    if p > 2 / (len(means) + 1) or not deviation:
+        return p
+    return min(p, max(erfc(abs(observed) / deviation / sqrt(2)), _SMALLEST_P))
+
+
+def seed_enlargement(cells: Values) -> Values:
+    """Return what is added to the differences (pre-training seeds, fine-tuning seeds).
+
+    It enlarges their deviations, of each kind, by the root of n / (n - 1).
+    """
+    n_pre, n_fine = cells.shape
+    of_pre = cells.mean(1, keepdims=True)
+    more_pre = (sqrt(n_pre / (n_pre - 1)) - 1 if n_pre > 1 else 0.0) * (of_pre - of_pre.mean())
+    more_fine = (sqrt(n_fine / (n_fine - 1)) - 1 if n_fine > 1 else 0.0) * (cells - of_pre)
+    return np.asarray(more_pre + more_fine)
+
+
+def _ratios(sums: Values) -> Values:
+    """Divide numerators by denominators, (..., 2); nothing by nothing is 0."""
+    return np.asarray(sums[..., 0] / np.where(sums[..., 1] == 0, 1, sums[..., 1]))
+
+
+def _resample(a: Values, b: Values, more: Values, rng: np.random.Generator) -> float:
+    """Return the mean difference of one resample."""
+    n_pre, n_fine, n_documents, _ = a.shape
+    pre = np.asarray(rng.integers(0, n_pre, n_pre))
+    fine = rng.integers(0, n_fine, (n_pre, n_fine))
+    documents = rng.integers(0, n_documents, n_documents)
+    weights = np.bincount(documents, minlength=n_documents)
+    x, y = (_ratios(np.einsum("pfdk,d->pfk", arm, weights)) for arm in (a, b))
+    return float((x - y + more)[pre[:, None], fine].mean())

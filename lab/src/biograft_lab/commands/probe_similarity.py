@@ -19,7 +19,7 @@ from biograft.kb.names import language_codes
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.metrics.metric import Flags
+    from biograft.metrics.linking import Flags
     from biograft_lab.probing.similarity import (
         EncoderSimilarity,
         SimilarityConfig,
