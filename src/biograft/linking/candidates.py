@@ -19,6 +19,23 @@ Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
 
+def pad_rows(lines: Sequence[Sequence[int] | Rows], width: int | None = None) -> Rows:
+    """Make an array of lines, padded with -1.
+
+    Args:
+        lines: Rows of names of each query.
+        width: Length of the longest line, or more; computed if None.
+
+    Returns:
+        One line for each query: (queries, width).
+    """
+    width = max(map(len, lines), default=0) if width is None else width
+    padded = np.full((len(lines), width), -1, np.int64)
+    for row, line in enumerate(lines):
+        padded[row, : len(line)] = line
+    return padded
+
+
 class NameHits(NamedTuple):
     """The nearest names of each query, best first; equal scores by lower row first."""
 

@@ -59,6 +59,23 @@ class Context(NamedTuple):
     start: int = 0
     end: int = 0
 
+    def split(self) -> tuple[str, str, str]:
+        """Split the text at the mention.
+
+        Returns:
+            The text before the mention, the mention, and the text after it.
+
+        Raises:
+            ConfigError: The mention is not within the text.
+        """
+        text, start, end = self
+        if not 0 <= start <= end <= len(text):
+            raise ConfigError(
+                f"context: expected a mention within the {len(text):,} characters of its text, "
+                f"found one from {start:,} to {end:,}"
+            )
+        return text[:start], text[start:end], text[end:]
+
 
 def check_texts(queries: Sequence[Query], what: str, remedy: str) -> None:
     """Refuse queries none of which has a text, for a linker that reads the text around them."""

@@ -11,12 +11,11 @@ cross-encoder.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +24,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from biograft.artifacts import ArtifactKind, describe_files, new_folder
+from biograft.artifacts import ArtifactKind
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import Candidate, Evidence, NameHits, Rows, Scores
-from biograft.linking.fusion import CandidateBuilder, CandidatePool, FusedSearch
+from biograft.linking.candidates import Candidate, Evidence
+from biograft.linking.fusion import CandidateBuilder, CandidatePool, fuse_scores, normalise_weights
 from biograft.linking.queries import Context
 from biograft.linking.rankers import CandidateRanker, load_ranker
 from biograft.linking.trained_configs import RerankConfig
@@ -44,39 +43,36 @@ _WHITESPACE = re.compile(r"\s")
 
 
 def mark_mention(form: str, context: Context, n_characters: int, longest: int | None = None) -> str:
-    """Mark a mention in a window of its context, ``n_characters`` on each side.
+    """Mark a mention in a window of its context.
 
-    Words that the window would cut are dropped; a mention longer than ``longest`` is truncated.
-    If another form was looked up (the long form of an abbreviation, a part of a composite), it
-    follows the mention in brackets. Without a context the form stands alone.
+    Words that the window would cut are dropped. If another form was looked up (the long form of an
+    abbreviation, a part of a composite), it follows the mention in brackets. Without a context the
+    form stands alone.
+
+    Args:
+        form: The form that is looked up.
+        context: The text and the offsets of the mention.
+        n_characters: Size of the window on each side.
+        longest: Maximum number of characters of the mention; None: all.
+
+    Returns:
+        The window with the marked mention.
+
+    Raises:
+        ConfigError: The mention is not within the text.
     """
-    text, start, end = context
-    if not 0 <= start <= end <= len(text):
-        raise ConfigError(
-            f"context: expected a mention within the {len(text):,} characters of its text, found "
-            f"one from {start:,} to {end:,}"
-        )
-    mention = text[start:end]
+    before, mention, after = context.split()
     if not mention.strip():
         return f"{OPEN} {form[:longest]} {CLOSE}"
     same = " ".join(mention.split()).casefold() == " ".join(form.split()).casefold()
     marked = mention[:longest] if same else f"{mention[:longest]} ( {form[:longest]} )"
-    left, right = _before(text, start, n_characters), _after(text, end, n_characters)
+    first = max(0, len(before) - n_characters)
+    left = before[first:]
+    space = _WHITESPACE.search(left)
+    if space and first > 0 and not before[first - 1].isspace():
+        left = left[space.end() :]
+    right = _truncate_at_word(after, n_characters)
     return f"{left} {OPEN} {marked} {CLOSE} {right}".strip()
-
-
-def _before(text: str, start: int, n_characters: int) -> str:
-    """Return the text before a mention, from the first whole word on."""
-    first = max(0, start - n_characters)
-    window = text[first:start]
-    space = _WHITESPACE.search(window)
-    cuts_word = first > 0 and not text[first - 1].isspace()
-    return window[space.end() :] if cuts_word and space else window
-
-
-def _after(text: str, end: int, n_characters: int) -> str:
-    """Return the text after a mention, up to the last whole word."""
-    return _truncate_at_word(text[end:], n_characters)
 
 
 def _truncate_at_word(text: str, n_characters: int) -> str:
@@ -120,16 +116,12 @@ _MAX_COUNTED = 8
 """Tokens are counted up to this multiple of the room, so that long texts cost little."""
 
 
-@dataclass(frozen=True, slots=True)
-class CandidatePair:
+class CandidatePair(NamedTuple):
     """The tokens of a mention and a candidate."""
 
     ids: list[int]
     types: list[int] | None
     """Token type ids, for encoders that use them."""
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 class CandidatePairTokenizer:
@@ -147,15 +139,21 @@ class CandidatePairTokenizer:
         If the mention alone is too long, it is truncated.
         """
         windows: list[tuple[int, int | None]] = [(self.context_characters, None)] * len(mentions)
-        pairs = zip(mentions, windows, strict=True)
-        texts = [mark_mention(*mention, *window) for mention, window in pairs]
+        texts = [mark_mention(*mention, self.context_characters) for mention in mentions]
         pending = list(range(len(mentions)))
         while pending:
             counts = zip(pending, self._count([texts[row] for row in pending]), strict=True)
             long = [(row, n_tokens) for row, n_tokens in counts if n_tokens > self.context_room]
             for row, n_tokens in long:
                 ratio = self.context_room / n_tokens
-                windows[row] = _narrow(windows[row], mentions[row], ratio)
+                n_characters, longest = windows[row]
+                if n_characters:  # the context is narrowed first, then the mention is shortened
+                    windows[row] = int(n_characters * ratio), longest
+                else:
+                    form, context = mentions[row]
+                    if longest is None:
+                        longest = max(len(form), context.end - context.start)
+                    windows[row] = 0, int(longest * ratio)
                 texts[row] = mark_mention(*mentions[row], *windows[row])
             pending = [row for row, _ in long if windows[row] != (0, 0)]
         return texts
@@ -194,25 +192,13 @@ class CandidatePairTokenizer:
         return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _narrow(
-    window: tuple[int, int | None], mention: tuple[str, Context], ratio: float
-) -> tuple[int, int | None]:
-    """Narrow the context first; when there is none left, shorten the mention."""
-    n_characters, longest = window
-    if n_characters:
-        return int(n_characters * ratio), longest
-    form, context = mention
-    if longest is None:
-        longest = max(len(form), context.end - context.start)
-    return 0, int(longest * ratio)
-
-
 ENCODER, HEAD = "encoder", "head.safetensors"
 _DROPOUT = 0.1
 _TOKENS_AT_ONCE = 8192
 """Tokens of a batch in inference, including padding."""
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 class CrossEncoder(nn.Module):
@@ -250,7 +236,7 @@ class CrossEncoder(nn.Module):
         self, pairs: Sequence[CandidatePair], is_nil: npt.NDArray[np.bool_], precision: str = "auto"
     ) -> Floats:
         """Score pairs in inference mode, in batches of similar length: (pairs,)."""
-        lengths = np.fromiter(map(len, pairs), np.int64, len(pairs))
+        lengths = np.array([len(pair.ids) for pair in pairs], np.int64)
         scores = np.zeros(len(pairs))
         training = self.training
         self.eval()
@@ -297,30 +283,13 @@ class CrossEncoder(nn.Module):
         return model
 
 
-Flags = npt.NDArray[np.bool_]
-
-_START = np.array([0.0, 1.0, 0.0])
-_PRIOR = 1.0
-"""Strength of the prior, in mentions."""
-_NEWTON_STEPS, _TOLERANCE = 100, 1e-10
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredMention:
-    """Both scores of a mention's candidates, and which are correct; NIL comes last."""
-
-    ranker: Floats  # (candidates,)
-    context: Floats  # (candidates + 1,)
-    right: Flags  # (candidates + 1,)
-
-
 @dataclass(frozen=True, slots=True)
 class Mix:
     """The parameters that combine two scores into one logit."""
 
-    ranker: float = float(_START[0])
-    context: float = float(_START[1])
-    nil: float = float(_START[2])
+    ranker: float = 0.0
+    context: float = 1.0
+    nil: float = 0.0
     mean: float = 0.0
     deviation: float = 1.0
 
@@ -337,148 +306,28 @@ class Mix:
         return self.ranker / total if total else 0.0
 
     def logits(self, ranker: npt.ArrayLike, context: npt.ArrayLike) -> Floats:
-        """Compute the logits of candidates."""
+        """Compute the logits of candidates.
+
+        Args:
+            ranker: Scores of the first ranking.
+            context: Scores of the cross-encoder.
+
+        Returns:
+            One logit for each candidate.
+        """
         scaled = (np.asarray(ranker, np.float64) - self.mean) / self.deviation
         return self.ranker * scaled + self.context * np.asarray(context, np.float64)
 
     def nil_logit(self, context: float) -> float:
-        """Compute the logit of NIL."""
+        """Compute the logit of NIL.
+
+        Args:
+            context: Score of the cross-encoder for NIL.
+
+        Returns:
+            The logit.
+        """
         return self.context * context + self.nil
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the parameters as plain values."""
-        return asdict(self)
-
-
-def fit_mix(mentions: Sequence[ScoredMention]) -> Mix:
-    """Fit the mix to mentions that neither ranking was trained on."""
-    mentions = [mention for mention in mentions if mention.right.any()]
-    scores = np.concatenate([m.ranker for m in mentions]) if mentions else np.zeros(0)
-    if not np.isfinite(scores).all():
-        raise ConfigError("ranker: its scores are not finite; use another")
-    mean, deviation = (float(scores.mean()), float(scores.std())) if scores.size else (0.0, 1.0)
-    deviation = deviation if deviation > 1e-9 else 1.0
-    features, right = _stack(mentions, mean, deviation)
-    parameters = _maximise(features, right, np.array([True, True, True]))
-    while (parameters[:2] < 0).any():
-        # a ranking with a negative weight is left out, not inverted
-        free = np.append(parameters[:2] > 0, True)
-        parameters = _maximise(features, right, free)
-    ranker, context, nil = parameters.tolist()
-    return Mix(ranker, context, nil, mean, deviation)
-
-
-def _stack(
-    mentions: Sequence[ScoredMention], mean: float, deviation: float
-) -> tuple[Floats, Flags]:
-    """Stack mentions: (mentions, candidates, 3), padded with NaN."""
-    widest = max((len(m.context) for m in mentions), default=1)
-    features = np.full((len(mentions), widest, 3), np.nan)
-    right = np.zeros((len(mentions), widest), np.bool_)
-    for row, mention in enumerate(mentions):
-        n = len(mention.ranker)
-        features[row, :n, 0] = (mention.ranker - mean) / deviation
-        features[row, n, 0] = 0
-        features[row, : n + 1, 1] = mention.context
-        features[row, : n + 1, 2] = np.arange(n + 1) == n
-        right[row, : n + 1] = mention.right
-    return features, right
-
-
-def _maximise(features: Floats, right: Flags, free: Flags) -> Floats:
-    """Maximise by damped Fisher scoring over the free parameters; the others stay 0."""
-    valid = ~np.isnan(features[..., 0])
-    values = np.nan_to_num(features)
-    start = np.where(free, _START, 0.0)
-    parameters = start.copy()
-
-    def objective(at: Floats) -> float:
-        logits = values @ at
-        gain = _log_sum(logits, right) - _log_sum(logits, valid)
-        return float(gain.sum() - _PRIOR / 2 * ((at - start) ** 2).sum())
-
-    for _ in range(_NEWTON_STEPS):
-        logits = values @ parameters
-        predicted, target = _softmax(logits, valid), _softmax(logits, right)
-        mean = np.einsum("mp,mpf->mf", predicted, values)
-        slope = (np.einsum("mp,mpf->mf", target, values) - mean).sum(axis=0)
-        slope -= _PRIOR * (parameters - start)
-        spread = np.einsum("mp,mpf,mpg->fg", predicted, values, values) - mean.T @ mean
-        step = np.where(free, np.linalg.solve(_only(spread, free), np.where(free, slope, 0)), 0)
-        length, before = 1.0, objective(parameters)
-        while objective(parameters + length * step) < before and length > 1e-8:
-            length /= 2
-        parameters = parameters + length * step
-        if np.abs(length * step).max() < _TOLERANCE:
-            break
-    return parameters
-
-
-def _only(spread: Floats, free: Flags) -> Floats:
-    """Return the curvature of the free parameters, and the identity for the others."""
-    matrix = np.where(np.outer(free, free), spread, 0.0)
-    matrix += np.diag(np.where(free, _PRIOR, 1.0))
-    return matrix
-
-
-def _log_sum(logits: Floats, where: Flags) -> Floats:
-    masked = np.where(where, logits, -np.inf)
-    total: Floats = np.logaddexp.reduce(masked, axis=1)
-    return total
-
-
-def _softmax(logits: Floats, where: Flags) -> Floats:
-    masked = np.where(where, logits, -np.inf)
-    probabilities: Floats = np.exp(masked - _log_sum(logits, where)[:, None])
-    return probabilities
-
-
-RANKER = "ranker"
-RERANKER = ArtifactKind(
-    format="biograft-context-ranker",
-    version=1,
-    called="re-ranker",
-    remedy="train the re-ranker again",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerMetadata:
-    """The manifest of a re-ranker: everything but the weights of its encoder."""
-
-    config: RerankConfig
-    mix: Mix
-    weights: Mapping[str, float]
-    """Weights of the generators in the first ranking, if no trained linker made it."""
-    report: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-
-
-def write_reranker(
-    folder: Path, model: CrossEncoder, metadata: RerankerMetadata, ranker: Path | None
-) -> None:
-    """Write a re-ranker, replacing an earlier one of the same run."""
-    with new_folder(folder, overwrite=True) as work:
-        model.save(work)
-        if ranker is not None:
-            shutil.copytree(ranker, work / RANKER)
-        RERANKER.write(work, {**asdict(metadata), "files": describe_files(work)})
-
-
-def read_metadata(folder: Path) -> RerankerMetadata:
-    """Read the manifest of a re-ranker; refuse other formats, versions and damaged folders."""
-    manifest = RERANKER.read(folder)
-    try:
-        RERANKER.check_files(folder, manifest)
-        return RerankerMetadata(
-            config=from_mapping(RerankConfig, manifest["config"], "config."),
-            mix=Mix(**manifest["mix"]),
-            weights={name: float(weight) for name, weight in manifest["weights"].items()},
-            report=dict(manifest["report"]),
-            provenance=dict(manifest["provenance"]),
-        )
-    except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
-        raise RERANKER.damaged(folder / RERANKER.file, repr(error)) from error
 
 
 class MentionCandidates(NamedTuple):
@@ -496,33 +345,49 @@ class CandidatePairReader:
         self.model, self.config = model, config
         self._texts = CandidateTexts(kb, config)
 
-    def read(self, mentions: Sequence[MentionCandidates]) -> list[CandidatePair]:
-        """Return the tokenized pairs of some mentions, concatenated."""
+    def read(self, mentions: Sequence[MentionCandidates]) -> tuple[list[CandidatePair], Flags]:
+        """Tokenize the pairs of some mentions.
+
+        Args:
+            mentions: Mentions with their candidates.
+
+        Returns:
+            The pairs of all mentions, NIL last of each, and which pairs are those of NIL.
+        """
         marked = self.model.pairs.mark_mentions([(m.text, m.context) for m in mentions])
-        left, right = [], []
+        left, right, is_nil = [], [], []
         for text, mention in zip(marked, mentions, strict=True):
             texts = [self._texts.describe(c.concept, c.name) for c in mention.candidates]
             right += [*texts, self.config.nil_text]
             left += [text] * (len(texts) + 1)
-        return self.model.pairs.tokenize(left, right)
+            is_nil += [False] * len(texts) + [True]
+        return self.model.pairs.tokenize(left, right), np.array(is_nil, np.bool_)
 
     def score(self, mentions: Sequence[MentionCandidates], precision: str = "auto") -> list[Floats]:
-        """Score the candidates of mentions, and NIL as the last of each."""
-        ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
-        scores = self.model.score(self.read(mentions), nil_flags(mentions), precision)
-        return np.split(scores, ends[:-1]) if len(mentions) else []
+        """Score the candidates of mentions.
 
+        Args:
+            mentions: Mentions with their candidates.
+            precision: Precision of the encoder.
 
-def nil_flags(mentions: Sequence[MentionCandidates]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which pairs of some mentions are those of NIL."""
-    ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
-    flags = np.zeros(int(ends[-1]) if len(ends) else 0, np.bool_)
-    flags[ends - 1] = True
-    return flags
+        Returns:
+            The scores of the candidates of each mention, that of NIL last.
+        """
+        pairs, is_nil = self.read(mentions)
+        scores = self.model.score(pairs, is_nil, precision)
+        return np.split(scores, np.flatnonzero(is_nil)[:-1] + 1) if mentions else []
 
 
 def first_concepts(candidates: Iterable[Candidate], n: int) -> list[Candidate]:
-    """Return the first candidate of each of the first n concepts."""
+    """Return the first candidate of each of the first concepts.
+
+    Args:
+        candidates: Candidates, best first; several may be of one concept.
+        n: Maximum number of concepts.
+
+    Returns:
+        At most one candidate per concept.
+    """
     firsts: dict[str, Candidate] = {}
     for candidate in candidates:
         if len(firsts) == n:
@@ -538,14 +403,25 @@ class SearchRanker:
     uses_context = False
 
     def __init__(self, kb: KnowledgeBase, weights: Mapping[str, float]) -> None:
-        self.weights = dict(weights)
+        self.weights = normalise_weights(list(weights), weights)
         self._builder = CandidateBuilder(kb)
-        self._fused = FusedSearch([_GeneratorName(name) for name in self.weights], self.weights)
 
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Return a candidate for every name, best first; ties go to the lower row."""
+        """Rank every name of a pool; ties go to the lower row.
+
+        Args:
+            texts: The texts that were searched.
+            pool: What the search found.
+            contexts: Not used.
+
+        Returns:
+            The candidates of each text, best first.
+
+        Raises:
+            StoreError: Other generators than those of the weights found the pool.
+        """
         if set(pool.generators) != set(self.weights):
             raise StoreError(
                 "the re-ranker learned from candidates that "
@@ -553,20 +429,7 @@ class SearchRanker:
                 f"{' and '.join(sorted(pool.generators))}; use the kind of index it was "
                 "trained with"
             )
-        return self._builder.by_name(pool, self._fused.fuse(pool), pool.rows.shape[1])
-
-
-class _GeneratorName:
-    """Stands for a generator that has searched already; fusion only needs its name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def search(self, texts: Sequence[str], k: int) -> NameHits:
-        raise NotImplementedError
-
-    def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        raise NotImplementedError
+        return self._builder.by_name(pool, fuse_scores(pool, self.weights), pool.rows.shape[1])
 
 
 EVIDENCE = "context"
@@ -577,6 +440,15 @@ class Reranked(NamedTuple):
 
     candidates: list[Candidate]
     nil: float
+
+
+RANKER = "ranker"
+RERANKER = ArtifactKind(
+    format="biograft-context-ranker",
+    version=1,
+    called="re-ranker",
+    remedy="train the re-ranker again",
+)
 
 
 class ContextReranker:
@@ -602,25 +474,37 @@ class ContextReranker:
     def load(
         cls, folder: str | Path, kb: KnowledgeBase, inner: CandidateRanker | None = None
     ) -> ContextReranker:
-        """Load a trained re-ranker for a store, which need not be the one it was trained with.
+        """Load a trained re-ranker.
 
-        ``inner`` makes the first ranking; without one, the ranker that it was trained with.
+        Args:
+            folder: Its folder.
+            kb: A store, which need not be the one it was trained with.
+            inner: Makes the first ranking; None: the ranker that it was trained with.
+
+        Returns:
+            The re-ranker.
+
+        Raises:
+            ConfigError: The ranker that it was trained with is unknown.
+            StoreError: The folder is damaged, or of another format or version.
         """
         folder = Path(folder)
-        metadata = read_metadata(folder)
+        manifest = RERANKER.read(folder)
+        try:
+            RERANKER.check_files(folder, manifest)
+            config = from_mapping(RerankConfig, manifest["config"], "config.")
+            mix = Mix(**manifest["mix"])
+            weights = {name: float(weight) for name, weight in manifest["weights"].items()}
+        except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
+            raise RERANKER.damaged(folder / RERANKER.file, repr(error)) from error
         if inner is None and (folder / RANKER).is_dir():
             inner = load_ranker(folder / RANKER, kb)
-        if inner is None and not metadata.weights:
+        if inner is None and not weights:
             raise ConfigError(
                 f"{folder}: the ranker of its candidates is unknown; give one (inner)"
             )
-        return cls(
-            kb,
-            CrossEncoder.load(folder, metadata.config),
-            metadata.config,
-            mix=metadata.mix,
-            inner=inner or SearchRanker(kb, metadata.weights),
-        )
+        inner = inner or SearchRanker(kb, weights)
+        return cls(kb, CrossEncoder.load(folder, config), config, mix=mix, inner=inner)
 
     @property
     def uses_context(self) -> bool:
@@ -630,40 +514,60 @@ class ContextReranker:
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Rank with the inner ranker, then re-rank by context."""
+        """Rank with the inner ranker, then re-rank by context.
+
+        Args:
+            texts: The texts that were searched.
+            pool: What the search found.
+            contexts: The text around each mention, or nothing.
+
+        Returns:
+            The candidates of each text, best first.
+        """
         ranked = self.inner.rank_candidates(texts, pool, contexts)
         contexts = contexts or [Context()] * len(texts)
         rows = zip(texts, contexts, ranked, strict=True)
         return [result.candidates for result in self.rerank([MentionCandidates(*r) for r in rows])]
 
     def rerank(self, mentions: Sequence[MentionCandidates]) -> list[Reranked]:
-        """Re-rank the candidates of mentions."""
+        """Re-rank the candidates of mentions.
+
+        Args:
+            mentions: Mentions with their candidates, best first.
+
+        Returns:
+            The candidates of each mention in their new order.
+        """
         heads = [
             m._replace(candidates=first_concepts(m.candidates, self.config.n_candidates))
             for m in mentions
         ]
         scores = self._reader.score(heads)
-        return [self._merge(*row) for row in zip(mentions, heads, scores, strict=True)]
+        return [
+            self._merge(mention.candidates, head.candidates, own)
+            for mention, head, own in zip(mentions, heads, scores, strict=True)
+        ]
 
     def _merge(
-        self, mention: MentionCandidates, read: MentionCandidates, scores: Floats
+        self, candidates: Sequence[Candidate], read: Sequence[Candidate], scores: Floats
     ) -> Reranked:
-        """Merge the first ranking with the scores of the cross-encoder."""
-        row_of = {c.concept: row for row, c in enumerate(read.candidates)}
+        """Merge the first ranking with the scores of the candidates that were read."""
+        row_of = {c.concept: row for row, c in enumerate(read)}
         nil = self.mix.nil_logit(float(scores[-1]))
-        probabilities = _probabilities(
-            np.append(self._odds(read.candidates, scores[:-1], nil), 0.0)
-        )
-        ranks, gaps = _ranks(scores[:-1]), scores[:-1] - scores[-1]
-        head = [c for c in mention.candidates if c.concept in row_of]
-        tail = [c for c in mention.candidates if c.concept not in row_of]
+        logits = np.append(self._odds(read, scores[:-1], nil), 0.0)
+        probabilities = np.exp(logits - logits.max())
+        probabilities /= probabilities.sum()
+        ranks = np.empty(len(read), np.int64)
+        ranks[np.argsort(-scores[:-1], kind="stable")] = np.arange(1, len(read) + 1)
+        head = [c for c in candidates if c.concept in row_of]
         rows = [row_of[c.concept] for c in head]
         odds = self._odds(head, scores[rows], nil)
-        ordered = []
+        merged = []
         for i in np.argsort(-odds, kind="stable").tolist():
             candidate, row = head[i], rows[i]
-            evidence = Evidence(EVIDENCE, candidate.name, ranks[row], float(gaps[row]))
-            ordered.append(
+            gap = float(scores[row] - scores[-1])
+            evidence = Evidence(EVIDENCE, candidate.name, int(ranks[row]), gap)
+            merged.append(
                 replace(
                     candidate,
                     score=float(odds[i]),
@@ -671,8 +575,14 @@ class ContextReranker:
                     evidence=(*candidate.evidence, evidence),
                 )
             )
+        # what was not read keeps its order behind
+        tail = [c for c in candidates if c.concept not in row_of]
+        behind = self.mix.logits([c.score for c in tail], np.zeros(len(tail)))
+        steps = np.minimum(np.minimum.accumulate(behind - behind[:1]), 0.0)
         lowest = float(odds.min()) if len(odds) else 0.0
-        return Reranked([*ordered, *self._behind(tail, lowest)], float(probabilities[-1]))
+        for candidate, step in zip(tail, steps.tolist(), strict=True):
+            merged.append(replace(candidate, score=lowest + step, probability=0.0))
+        return Reranked(merged, float(probabilities[-1]))
 
     def _odds(self, candidates: Sequence[Candidate], scores: Floats, nil: float) -> Floats:
         odds = self.mix.logits([c.score for c in candidates], scores) - nil
@@ -683,30 +593,15 @@ class ContextReranker:
             )
         return odds
 
-    def _behind(self, tail: Sequence[Candidate], lowest: float) -> list[Candidate]:
-        """Return the candidates that were not re-ranked, with scores below ``lowest``."""
-        logits = self.mix.logits([c.score for c in tail], np.zeros(len(tail)))
-        steps = np.minimum.accumulate(logits - logits[:1])
-        return [
-            replace(candidate, score=lowest + step, probability=0.0)
-            for candidate, step in zip(tail, np.minimum(steps, 0.0).tolist(), strict=True)
-        ]
-
 
 def load_context_reranker(folder: Path, kb: KnowledgeBase) -> ContextReranker:
-    """Load a re-ranker as the trained linker of a folder."""
+    """Load a re-ranker as the trained linker of a folder.
+
+    Args:
+        folder: Its folder.
+        kb: The store to link to.
+
+    Returns:
+        The re-ranker, with the ranker that it was trained with.
+    """
     return ContextReranker.load(folder, kb)
-
-
-def _ranks(scores: Floats) -> list[int]:
-    """Return the rank of each score, from 1."""
-    ranks = np.empty(len(scores), np.int64)
-    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    result: list[int] = ranks.tolist()
-    return result
-
-
-def _probabilities(logits: Floats) -> Floats:
-    weights = np.exp(logits - logits.max())
-    probabilities: Floats = weights / weights.sum()
-    return probabilities

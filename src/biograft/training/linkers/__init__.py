@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.training.linkers.batches import EpochOrder as EpochOrder, Shard as Shard
     from biograft.training.linkers.encoder import (
         CandidateFinder as CandidateFinder,
-        EpochOrder as EpochOrder,
         NameTable as NameTable,
-        Shard as Shard,
         average_encoders as average_encoders,
         finetune_encoder as finetune_encoder,
         make_examples as make_examples,

@@ -16,11 +16,12 @@ import filecmp
 import hashlib
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +39,10 @@ except ModuleNotFoundError as error:
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.names import normalise
-from biograft.linking.candidates import Rows, Scores
+from biograft.linking.candidates import Rows, Scores, pad_rows
 from biograft.linking.config import LinkerConfig
-from biograft.linking.dense.config import DenseConfig
-from biograft.linking.dense.index import collect_texts, encode
-from biograft.linking.dense.search import ExactSearch, VectorTable
+from biograft.linking.dense.index import collect_texts
+from biograft.linking.dense.search import ExactSearch, Vectors, VectorTable
 from biograft.linking.index import (
     WEIGHTS,
     IndexConfig,
@@ -60,6 +60,7 @@ from biograft.models.pretrained import describe_tokenizer
 from biograft.progress import Progress
 from biograft.training import Task, train
 from biograft.training.checkpoint import MODEL
+from biograft.training.linkers.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.linkers.recipes import (
     FinetuneConfig,
     LinkerRecipe,
@@ -199,16 +200,127 @@ def equal_texts(names: NameTable, mention: str, indices: set[int]) -> set[int]:
 
 
 Flags = npt.NDArray[np.bool_]
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class EpochCandidates:
+CANDIDATES, VECTORS = "biograft-candidates 2", "biograft-bank 1"
+"""Format and version in one entry, since the order of several entries is not deterministic."""
+
+
+def path_of(folder: Path, epoch: int) -> Path:
+    """Return the file of the candidates, or vectors, of an epoch.
+
+    Args:
+        folder: Folder of the files of all epochs.
+        epoch: Number of the epoch.
+
+    Returns:
+        The path of the file.
+    """
+    return folder / f"epoch-{epoch:04d}.safetensors"
+
+
+def save_epoch(folder: Path, epoch: int, form: str, arrays: Arrays) -> None:
+    """Write the arrays of an epoch atomically.
+
+    Args:
+        folder: Folder of the files of all epochs.
+        epoch: Number of the epoch.
+        form: Format and version of the file.
+        arrays: The arrays by name.
+    """
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with new_file(path_of(folder, epoch), overwrite=True) as file:
+        file.write(save(contiguous, metadata={"format": form}))
+
+
+def load_epoch(
+    folder: Path, epoch: int, form: str, expected: Mapping[str, type], length: int
+) -> Arrays:
+    """Load the arrays of an epoch.
+
+    Args:
+        folder: Folder of the files of all epochs.
+        epoch: Number of the epoch.
+        form: Format and version of the file.
+        expected: Name and type of each array.
+        length: Length of every array.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        StoreError: The file is missing, damaged, or of other mentions.
+    """
+    path = path_of(folder, epoch)
+    try:
+        with safe_open(path, "numpy") as file:
+            metadata = file.metadata() or {}
+            arrays: Arrays = {n: file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"{path}: missing or damaged ({error}); the run cannot go on without it: start it anew"
+        ) from error
+    if metadata.get("format") != form:
+        raise StoreError(
+            f"{path}: expected {form!r}, found {metadata.get('format')!r}; start the run anew"
+        )
+    kinds = {name: array.dtype for name, array in arrays.items()}
+    if kinds != expected or any(len(array) != length for array in arrays.values()):
+        raise StoreError(f"{path}: does not belong to these mentions; start the run anew")
+    return arrays
+
+
+class EpochCandidates(NamedTuple):
     """The candidates of all examples in one epoch."""
 
     texts: Rows  # (examples, k): indices of names, padded with -1
     lexical: Scores  # (examples, k): lexical scores; 0 if unknown
     gold: Flags  # (examples, k)
     gold_found: Flags  # (examples,): a gold name was found, not added
+
+    def save(self, folder: Path, epoch: int) -> None:
+        """Write the candidates of an epoch.
+
+        Args:
+            folder: Folder of the candidates of all epochs.
+            epoch: Number of the epoch.
+        """
+        save_epoch(folder, epoch, CANDIDATES, self._asdict())
+
+    @classmethod
+    def load(cls, folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
+        """Load the candidates of an epoch.
+
+        Args:
+            folder: Folder of the candidates of all epochs.
+            epoch: Number of the epoch.
+            n_examples: The number of mentions.
+
+        Returns:
+            The candidates.
+        """
+        kinds = dict(zip(cls._fields, (np.int64, np.float32, np.bool_, np.bool_), strict=True))
+        return cls(**load_epoch(folder, epoch, CANDIDATES, kinds, n_examples))
+
+
+def encode_texts(encoder: TextEncoder, config: FinetuneConfig, texts: Sequence[str]) -> Vectors:
+    """Encode texts with the current weights of an encoder.
+
+    Args:
+        encoder: The encoder in training.
+        config: Similarity, batch size and precision.
+        texts: Names or mentions.
+
+    Returns:
+        One vector for each text: (texts, dim).
+    """
+    return encoder.encode(
+        texts,
+        batch_size=config.encode_batch,
+        precision=config.training.precision,
+        normalize=config.marginal.similarity == "cosine",
+    )
 
 
 class CandidateFinder:
@@ -228,7 +340,10 @@ class CandidateFinder:
         rows = lexical.search(self._mentions, n_names).rows
         indices = np.where(rows >= 0, data.names.of_row[rows], -1)
         self._lexical_names = [distinct(line) for line in indices.tolist()]
-        self._withheld = [self._equal_to(k) for k in range(len(data))]
+        self._withheld: list[set[int]] = [
+            equal_texts(data.names, mention, set(line)) if config.exclude_own_mention else set()
+            for mention, line in zip(self._mentions, self._lexical_names, strict=True)
+        ]
 
     def find(self, last: EpochCandidates | None) -> EpochCandidates:
         """Find candidates with the current encoder; ``last`` are those of the previous epoch."""
@@ -236,14 +351,13 @@ class CandidateFinder:
         by_encoder = self.nearest(self.pool(last), self.config.k + n_more)
         chosen = [self._choose(k, line) for k, line in enumerate(by_encoder.tolist())]
         gold = [example.gold for example in self.data.examples]
-        found = np.array(
-            [not names.isdisjoint(line) for names, line in zip(gold, chosen, strict=True)]
-        )
+        pairs = zip(gold, chosen, strict=True)
+        found = np.array([not names.isdisjoint(line) for names, line in pairs])
         if self.config.missing_gold == "add":
             self._add_gold(chosen, np.flatnonzero(~found).tolist())
         texts = pad_rows(chosen, self.config.k)
-        flags = np.array([[t in names for t in line]
-                          for names, line in zip(gold, texts.tolist(), strict=True)])  # fmt: skip
+        lines = zip(gold, texts.tolist(), strict=True)
+        flags = np.array([[text in names for text in line] for names, line in lines])
         return EpochCandidates(texts, self._score(self._mentions, texts), flags, found)
 
     def pool(self, last: EpochCandidates | None) -> Rows:
@@ -260,13 +374,8 @@ class CandidateFinder:
 
     def nearest(self, pool: Rows, k: int) -> Rows:
         """Return the k names of a pool nearest to each mention, best first: (examples, k)."""
-        config = DenseConfig(
-            similarity=self.config.marginal.similarity,
-            batch_size=self.config.encode_batch,
-            precision=self.config.training.precision,
-        )
-        vectors = encode(self._encoder, config, self.data.names.take(pool))
-        queries = encode(self._encoder, config, self._mentions)
+        vectors = encode_texts(self._encoder, self.config, self.data.names.take(pool))
+        queries = encode_texts(self._encoder, self.config, self._mentions)
         table = VectorTable("float32", vectors, None)
         hits = ExactSearch(table, table.largest_norm()).search(queries, k)
         return np.where(hits.rows >= 0, pool[hits.rows], -1)
@@ -278,18 +387,12 @@ class CandidateFinder:
         nearest = [text for text in by_encoder if text not in withheld]
         return distinct([*lexical[: n // 2], *nearest, *lexical])[:n]
 
-    def _equal_to(self, k: int) -> set[int]:
-        """Return the names equal to a mention, if they are excluded from its candidates."""
-        if not self.config.exclude_own_mention:
-            return set()
-        return equal_texts(self.data.names, self._mentions[k], set(self._lexical_names[k]))
-
     def _add_gold(self, chosen: list[list[int]], missing: Sequence[int]) -> None:
         """Append the gold name most similar to the mention, replacing the last if necessary."""
         if not missing:
             return
         golds = [sorted(self.data.examples[k].gold) for k in missing]
-        indices = pad_rows(golds, max(map(len, golds)))
+        indices = pad_rows(golds)
         scores = self._score([self._mentions[k] for k in missing], indices)
         best = np.where(indices >= 0, scores, -np.inf)
         for k, line, row in zip(missing, best, golds, strict=True):
@@ -308,72 +411,6 @@ def distinct(indices: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(index for index in indices if index >= 0))
 
 
-def pad_rows(lines: Sequence[Sequence[int]], width: int) -> Rows:
-    """Make an array of lines, padded with -1."""
-    padded = np.full((len(lines), width), -1, np.int64)
-    for row, line in enumerate(lines):
-        padded[row, : len(line)] = line
-    return padded
-
-
-CANDIDATES, VECTORS = "biograft-candidates 2", "biograft-bank 1"
-"""Format and version in one entry, since the order of several entries is not deterministic."""
-_KINDS = {"texts": np.int64, "lexical": np.float32, "gold": np.bool_, "gold_found": np.bool_}
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-
-
-def path_of(folder: Path, epoch: int) -> Path:
-    """Return the file of the candidates, or vectors, of an epoch."""
-    return folder / f"epoch-{epoch:04d}.safetensors"
-
-
-def save_candidates(folder: Path, epoch: int, candidates: EpochCandidates) -> None:
-    """Write the candidates of an epoch atomically."""
-    _save_arrays(path_of(folder, epoch), CANDIDATES, {n: getattr(candidates, n) for n in _KINDS})
-
-
-def load_candidates(folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
-    """Load the candidates of an epoch."""
-    return EpochCandidates(**_load_arrays(path_of(folder, epoch), CANDIDATES, _KINDS, n_examples))
-
-
-def save_vectors(folder: Path, epoch: int, vectors: npt.NDArray[np.float16]) -> None:
-    """Write the vectors of an epoch's bank atomically."""
-    _save_arrays(path_of(folder, epoch), VECTORS, {"vectors": vectors})
-
-
-def load_vectors(folder: Path, epoch: int, n_names: int) -> npt.NDArray[np.float16]:
-    """Load the vectors of an epoch's bank."""
-    return _load_arrays(path_of(folder, epoch), VECTORS, {"vectors": np.float16}, n_names)[
-        "vectors"
-    ]
-
-
-def _save_arrays(path: Path, form: str, arrays: Arrays) -> None:
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with new_file(path, overwrite=True) as file:
-        file.write(save(contiguous, metadata={"format": form}))
-
-
-def _load_arrays(path: Path, form: str, expected: Mapping[str, type], length: int) -> Arrays:
-    try:
-        with safe_open(path, "numpy") as file:
-            metadata = file.metadata() or {}
-            arrays: Arrays = {n: file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise StoreError(
-            f"{path}: missing or damaged ({error}); the run cannot go on without it: start it anew"
-        ) from error
-    if metadata.get("format") != form:
-        raise StoreError(
-            f"{path}: expected {form!r}, found {metadata.get('format')!r}; start the run anew"
-        )
-    kinds = {name: array.dtype for name, array in arrays.items()}
-    if kinds != expected or any(len(array) != length for array in arrays.values()):
-        raise StoreError(f"{path}: does not belong to these mentions; start the run anew")
-    return arrays
-
-
 @dataclass(frozen=True, slots=True)
 class CandidateBatch:
     """A batch of mentions, the distinct names of all their candidates, and their labels."""
@@ -389,52 +426,6 @@ class CandidateBatch:
         return len(self.mentions)
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """The part of every epoch that a process reads: the ``rank``-th of ``world``."""
-
-    rank: int = 0
-    world: int = 1
-
-
-class EpochOrder:
-    """Examples shuffled by seed and epoch, and distributed to processes and batches.
-
-    A remainder that does not divide among the processes is dropped, so that all have the same
-    number of batches. The last batch may be smaller.
-    """
-
-    def __init__(self, n_examples: int, batch_size: int, seed: int, shard: Shard) -> None:
-        self.n_examples, self.batch_size, self.seed, self.shard = (
-            n_examples,
-            batch_size,
-            seed,
-            shard,
-        )
-        self._n_own = n_examples // shard.world
-        if not self._n_own:
-            raise ConfigError(
-                f"mentions: {n_examples} are too few for {shard.world} processes; use fewer"
-            )
-
-    def __len__(self) -> int:
-        """Number of batches of an epoch in one process."""
-        return (self._n_own + self.batch_size - 1) // self.batch_size
-
-    def batches(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
-        """Yield the indices of every ``step``-th batch of an epoch from a position on."""
-        for indices in self.together(epoch, position, step):
-            yield indices[self.shard.rank :: self.shard.world]
-
-    def together(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
-        """Yield the indices of the batches of all processes, like ``batches``."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
-        order = order[: self._n_own * self.shard.world]
-        size = self.batch_size * self.shard.world
-        for start in range(position * size, len(order), step * size):
-            yield order[start : start + size]
-
-
 class CandidateBatches:
     """Batches that can resume at any position: an epoch's candidates are kept in ``folder``."""
 
@@ -446,19 +437,16 @@ class CandidateBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[CandidateBatch]:
         """Yield the batches of an epoch from a position on."""
-        candidates = self._load(epoch) if position else self._find(epoch)
+        n_examples = len(self.finder.data)
+        if position:
+            candidates = EpochCandidates.load(self.folder, epoch, n_examples)
+        else:  # every process finds the same
+            last = EpochCandidates.load(self.folder, epoch - 1, n_examples) if epoch else None
+            candidates = self.finder.find(last)
+            if self.order.shard.rank == 0:
+                candidates.save(self.folder, epoch)
         for rows in self.order.batches(epoch, position):
             yield self._batch(candidates, rows)
-
-    def _find(self, epoch: int) -> EpochCandidates:
-        """Find the candidates of a new epoch; every process finds the same."""
-        candidates = self.finder.find(self._load(epoch - 1) if epoch else None)
-        if self.order.shard.rank == 0:
-            save_candidates(self.folder, epoch, candidates)
-        return candidates
-
-    def _load(self, epoch: int) -> EpochCandidates:
-        return load_candidates(self.folder, epoch, len(self.finder.data))
 
     def _batch(self, candidates: EpochCandidates, rows: Rows) -> CandidateBatch:
         data, texts = self.finder.data, candidates.texts[rows]
@@ -517,12 +505,7 @@ class NameBank:
 
     def encode(self) -> npt.NDArray[np.float16]:
         """Compute the vectors of all texts with the current encoder."""
-        config = DenseConfig(
-            similarity=self.config.marginal.similarity,
-            batch_size=self.config.encode_batch,
-            precision=self.config.training.precision,
-        )
-        return encode(self._encoder, config, self.texts).astype(np.float16)
+        return encode_texts(self._encoder, self.config, self.texts).astype(np.float16)
 
     def sample(self, epoch: int, indices: Sequence[int]) -> Rows:
         """Sample correct names of some examples, to be encoded again: distinct rows, ascending."""
@@ -578,9 +561,11 @@ class BankBatches:
         if not position:
             vectors = self.bank.encode()
             if self.order.shard.rank == 0:
-                save_vectors(self.folder, epoch, vectors)
+                save_epoch(self.folder, epoch, VECTORS, {"vectors": vectors})
         else:
-            vectors = load_vectors(self.folder, epoch, len(self.bank))
+            kinds = {"vectors": np.float16}
+            stored = load_epoch(self.folder, epoch, VECTORS, kinds, len(self.bank))
+            vectors = stored["vectors"]
         bank = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
         for indices in self.order.together(epoch, position):
             n_own = len(indices) // self.order.shard.world
@@ -617,11 +602,23 @@ class MentionPairs:
     """
 
     def __init__(self, data: FinetuneData, seed: int) -> None:
-        self.seed, self._data = seed, data
-        self._mentions = _mentions_of_concepts(data)
-        self._partners: dict[tuple[int, ...], list[str]] = {}
-        self._group = _group_concepts(data)
-        self.paired = [example for example in data.examples if self._has_partner(example)]
+        """``seed`` decides which partners are sampled."""
+        self.seed, self._group = seed, _group_concepts(data)
+        mentions: defaultdict[int, set[str]] = defaultdict(set)
+        for example in data.examples:
+            for concept in example.concepts:
+                mentions[concept].add(example.text)
+        self.partners: dict[tuple[int, ...], list[str]] = {}
+        """The mentions and names of concepts, in a fixed order."""
+        for concepts in {example.concepts for example in data.examples}:
+            rows = {int(row) for concept in concepts for row in data.names.of_concept(concept)}
+            names = {data.names.text(row) for row in rows}
+            self.partners[concepts] = sorted(names.union(*(mentions[row] for row in concepts)))
+        self.paired = [
+            example
+            for example in data.examples
+            if {*map(normalise, self.partners[example.concepts])} != {normalise(example.text)}
+        ]
         data.counts.n_nameless += len(data) - len(self.paired)
         data.counts.n_examples = len(self.paired)
         if not self.paired:
@@ -634,62 +631,28 @@ class MentionPairs:
         return len(self.paired)
 
     def sample(self, epoch: int, indices: list[int]) -> PairBatch:
-        """Return some mentions with their partners in an epoch."""
+        """Return some mentions with their partners in an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+            indices: Indices of the mentions among those with a partner.
+
+        Returns:
+            The pairs, with the number of their group of concepts.
+        """
         chosen = [self.paired[index] for index in indices]
+        right = []
+        for index, example in zip(indices, chosen, strict=True):
+            partners, form = self.partners[example.concepts], normalise(example.text)
+            first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
+            rotated = (*partners[first:], *partners[:first])
+            # one that equals the mention is replaced by the next
+            right.append(next(text for text in rotated if normalise(text) != form))
         return PairBatch(
             left=tuple(example.text for example in chosen),
-            right=tuple(self._sample_partner(epoch, index) for index in indices),
+            right=tuple(right),
             labels=np.array([self._group[example.concepts[0]] for example in chosen]),
         )
-
-    def partners(self, example: MentionExample) -> list[str]:
-        """Return the mentions and names of an example's concepts, in a fixed order."""
-        if example.concepts not in self._partners:
-            names = self._data.names
-            texts = {names.text(int(n)) for c in example.concepts for n in names.of_concept(c)}
-            for concept in example.concepts:
-                texts |= self._mentions[concept]
-            self._partners[example.concepts] = sorted(texts)
-        return self._partners[example.concepts]
-
-    def _sample_partner(self, epoch: int, index: int) -> str:
-        """Sample a partner; if it equals the mention, take the next one."""
-        example = self.paired[index]
-        partners, form = self.partners(example), normalise(example.text)
-        first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
-        rotated = (*partners[first:], *partners[:first])
-        return next(text for text in rotated if normalise(text) != form)
-
-    def _has_partner(self, example: MentionExample) -> bool:
-        form = normalise(example.text)
-        return any(normalise(text) != form for text in self.partners(example))
-
-
-class MentionPairBatches:
-    """Batches of pairs that can resume at any epoch and position."""
-
-    def __init__(self, pairs: MentionPairs, order: EpochOrder) -> None:
-        self.pairs, self.order = pairs, order
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
-        """Yield the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
-
-    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
-        """Yield every ``step``-th batch of an epoch from a position on."""
-        for indices in self.order.batches(epoch, position, step):
-            yield self.pairs.sample(epoch, indices.tolist())
-
-
-def _mentions_of_concepts(data: FinetuneData) -> dict[int, set[str]]:
-    mentions: dict[int, set[str]] = {}
-    for example in data.examples:
-        for concept in example.concepts:
-            mentions.setdefault(concept, set()).add(example.text)
-    return mentions
 
 
 def _group_concepts(data: FinetuneData) -> dict[int, int]:
@@ -709,27 +672,6 @@ def _group_concepts(data: FinetuneData) -> dict[int, int]:
         for other in others:
             group[other] = first
     return {concept: root(concept) for concept in list(group)}
-
-
-def make_task(
-    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
-) -> Task[Any]:
-    """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
-    builders = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
-    return builders[config.loss](encoder, data, config, run)
-
-
-def _marginal(
-    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
-) -> Task[Any]:
-    lexical = LexicalIndex.build(data.kb, config.lexical)
-    finder = CandidateFinder(data, lexical, encoder, config)
-    return Task(
-        model=NameScorer(encoder, config.marginal),
-        source=CandidateBatches(finder, run / "candidates", _order(len(data), config)),
-        compute_loss=partial(_marginal_loss, encoder),
-        counts=_count_with_gold,
-    )
 
 
 def _count_with_gold(batch: CandidateBatch) -> dict[str, int]:
@@ -757,16 +699,6 @@ def _marginal_loss(
     }
 
 
-def _bank(encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path) -> Task[Any]:
-    bank, order = NameBank(data, encoder, config), _order(len(data), config)
-    shard = order.shard
-    return Task(
-        model=BankScorer(encoder, config.marginal, partial(_gather_texts, shard)),
-        source=BankBatches(bank, run / "bank", order),
-        compute_loss=partial(_bank_loss, encoder, shard),
-    )
-
-
 def _gather_texts(shard: Shard, vectors: Tensor) -> Tensor:
     """Gather the vectors of all processes, each of which encodes every ``world``-th text."""
     places = torch.arange(len(vectors), device=vectors.device) * shard.world + shard.rank
@@ -788,23 +720,39 @@ def _bank_loss(
     return loss, dict(statistics)
 
 
-def _contrastive(
-    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, _: Path
+def _make_task(
+    encoder: TextEncoder,
+    data: FinetuneData,
+    config: FinetuneConfig,
+    run: Path,
 ) -> Task[Any]:
-    pairs = MentionPairs(data, config.training.seed)
-    alignment = AlignmentTraining(encoder, {"synonym_alignment": config.contrastive.build()})
+    """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
+    if config.loss == "contrastive":
+        pairs = MentionPairs(data, config.training.seed)
+        alignment = AlignmentTraining(encoder, {"synonym_alignment": config.contrastive.build()})
+        return Task(
+            model=Embedder(encoder),
+            source=OrderedBatches(
+                EpochOrder.for_training(len(pairs), config.training), pairs.sample
+            ),
+            compute_loss=alignment.loss,
+        )
+    order = EpochOrder.for_training(len(data), config.training)
+    if config.loss == "bank":
+        shard, bank = order.shard, NameBank(data, encoder, config)
+        return Task(
+            model=BankScorer(encoder, config.marginal, partial(_gather_texts, shard)),
+            source=BankBatches(bank, run / "bank", order),
+            compute_loss=partial(_bank_loss, encoder, shard),
+        )
+    lexical = LexicalIndex.build(data.kb, config.lexical)
+    finder = CandidateFinder(data, lexical, encoder, config)
     return Task(
-        model=Embedder(encoder),
-        source=MentionPairBatches(pairs, _order(len(pairs), config)),
-        compute_loss=alignment.loss,
+        model=NameScorer(encoder, config.marginal),
+        source=CandidateBatches(finder, run / "candidates", order),
+        compute_loss=partial(_marginal_loss, encoder),
+        counts=_count_with_gold,
     )
-
-
-def _order(n_examples: int, config: FinetuneConfig) -> EpochOrder:
-    processes, training = join_processes(), config.training
-    shard = Shard(processes.process_index, processes.num_processes)
-    size = training.plan_batch(shard.world).size
-    return EpochOrder(n_examples, size, training.seed, shard)
 
 
 def finetune_encoder(
@@ -822,6 +770,21 @@ def finetune_encoder(
     To resume, give the encoder that the run started from. The encoder is written to
     ``out/encoder``, also if training stops before the last step; with the marginal loss, the
     learned lexical weight is written beside it.
+
+    Args:
+        kb: The knowledge base whose names are learned.
+        encoder: The encoder to start from; its weights are changed.
+        mentions: Mentions with their correct concepts.
+        config: Loss, candidates and training.
+        out: Folder of the run.
+        resume: Continue the run in ``out``.
+        progress: Where progress is shown; None shows none.
+
+    Returns:
+        The folder of the encoder, counts of mentions, and the learned lexical weight.
+
+    Raises:
+        ConfigError: No mention can be learned from.
     """
     progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     progress.start("mentions")
@@ -834,13 +797,13 @@ def finetune_encoder(
     }
     described = json.loads(json.dumps(asdict(config)))
     progress.start("lexical candidates")
-    task = make_task(encoder, data, config, run)
+    task = _make_task(encoder, data, config, run)
     task = replace(task, described=described, provenance=provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     if trained.finished:
         shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
-    scorer = task.model if isinstance(task.model, NameScorer) else None
-    weight = scorer.lexical_weight.item() if scorer is not None else None
+    model, folder = task.model, run / "encoder"
+    weight = model.lexical_weight.item() if isinstance(model, NameScorer) else None
     if processes.is_main_process:
         card = ModelCard(
             base_model=base_model,
@@ -849,10 +812,23 @@ def finetune_encoder(
             metrics=trained.metrics(),
             sources=tuple(kb.manifest["sources"]),
         )
-        _save(encoder, run / "encoder", weight, {**described, "provenance": provenance}, card)
-    encoder.folder = run / "encoder"
+        with new_folder(folder, overwrite=True) as work:
+            encoder.save_pretrained(work)
+            write_card(work, card, encoder.settings)
+            earlier, similarity = folder / MODEL, config.marginal.similarity
+            if weight is not None:
+                learned = {key: described[key] for key in ("marginal", "lexical")}
+                learned["provenance"] = provenance
+                write_weights(work, weight, learned, similarity=similarity)
+            elif (
+                (folder / WEIGHTS.file).exists()
+                and earlier.exists()
+                and filecmp.cmp(work / MODEL, earlier, shallow=False)
+            ):  # the run is resumed after its end: the fitted weight is of this encoder
+                shutil.copy2(folder / WEIGHTS.file, work)
+    encoder.folder = folder
     report = {"mentions": asdict(data.counts), "lexical_weight": weight}
-    return TrainedLinker(run, run / "encoder", trained, report)
+    return TrainedLinker(run, folder, trained, report)
 
 
 def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
@@ -899,30 +875,6 @@ def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     return result.outcome("encoder", lexical_weight=fitted.beside_dense, dev=fitted.to_json())
 
 
-def _save(
-    encoder: TextEncoder,
-    folder: Path,
-    weight: float | None,
-    described: Mapping[str, Any],
-    card: ModelCard,
-) -> None:
-    """Write the encoder with its lexical weight and its card."""
-    with new_folder(folder, overwrite=True) as work:
-        encoder.save_pretrained(work)
-        write_card(work, card, encoder.settings)
-        if weight is not None:
-            config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
-            write_weights(work, weight, config, similarity=described["marginal"]["similarity"])
-        elif (fitted := folder / WEIGHTS.file).exists() and _is_equal(work, folder):
-            shutil.copy2(fitted, work)  # the run is resumed after its end: they are of this encoder
-
-
-def _is_equal(a: Path, b: Path) -> bool:
-    """Whether two encoders have the same weights."""
-    files = a / MODEL, b / MODEL
-    return files[1].exists() and filecmp.cmp(*files, shallow=False)
-
-
 AVERAGE = ArtifactKind(
     format="biograft-averaged-encoder",
     version=1,
@@ -939,6 +891,17 @@ def average_encoders(
 
     All must have the same tokenizer, settings and sizes: the runs of one recipe with several
     seeds. A lexical weight, where all encoders bring one, is averaged, too.
+
+    Args:
+        folders: Folders of the encoders, two at least.
+        out: Folder of the average.
+        overwrite: Replace an earlier average.
+
+    Returns:
+        The folder, the number and fingerprints of the encoders, and the lexical weight.
+
+    Raises:
+        ConfigError: There are fewer than two encoders, or they are not alike.
     """
     if len(folders) < 2:
         raise ConfigError(f"averaging: expected at least two encoders, found {len(folders)}")
@@ -951,11 +914,14 @@ def average_encoders(
         fingerprints.append(other.fingerprint())
         for key, value in other.model.state_dict().items():
             sums[key] += value.double()
-    kinds = first.model.state_dict()
-    first.model.load_state_dict(
-        {key: (value / len(folders)).to(kinds[key].dtype) for key, value in sums.items()}
-    )
-    lexical, similarity = _lexical_weights([Path(folder) for folder in folders])
+    first.model.load_state_dict({key: value / len(folders) for key, value in sums.items()})
+    weighted = [Path(folder) for folder in folders if (Path(folder) / WEIGHTS.file).exists()]
+    lexical, similarity = [], ""
+    if len(weighted) == len(folders):
+        similarity = str(WEIGHTS.read(weighted[0]).get("similarity"))
+        for folder in weighted:
+            weights = read_weights(folder, similarity) or {}
+            lexical.append(weights["lexical"] / weights["dense"])
     facts: dict[str, Any] = {"n_encoders": len(folders), "encoders": fingerprints}
     with new_folder(Path(out), overwrite=overwrite) as work, torch.no_grad():
         first.save_pretrained(work, overwrite=True)
@@ -966,25 +932,17 @@ def average_encoders(
     return {"checkpoint": str(out), **facts}
 
 
-def _lexical_weights(folders: Sequence[Path]) -> tuple[list[float], str]:
-    """Return the lexical weights of encoders and their similarity; none if one has no weight."""
-    if not all((folder / WEIGHTS.file).exists() for folder in folders):
-        return [], ""
-    similarity = str(WEIGHTS.read(folders[0]).get("similarity"))
-    weights = [read_weights(folder, similarity) or {} for folder in folders]
-    return [each["lexical"] / each["dense"] for each in weights], similarity
-
-
 def _check_alike(first: TextEncoder, other: TextEncoder) -> None:
     """Refuse encoders that differ in more than the values of their weights."""
-    ours, theirs = first.model.state_dict(), other.model.state_dict()
+    ours, theirs = (
+        {key: value.shape for key, value in encoder.model.state_dict().items()}
+        for encoder in (first, other)
+    )
     if first.settings != other.settings:
         what = f"their settings differ: {first.settings} and {other.settings}"
     elif describe_tokenizer(first.tokenizer) != describe_tokenizer(other.tokenizer):
         what = "their tokenizers differ"
-    elif {key: value.shape for key, value in ours.items()} != {
-        key: value.shape for key, value in theirs.items()
-    }:
+    elif ours != theirs:
         what = "their weights have other names or shapes"
     else:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,18 +182,26 @@ class FinetuneConfig(Config):
         return "cosine" if self.loss == "contrastive" else self.marginal.similarity
 
 
-def _trainer(module: str, purpose: str) -> TrainLinker:
-    """Return the function ``train_by_recipe`` of a module, which is imported when it runs."""
+TRAINERS: Registry[TrainLinker] = Registry(
+    "trainer of linkers",
+    {
+        "ranker": ("supervised:train_by_recipe", "training a ranker"),
+        "encoder": ("encoder:train_by_recipe", "fine-tuning an encoder"),
+        "rerank": ("rerank:train_by_recipe", "training a re-ranker"),
+        "static": ("static:train_by_recipe", "distilling an encoder"),
+        "generative": ("generative:train_by_recipe", "training a generative linker"),
+    },
+    home="biograft.training.linkers",
+)
+"""The functions that train, which need torch, and what they do in the words of a message."""
 
-    def run(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-        try:
-            trainer = importlib.import_module(f"biograft.training.linkers.{module}")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("models", purpose) from error
-        outcome: Outcome = trainer.train_by_recipe(recipe, data)
-        return outcome
 
-    return run
+def _train(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    try:
+        train = TRAINERS.load(recipe.linker)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", TRAINERS.help()[recipe.linker]) from error
+    return train(recipe, data)
 
 
 RANKER = LinkerKind(
@@ -202,28 +209,28 @@ RANKER = LinkerKind(
     encoder_key="encoder.name",
     needs_encoder=False,
     takes=frozenset({"dev", "index", "known"}),
-    run=_trainer("supervised", "training a ranker"),
+    run=_train,
 )
 ENCODER = LinkerKind(
     config=FinetuneConfig,
     encoder_key="encoder.name",
     needs_encoder=True,
     takes=frozenset({"dev"}),
-    run=_trainer("encoder", "fine-tuning an encoder"),
+    run=_train,
 )
 RERANKER = LinkerKind(
     config=RerankConfig,
     encoder_key="config.encoder",
     needs_encoder=False,
     takes=frozenset({"dev", "index", "model"}),
-    run=_trainer("rerank", "training a re-ranker"),
+    run=_train,
 )
 STATIC = LinkerKind(
     config=StaticConfig,
     encoder_key="encoder.name",
     needs_encoder=False,
     takes=frozenset({"index"}),
-    run=_trainer("static", "distilling an encoder"),
+    run=_train,
     needs_train=False,
 )
 GENERATIVE = LinkerKind(
@@ -231,7 +238,7 @@ GENERATIVE = LinkerKind(
     encoder_key="config.model",
     needs_encoder=False,
     takes=frozenset({"dev", "index"}),
-    run=_trainer("generative", "training a generative linker"),
+    run=_train,
 )
 LINKERS: Registry[LinkerKind] = Registry(
     "kind of linker",

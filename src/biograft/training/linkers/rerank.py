@@ -7,13 +7,18 @@ candidates with a linker that was not trained on them.
 The loss is that of a softmax over each mention's candidates and NIL. It marginalises over correct
 answers: the negative log of the softmax probability of all correct candidates, or of NIL if no
 candidate is correct.
+
+The mix of both scores maximises the likelihood of the correct answers on held-out mentions, with a
+Gaussian prior towards the context alone, so that few mentions give no extremes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +27,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from biograft.artifacts import describe_files, new_folder
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -29,20 +35,20 @@ from biograft.linking.candidates import Candidate
 from biograft.linking.linker import Linker
 from biograft.linking.queries import Context, GoldQuery, Query, check_texts
 from biograft.linking.rerank import (
+    RANKER,
+    RERANKER,
     CandidatePairReader,
     CrossEncoder,
+    Flags,
+    Floats,
     MentionCandidates,
     Mix,
-    RerankerMetadata,
-    ScoredMention,
     first_concepts,
-    fit_mix,
-    nil_flags,
-    write_reranker,
 )
 from biograft.linking.trained_configs import RerankConfig
 from biograft.progress import Progress
 from biograft.training import Task, train
+from biograft.training.linkers.batches import EpochOrder, OrderedBatches
 from biograft.training.linkers.recipes import (
     LinkerRecipe,
     LinkerTrainingData,
@@ -55,6 +61,12 @@ from biograft.training.processes import join_processes
 _NAMES_PER_CONCEPT = 4
 """Names retrieved per concept, since several names may belong to one concept."""
 _CHUNK = 512
+"""Mentions whose candidates are searched at once."""
+_SCORED = 64
+"""Mentions that are scored at once in evaluation."""
+_PRIOR = 1.0
+"""Strength of the prior, in mentions."""
+_STEPS, _TOLERANCE = 200, 1e-12
 
 
 class QueryRanker(Protocol):
@@ -97,19 +109,6 @@ class RerankData:
     weights: Mapping[str, float]
     """Weights of its generators; empty if another ranker made the ranking."""
 
-    def provenance(self) -> dict[str, Any]:
-        """Return hashes of the examples."""
-        digest = hashlib.sha256()
-        for example in (*self.train, *self.held_out):
-            candidates = [(c.concept, c.name, c.score) for c in example.mention.candidates]
-            digest.update(repr((*example.mention[:2], candidates, example.right)).encode())
-        return {
-            "kb": store_fingerprint(self.kb),
-            "examples": digest.hexdigest(),
-            "counts": asdict(self.counts),
-            "first_ranking": self.first_ranking,
-        }
-
 
 def collect_examples(
     kb: KnowledgeBase,
@@ -118,7 +117,21 @@ def collect_examples(
     config: RerankConfig,
     dev: Iterable[GoldQuery] | None = None,
 ) -> RerankData:
-    """Collect the candidates of mentions; without ``dev``, some documents are held out."""
+    """Collect the candidates of mentions.
+
+    Args:
+        kb: The store that is linked to.
+        ranker: Finds the candidates, such as a linker.
+        queries: Mentions with their correct concepts.
+        config: Number of candidates, and the fraction of documents to hold out.
+        dev: Held-out mentions; None: some documents of ``queries`` are held out.
+
+    Returns:
+        Training examples, and held-out ones.
+
+    Raises:
+        ConfigError: No mention has a correct candidate.
+    """
     examples, counts = _examples(kb, ranker, list(queries), config)
     if dev is not None:
         train = [example for example, _ in examples]
@@ -173,11 +186,6 @@ def _hold_out(documents: set[str], config: RerankConfig) -> set[str]:
     return set(ordered[:n_held_out])
 
 
-MODEL = "model"
-_SCORED = 64
-"""Mentions that are scored at once in evaluation."""
-
-
 def train_reranker(
     data: RerankData,
     config: RerankConfig,
@@ -189,8 +197,20 @@ def train_reranker(
 ) -> TrainedLinker:
     """Train in the folder ``out``, or resume the run there; write ``out/model``.
 
-    ``ranker`` is the folder of the trained linker that made the candidates, if one did. It is
-    copied into the folder of the re-ranker, which needs it for the first ranking.
+    Args:
+        data: Mentions with their candidates.
+        config: Encoder, inputs and training.
+        out: Folder of the run.
+        ranker: Folder of the trained linker that made the candidates, if one did. It is copied
+            into the folder of the re-ranker, which needs it for the first ranking.
+        resume: Continue the run in ``out``.
+        progress: Where progress is shown; None shows none.
+
+    Returns:
+        The folder of the re-ranker, and its accuracy on held-out mentions.
+
+    Raises:
+        ConfigError: A trained linker made the candidates, and its folder is not given.
     """
     if ranker is None and not data.weights:
         raise ConfigError(
@@ -199,141 +219,123 @@ def train_reranker(
         )
     progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     progress.start("encoder")
-    trainer = _RerankTrainer(data, config)
-    source = ExampleBatches(
-        data.train, config, rank=processes.process_index, world=processes.num_processes
-    )
-    provenance = {**data.provenance(), "encoder": trainer.model.encoder.fingerprint()}
+    model = CrossEncoder.start(config)
+    reader = CandidatePairReader(data.kb, model, config)
+    examples = hashlib.sha256()
+    for example in (*data.train, *data.held_out):
+        candidates = [(c.concept, c.name, c.score) for c in example.mention.candidates]
+        examples.update(repr((*example.mention[:2], candidates, example.right)).encode())
+    provenance = {
+        "kb": store_fingerprint(data.kb),
+        "examples": examples.hexdigest(),
+        "counts": asdict(data.counts),
+        "first_ranking": data.first_ranking,
+        "encoder": model.encoder.fingerprint(),
+    }
+
+    def evaluate() -> dict[str, Any]:
+        """Compute the accuracy of the cross-encoder alone on held-out mentions."""
+        scored = _score(reader, data.held_out)
+        return {"n": len(scored), "context": _accuracy(scored, Mix())}
+
+    order = EpochOrder.for_training(len(data.train), config.training)
     task = Task(
-        model=trainer.model,
-        source=source,
-        compute_loss=trainer.loss,
-        evaluate=trainer.evaluate if config.training.eval_every else None,
+        model=model,
+        source=OrderedBatches(order, partial(sample_examples, data.train, config)),
+        compute_loss=partial(_loss, reader),
+        evaluate=evaluate if config.training.eval_every else None,
         described=asdict(config),
         provenance=provenance,
     )
     trained = train(task, config.training, run, resume=resume, progress=progress)
     progress.start("mixing")
-    mix, report = trainer.finish()
+    scored = _score(reader, data.held_out)
+    mix = fit_mix(scored)
+    report = {
+        "mentions": asdict(data.counts),
+        "n_train": len(data.train),
+        "n_held_out": len(scored),
+        "held_out": {
+            "first_ranking": _accuracy(scored, None),
+            "context": _accuracy(scored, Mix()),
+            "mixed": _accuracy(scored, mix),
+        },
+        "first_ranking_weight": mix.ranker_weight,
+    }
     progress.finish()
+    folder = run / "model"
     if processes.is_main_process:
-        metadata = RerankerMetadata(
-            config=config,
-            mix=mix,
-            weights=data.weights,
-            report=report,
-            provenance=provenance,
-        )
-        write_reranker(run / MODEL, trainer.model, metadata, ranker)
-    return TrainedLinker(run, run / MODEL, trained, report)
+        with new_folder(folder, overwrite=True) as work:
+            model.save(work)
+            if ranker is not None:
+                shutil.copytree(ranker, work / RANKER)
+            content = {
+                "config": asdict(config),
+                "mix": asdict(mix),
+                "weights": dict(data.weights),
+                "report": report,
+                "provenance": provenance,
+                "files": describe_files(work),
+            }
+            RERANKER.write(work, content)
+    return TrainedLinker(run, folder, trained, report)
 
 
-class ExampleBatches:
-    """Batches of examples, shuffled each epoch, that can resume at any position.
+def sample_examples(
+    examples: Sequence[RerankExample], config: RerankConfig, epoch: int, rows: Sequence[int]
+) -> list[RerankExample]:
+    """Return some examples with all their correct candidates, and random others.
 
-    Each process reads an equal part of an epoch; the remainder is dropped.
+    Args:
+        examples: All examples.
+        config: Number of candidates in training, and the seed.
+        epoch: Number of the epoch.
+        rows: Indices of the examples wanted.
+
+    Returns:
+        The examples, each with the wanted number of candidates where that is possible.
     """
-
-    def __init__(
-        self,
-        examples: Sequence[RerankExample],
-        config: RerankConfig,
-        *,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        self._examples, self._size = examples, config.training.plan_batch(world).size
-        self._seed, self._rank, self._world = config.training.seed, rank, world
-        self._n_candidates = config.n_train_candidates
-        self._n_own = len(examples) // world
-        if not self._n_own:
-            raise ConfigError(f"{len(examples)} mentions are too few for {world} processes")
-
-    def __len__(self) -> int:
-        return (self._n_own + self._size - 1) // self._size
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[list[RerankExample]]:
-        """Yield the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
-
-    def every(self, step: int, epoch: int, position: int) -> Iterator[list[RerankExample]]:
-        """Yield every ``step``-th batch of an epoch from a position on."""
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._examples))
-        rows = order[self._rank : self._n_own * self._world : self._world].tolist()
-        for start in range(position * self._size, len(rows), step * self._size):
-            yield [self._sample(epoch, row) for row in rows[start : start + self._size]]
-
-    def _sample(self, epoch: int, row: int) -> RerankExample:
-        """Return an example with some of its candidates: all correct ones, and random others."""
-        example, n = self._examples[row], self._n_candidates
-        wrong = [i for i, right in enumerate(example.right[:-1]) if not right]
-        n_wrong = max(n - len(example.right[:-1]) + len(wrong), 0)
-        if not n or len(wrong) <= n_wrong:
-            return example
-        rng = np.random.default_rng([self._seed, epoch, row])
-        left_out = set(rng.choice(wrong, len(wrong) - n_wrong, replace=False).tolist())
-        kept = [i for i in range(len(example.right) - 1) if i not in left_out]
-        candidates = tuple(example.mention.candidates[i] for i in kept)
-        right = (*(example.right[i] for i in kept), example.right[-1])
-        return RerankExample(example.mention._replace(candidates=candidates), right)
+    n, sampled = config.n_train_candidates, []
+    for row in rows:
+        mention, right = examples[row].mention, examples[row].right
+        wrong = [i for i, flag in enumerate(right[:-1]) if not flag]
+        n_left_out = min(len(right) - 1 - n, len(wrong))
+        if not n or n_left_out <= 0:
+            sampled.append(examples[row])
+            continue
+        rng = np.random.default_rng([config.training.seed, epoch, row])
+        left_out = set(rng.choice(wrong, n_left_out, replace=False).tolist())
+        kept = [i for i in range(len(right) - 1) if i not in left_out]
+        candidates = tuple(mention.candidates[i] for i in kept)
+        flags = (*(right[i] for i in kept), right[-1])
+        sampled.append(RerankExample(mention._replace(candidates=candidates), flags))
+    return sampled
 
 
-class _RerankTrainer:
-    """Loss and evaluation of the training loop, and the mix that is fitted after it."""
-
-    def __init__(self, data: RerankData, config: RerankConfig) -> None:
-        self.data, self.config = data, config
-        self.model = CrossEncoder.start(config)
-        self._reader = CandidatePairReader(data.kb, self.model, config)
-
-    def loss(
-        self, model: nn.Module, batch: Sequence[RerankExample]
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of a batch of mentions, and their accuracy."""
-        mentions = [example.mention for example in batch]
-        pairs = self.model.pairs.pad(self._reader.read(mentions))
-        scores: Tensor = model(pairs, torch.from_numpy(nil_flags(mentions)))
-        right = torch.tensor([flag for example in batch for flag in example.right])
-        sizes = [len(example.right) for example in batch]
-        return listwise_loss(scores, right.to(scores.device), sizes)
-
-    def evaluate(self) -> dict[str, Any]:
-        """Compute the accuracy of the cross-encoder alone on held-out mentions."""
-        return {"n": len(self.data.held_out), "context": _accuracy(self._scored(), Mix())}
-
-    def finish(self) -> tuple[Mix, dict[str, Any]]:
-        """Fit the mix, and report accuracies on held-out mentions."""
-        scored = self._scored()
-        mix = fit_mix(scored)
-        report = {
-            "mentions": asdict(self.data.counts),
-            "n_train": len(self.data.train),
-            "n_held_out": len(scored),
-            "held_out": {
-                "first_ranking": _accuracy(scored, None),
-                "context": _accuracy(scored, Mix()),
-                "mixed": _accuracy(scored, mix),
-            },
-            "first_ranking_weight": mix.ranker_weight,
-        }
-        return mix, report
-
-    def _scored(self) -> list[ScoredMention]:
-        scored: list[ScoredMention] = []
-        for start in range(0, len(self.data.held_out), _SCORED):
-            chunk = self.data.held_out[start : start + _SCORED]
-            precision = self.config.training.precision
-            results = self._reader.score([example.mention for example in chunk], precision)
-            for example, scores in zip(chunk, results, strict=True):
-                first = np.array([c.score for c in example.mention.candidates], np.float64)
-                scored.append(ScoredMention(first, scores, np.array(example.right)))
-        return scored
+def _loss(
+    reader: CandidatePairReader, model: nn.Module, batch: Sequence[RerankExample]
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of a batch of mentions, and their accuracy."""
+    pairs, is_nil = reader.read([example.mention for example in batch])
+    scores: Tensor = model(reader.model.pairs.pad(pairs), torch.from_numpy(is_nil))
+    right = torch.tensor([flag for example in batch for flag in example.right])
+    sizes = [len(example.right) for example in batch]
+    return listwise_loss(scores, right.to(scores.device), sizes)
 
 
 def listwise_loss(
     scores: Tensor, right: Tensor, sizes: list[int]
 ) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of concatenated lists: scores and flags are (pairs,)."""
+    """Compute the loss of concatenated lists.
+
+    Args:
+        scores: Scores of all pairs: (pairs,).
+        right: Which pairs are correct: (pairs,).
+        sizes: Length of each list.
+
+    Returns:
+        The mean loss of the lists, and their accuracy.
+    """
     lists, flags = list(torch.split(scores, sizes)), list(torch.split(right, sizes))
     loss, statistics = marginal_loss(
         pad_sequence(lists, batch_first=True, padding_value=-torch.inf),
@@ -342,18 +344,107 @@ def listwise_loss(
     return loss, {"accuracy": statistics["gold_first"]}
 
 
-def _logits(mention: ScoredMention, mix: Mix) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    candidates = mix.logits(mention.ranker, mention.context[:-1])
-    return np.append(candidates, mix.nil_logit(float(mention.context[-1])))
+@dataclass(frozen=True, slots=True)
+class ScoredMention:
+    """Both scores of a mention's candidates, and which are correct; NIL comes last."""
+
+    ranker: Floats  # (candidates,)
+    context: Floats  # (candidates + 1,)
+    right: Flags  # (candidates + 1,)
+
+
+def _score(reader: CandidatePairReader, examples: Sequence[RerankExample]) -> list[ScoredMention]:
+    scored: list[ScoredMention] = []
+    for start in range(0, len(examples), _SCORED):
+        chunk = examples[start : start + _SCORED]
+        mentions = [example.mention for example in chunk]
+        results = reader.score(mentions, reader.config.training.precision)
+        for example, scores in zip(chunk, results, strict=True):
+            first = np.array([c.score for c in example.mention.candidates], np.float64)
+            scored.append(ScoredMention(first, scores, np.array(example.right)))
+    return scored
 
 
 def _accuracy(scored: Sequence[ScoredMention], mix: Mix | None) -> float | None:
     """Compute the accuracy, NIL included; without a mix, that of the first ranking."""
     if not scored:
         return None
-    first = [0 if mix is None else int(np.argmax(_logits(mention, mix))) for mention in scored]
-    right = [bool(mention.right[index]) for mention, index in zip(scored, first, strict=True)]
-    return sum(right) / len(right)
+    n_right = 0
+    for mention in scored:
+        first = 0
+        if mix is not None:
+            nil = mix.nil_logit(float(mention.context[-1]))
+            logits = mix.logits(mention.ranker, mention.context[:-1])
+            first = int(np.argmax(np.append(logits, nil)))
+        n_right += bool(mention.right[first])
+    return n_right / len(scored)
+
+
+def fit_mix(mentions: Sequence[ScoredMention]) -> Mix:
+    """Fit the mix to held-out mentions.
+
+    Args:
+        mentions: Mentions that neither ranking was trained on.
+
+    Returns:
+        The parameters with the highest likelihood of the correct answers.
+
+    Raises:
+        ConfigError: The scores of the first ranking are not finite.
+    """
+    mentions = [mention for mention in mentions if mention.right.any()]
+    scores = np.concatenate([m.ranker for m in mentions]) if mentions else np.zeros(0)
+    if not np.isfinite(scores).all():
+        raise ConfigError("ranker: its scores are not finite; use another")
+    mean, deviation = (float(scores.mean()), float(scores.std())) if scores.size else (0.0, 1.0)
+    deviation = deviation if deviation > 1e-9 else 1.0
+    widest = max((len(m.context) for m in mentions), default=1)
+    features = torch.zeros((len(mentions), widest, 3), dtype=torch.float64)
+    valid = torch.zeros((len(mentions), widest), dtype=torch.bool)
+    right = torch.zeros_like(valid)
+    for row, mention in enumerate(mentions):
+        n = len(mention.ranker)
+        features[row, :n, 0] = torch.from_numpy((mention.ranker - mean) / deviation)
+        features[row, : n + 1, 1] = torch.from_numpy(mention.context)
+        features[row, n, 2] = 1
+        valid[row, : n + 1] = True
+        right[row, : n + 1] = torch.from_numpy(mention.right)
+    free = [0, 1, 2]
+    while True:
+        fitted = _maximise(features[..., free], right, valid, [float(i == 1) for i in free])
+        parameters = dict(zip(free, fitted, strict=True))
+        # a ranking with a negative weight is left out, not inverted
+        free = [i for i in free if i == 2 or parameters[i] > 0]
+        if all(value >= 0 for i, value in parameters.items() if i < 2):
+            ranker, context, nil = (parameters.get(i, 0.0) for i in range(3))
+            return Mix(ranker, context, nil, mean, deviation)
+
+
+def _maximise(features: Tensor, right: Tensor, valid: Tensor, prior: list[float]) -> list[float]:
+    """Find the parameters with the highest likelihood: features (mentions, candidates, n)."""
+    centre = torch.tensor(prior, dtype=torch.float64)
+    parameters = centre.clone().requires_grad_()
+    optimiser = torch.optim.LBFGS(
+        [parameters],
+        max_iter=_STEPS,
+        tolerance_grad=_TOLERANCE,
+        tolerance_change=0,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> float:
+        optimiser.zero_grad()
+        logits = features @ parameters
+        of_right, of_all = (
+            logits.masked_fill(~mask, -torch.inf).logsumexp(1).sum() for mask in (right, valid)
+        )
+        value = of_all - of_right + _PRIOR / 2 * (parameters - centre).square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return float(value.detach())
+
+    optimiser.step(loss)  # type: ignore[no-untyped-call]
+    values: list[float] = parameters.tolist()
+    return values
 
 
 def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
@@ -375,11 +466,12 @@ def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     data.progress.start("candidates")
     linker = Linker.open(data.kb, data.index, data.model)
     examples = collect_examples(data.kb, linker, data.train, config, data.dev)
-    return train_reranker(
+    result = train_reranker(
         examples,
         config,
         data.out,
         ranker=data.model,
         resume=data.resume,
         progress=data.progress,
-    ).outcome()
+    )
+    return result.outcome()

@@ -40,7 +40,8 @@ from biograft.training.linkers import (
     finetune_encoder,
     make_examples,
 )
-from biograft.training.linkers.encoder import MentionPairBatches, MentionPairs, path_of
+from biograft.training.linkers.batches import OrderedBatches
+from biograft.training.linkers.encoder import MentionPairs, path_of
 from biograft.training.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
 
 
@@ -426,7 +427,7 @@ def test_concepts_that_are_meant_together_are_no_negatives(pairs_of):
 
 def test_batches_can_be_taken_up(pairs_of, clinic):
     pairs = pairs_of(clinic.mentions)
-    source = MentionPairBatches(pairs, EpochOrder(len(pairs), 3, 0, Shard()))
+    source = OrderedBatches(EpochOrder(len(pairs), 3, 0, Shard()), pairs.sample)
     batches = list(source.batches(2))
     assert len(source) == len(batches) == 3
     assert sorted(t for b in batches for t in b.left) == sorted(m.text for m in clinic.mentions)

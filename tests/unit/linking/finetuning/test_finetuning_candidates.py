@@ -14,9 +14,7 @@ from biograft.training.linkers import EpochOrder, Shard
 from biograft.training.linkers.encoder import (
     CandidateBatches,
     EpochCandidates,
-    load_candidates,
     path_of,
-    save_candidates,
 )
 
 
@@ -211,10 +209,10 @@ def candidates():
 
 
 def test_what_is_read_is_what_was_written(tmp_path, candidates):
-    save_candidates(tmp_path / "c", 12, candidates)
-    save_candidates(tmp_path / "c", 12, candidates)  # a resumed run writes again
+    candidates.save(tmp_path / "c", 12)
+    candidates.save(tmp_path / "c", 12)  # a resumed run writes again
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["epoch-0012.safetensors"]
-    found = load_candidates(tmp_path / "c", 12, 2)
+    found = EpochCandidates.load(tmp_path / "c", 12, 2)
     for name in ("texts", "lexical", "gold", "gold_found"):
         wanted = getattr(candidates, name)
         np.testing.assert_array_equal(getattr(found, name), wanted)
@@ -223,18 +221,18 @@ def test_what_is_read_is_what_was_written(tmp_path, candidates):
 
 def test_what_cannot_be_read_is_said(tmp_path, candidates):
     with pytest.raises(StoreError, match=r"epoch-0001\.safetensors: missing or damaged"):
-        load_candidates(tmp_path, 1, 2)
-    save_candidates(tmp_path, 1, candidates)
+        EpochCandidates.load(tmp_path, 1, 2)
+    candidates.save(tmp_path, 1)
     with pytest.raises(StoreError, match="does not belong to these mentions"):
-        load_candidates(tmp_path, 1, 3)
+        EpochCandidates.load(tmp_path, 1, 3)
     path = path_of(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(StoreError, match="missing or damaged"):
-        load_candidates(tmp_path, 1, 2)
+        EpochCandidates.load(tmp_path, 1, 2)
     save_file({"texts": np.zeros((2, 2), np.int64)}, path)
     with pytest.raises(StoreError, match="expected 'biograft-candidates 2', found None"):
-        load_candidates(tmp_path, 1, 2)
+        EpochCandidates.load(tmp_path, 1, 2)
     header = {"format": "biograft-candidates 2"}
     save_file({"texts": np.zeros((2, 2), np.int64)}, path, metadata=header)
     with pytest.raises(StoreError, match="does not belong to these mentions"):
-        load_candidates(tmp_path, 1, 2)
+        EpochCandidates.load(tmp_path, 1, 2)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.rerank import Mix, ScoredMention, fit_mix
+from biograft.linking.rerank import Mix
+from biograft.training.linkers.rerank import ScoredMention, fit_mix
 
 
 def made_up(n, seed, *, ranker, context):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,20 @@ from biograft.training.linkers import (
     collect_examples,
     train_reranker,
 )
-from biograft.training.linkers.rerank import ExampleBatches, listwise_loss
+from biograft.training.linkers.batches import EpochOrder, OrderedBatches, Shard
+from biograft.training.linkers.rerank import listwise_loss, sample_examples
 from biograft.training.objectives import marginal_loss
 
 
 @pytest.fixture(scope="module")
 def data(bench):
     return collect_examples(bench.kb, bench.linker, bench.queries, bench.config(held_out=0.2))
+
+
+def batches_of(examples, config, rank=0, world=1):
+    size = config.training.plan_batch(world).size
+    order = EpochOrder(len(examples), size, config.training.seed, Shard(rank, world))
+    return OrderedBatches(order, partial(sample_examples, examples, config))
 
 
 def report_of(run):
@@ -65,7 +73,7 @@ def test_an_interim_evaluation_is_logged(bench, data, tmp_path):
 
 def test_training_reads_a_sample_of_the_candidates(bench, data):
     config = replace(bench.config(batch_size=48), n_train_candidates=3)
-    (first,), (second,) = (list(ExampleBatches(data.train, config).batches(e)) for e in (0, 1))
+    (first,), (second,) = (list(batches_of(data.train, config).batches(e)) for e in (0, 1))
     whole = {example.mention[:2]: example for example in data.train}
     kept = {epoch: {} for epoch in (0, 1)}
     for epoch, batch in enumerate((first, second)):
@@ -80,7 +88,7 @@ def test_training_reads_a_sample_of_the_candidates(bench, data):
             assert len(names) == max(min(3, len(everything)), sum(flags.values()))
             kept[epoch][example.mention[:2]] = names
     assert kept[0] != kept[1] or all(len(e.mention.candidates) <= 3 for e in data.train)
-    again = next(ExampleBatches(data.train, config).batches(0))
+    again = next(batches_of(data.train, config).batches(0))
     assert [e.mention for e in again] == [e.mention for e in first]
 
 
@@ -139,7 +147,7 @@ def test_a_list_is_taught_as_if_it_stood_alone():
 
 def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):
     config = bench.config(batch_size=5)
-    source = ExampleBatches(data.train, config)
+    source = batches_of(data.train, config)
     batches = list(source.batches(1))
     assert len(batches) == len(source) == 10
     contexts = [example.mention.context.text for batch in batches for example in batch]
@@ -153,12 +161,12 @@ def test_processes_share_an_epoch(bench, data):
     seen = [
         example.mention.context.text
         for rank in range(5)
-        for batch in ExampleBatches(data.train, config, rank=rank, world=5).batches(0)
+        for batch in batches_of(data.train, config, rank=rank, world=5).batches(0)
         for example in batch
     ]
     assert len(seen) == len(set(seen)) == 45
-    with pytest.raises(ConfigError, match="48 mentions are too few for 49 processes"):
-        ExampleBatches(data.train, bench.config(batch_size=49), world=49)
+    with pytest.raises(ConfigError, match="mentions: 48 are too few for 49 processes"):
+        batches_of(data.train, bench.config(batch_size=49), world=49)
 
 
 def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tmp_path):
