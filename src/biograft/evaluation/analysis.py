@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from math import sqrt
+from math import hypot
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.names import normalise
 from biograft.kb.vocabularies import canonical_id
 from biograft.metrics.linking import Flags, Judgements, Metric
+from biograft.metrics.precision_recall import percent
 from biograft.metrics.significance import Interval, bootstrap_interval
 from biograft.text.abbreviations import abbreviates
 
@@ -47,28 +48,49 @@ class Population:
         return {
             "name": self.name,
             "n": self.n,
-            "acc@1": round(100 * self.acc1, 4),
-            "acc@5": round(100 * self.acc5, 4),
-            "interval": [round(100 * self.interval.low, 4), round(100 * self.interval.high, 4)],
+            "acc@1": percent(self.acc1),
+            "acc@5": percent(self.acc5),
+            "interval": self.interval.to_json(),
         }
 
 
 def sub_populations(
     result: LinkingResult, base: KnowledgeBase, training: Sequence[LinkQuery] | None = None
 ) -> list[Population]:
-    """Score the populations of GenBioEL's table; empty ones have size 0."""
+    """Score the populations of GenBioEL's table; empty ones have size 0.
+
+    Args:
+        result: The evaluation.
+        base: The knowledge base that was searched.
+        training: Training gold; None: populations that need it are left out.
+    """
     queries = result.resolved.queries
     single = np.array([len(query.mention.split()) == 1 for query in queries])
+    ids = [base.ids_of(query.gold) for query in queries]
+    direct = [  # each part is, up to normalisation, a name of a gold concept
+        all(any(match.concept in gold for match in base.find(part)) for part in query.parts)
+        for query, gold in zip(queries, ids, strict=True)
+    ]
     flags: dict[str, Flags] = {
         "overall": np.ones(len(queries), dtype=np.bool_),
         "single word": single,
         "multi word": ~single,
-        "not a direct match": np.array([not is_direct_match(q, base) for q in queries]),
+        "not a direct match": ~np.array(direct),
     }
     if result.resolved.n_unreachable:
         flags[REACHABLE] = ~np.array(result.resolved.unreachable)
     if training is not None:
-        flags |= _against_training(queries, training, base)
+        known = resolve_gold(training, StoreIds(base)).queries
+        mentions = {query.mention.lower() for query in known}
+        concepts = Counter(concept for query in known for concept in query.gold)
+        # ties in frequency are broken by id
+        ranked = sorted(concepts, key=lambda concept: (-concepts[concept], concept))
+        top = frozenset(ranked[:TOP_CONCEPTS])
+        flags |= {
+            "unseen mention": np.array([q.mention.lower() not in mentions for q in queries]),
+            "unseen concept": np.array([q.gold.isdisjoint(concepts) for q in queries]),
+            f"top {TOP_CONCEPTS} concepts": np.array([not q.gold.isdisjoint(top) for q in queries]),
+        }
     return [_score(name, result.judgements, mask) for name, mask in flags.items()]
 
 
@@ -76,28 +98,6 @@ def score_reachable(result: LinkingResult) -> Population:
     """Score the queries whose concepts the store has: the linker without the gaps of the store."""
     mask = ~np.array(result.resolved.unreachable, dtype=np.bool_)
     return _score(REACHABLE, result.judgements, mask)
-
-
-def _against_training(
-    queries: Sequence[LinkQuery], training: Sequence[LinkQuery], base: KnowledgeBase
-) -> dict[str, Flags]:
-    training_queries = resolve_gold(training, StoreIds(base)).queries
-    mentions = {query.mention.lower() for query in training_queries}
-    concepts = Counter(concept for query in training_queries for concept in query.gold)
-    # ties in frequency are broken by id
-    ranked = sorted(concepts, key=lambda concept: (-concepts[concept], concept))
-    top = frozenset(ranked[:TOP_CONCEPTS])
-    return {
-        "unseen mention": np.array([q.mention.lower() not in mentions for q in queries]),
-        "unseen concept": np.array([q.gold.isdisjoint(concepts) for q in queries]),
-        f"top {TOP_CONCEPTS} concepts": np.array([not q.gold.isdisjoint(top) for q in queries]),
-    }
-
-
-def is_direct_match(query: LinkQuery, base: KnowledgeBase) -> bool:
-    """Whether each part of the mention is, up to normalisation, a name of a gold concept."""
-    ids = base.ids_of(query.gold)
-    return all(any(match.concept in ids for match in base.find(subset)) for subset in query.parts)
 
 
 def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Population]:
@@ -137,11 +137,7 @@ def _cosine(a: Counter[str], b: Counter[str]) -> float:
         return 1.0
     product = sum(n * b[gram] for gram, n in a.items())
     # rounding must not give different texts the cosine of equal ones
-    return min(product / (_length(a) * _length(b)), 1.0 - 1e-9)
-
-
-def _length(grams: Counter[str]) -> float:
-    return sqrt(sum(n * n for n in grams.values()))
+    return min(product / (hypot(*a.values()) * hypot(*b.values())), 1.0 - 1e-9)
 
 
 def _score(name: str, judgements: Judgements, mask: Flags) -> Population:
@@ -217,17 +213,39 @@ class Mistake:
 
 
 def find_mistakes(result: LinkingResult, base: KnowledgeBase) -> list[Mistake]:
-    """Return all queries whose first answer is not certainly right, in order."""
-    unknown = result.resolved.unknown
+    """Return all queries whose first answer is not certainly right, in order.
+
+    Args:
+        result: The evaluation.
+        base: The knowledge base that was searched.
+    """
     golds: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
     for query in result.resolved.queries:
         golds[query.mention.lower()].add(query.gold)
     doubtful = {mention for mention, found in golds.items() if len(found) > 1}
-    return [
-        _mistake(row, base, unknown, find_cause(row.query, base, doubtful))
-        for row in result.rows
-        if row.right < 1
-    ]
+    mistakes = []
+    for row in result.rows:
+        if row.right == 1:
+            continue
+        gold = sorted(row.query.gold)
+        rows = map(base.find_row, gold)
+        names = ["(not in the store)" if n is None else base.name_at(n) for n in rows]
+        firsts = [ranked[0] for ranked in row.answers if ranked]
+        mistakes.append(
+            Mistake(
+                row.query.mention,
+                row.query.document,
+                " ".join(gold) or "NIL",
+                "; ".join(dict.fromkeys(names)),
+                " ".join(dict.fromkeys(c.concept for c in firsts)) or "NIL",
+                "; ".join(dict.fromkeys(c.concept_name for c in firsts)),
+                "; ".join(dict.fromkeys(c.name for c in firsts)),
+                row.rank,
+                _kind(row, base, result.resolved.unknown),
+                _cause(row.query, base, doubtful),
+            )
+        )
+    return mistakes
 
 
 def count_kinds(mistakes: Sequence[Mistake]) -> dict[ErrorKind, int]:
@@ -242,7 +260,7 @@ def count_causes(mistakes: Sequence[Mistake]) -> dict[ErrorCause, int]:
     return {cause: counts[cause] for cause in ErrorCause}
 
 
-def find_cause(query: LinkQuery, base: KnowledgeBase, doubtful: Collection[str]) -> ErrorCause:
+def _cause(query: LinkQuery, base: KnowledgeBase, doubtful: Collection[str]) -> ErrorCause:
     """Return the cause of a wrong answer; ``doubtful`` are mentions with several golds."""
     if query.is_nil:
         return ErrorCause.OTHER
@@ -258,15 +276,10 @@ def find_cause(query: LinkQuery, base: KnowledgeBase, doubtful: Collection[str])
         return ErrorCause.ANNOTATION
     if True in named:
         return ErrorCause.OTHER
-    return _difference(query, base, others=bool(named))
-
-
-def _difference(query: LinkQuery, base: KnowledgeBase, *, others: bool) -> ErrorCause:
-    """Return how a mention differs from all names of its gold concept."""
     names = _gold_names(query, base)
     if is_short_form(query.mention, names):
         return ErrorCause.ABBREVIATION
-    if others:
+    if named:
         return ErrorCause.OTHERS_NAME
     words = normalise(query.mention).split()
     alike = any(have_like_words(words, name.split()) for name in names)
@@ -307,30 +320,6 @@ def is_short_form(mention: str, names: Iterable[str]) -> bool:
     return any(abbreviates(mention, name) for name in names)
 
 
-def _mistake(
-    row: QueryRow, base: KnowledgeBase, unknown: frozenset[str], cause: ErrorCause
-) -> Mistake:
-    gold = sorted(row.query.gold)
-    firsts = [ranked[0] for ranked in row.answers if ranked]
-    return Mistake(
-        row.query.mention,
-        row.query.document,
-        " ".join(gold) or "NIL",
-        "; ".join(dict.fromkeys(_name(i, base) for i in gold)),
-        " ".join(dict.fromkeys(c.concept for c in firsts)) or "NIL",
-        "; ".join(dict.fromkeys(c.concept_name for c in firsts)),
-        "; ".join(dict.fromkeys(c.name for c in firsts)),
-        row.rank,
-        _kind(row, base, unknown),
-        cause,
-    )
-
-
-def _name(identifier: str, base: KnowledgeBase) -> str:
-    row = base.find_row(identifier)
-    return base.name_at(row) if row is not None else "(not in the store)"
-
-
 def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> ErrorKind:
     if row.query.is_nil:
         return ErrorKind.NIL_MISSED
@@ -340,29 +329,17 @@ def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> ErrorK
         return ErrorKind.NOT_IN_STORE
     if row.right > 0:
         return ErrorKind.TIED
-    if _answers_some(row, base):
+    gold = base.ids_of(row.query.gold)
+    firsts = [ranked[0] for ranked in row.answers if ranked]
+    if any(first.concept in gold for first in firsts):
         return ErrorKind.PART_MISSED
-    related = _related(row, base)
-    if related is not None:
-        return related
-    return ErrorKind.NOT_FOUND if row.rank is None else ErrorKind.RANKED_LOWER
-
-
-def _answers_some(row: QueryRow, base: KnowledgeBase) -> bool:
-    gold = base.ids_of(row.query.gold)
-    return any(ranked and ranked[0].concept in gold for ranked in row.answers)
-
-
-def _related(row: QueryRow, base: KnowledgeBase) -> ErrorKind | None:
-    """Return how the predicted concept is related to a gold concept, if it is."""
-    gold = base.ids_of(row.query.gold)
-    for ranked in row.answers:
-        if not ranked or canonical_id(ranked[0].concept) not in base:
+    for first in firsts:
+        if canonical_id(first.concept) not in base:
             continue
-        if any(match.concept in gold for match in base.find(ranked[0].name)):
+        if any(match.concept in gold for match in base.find(first.name)):
             return ErrorKind.SAME_NAME
-        if any(ranked[0].concept in base.parents(concept) for concept in gold):
+        if any(first.concept in base.parents(concept) for concept in gold):
             return ErrorKind.BROADER
-        if any(ranked[0].concept in base.children(concept) for concept in gold):
+        if any(first.concept in base.children(concept) for concept in gold):
             return ErrorKind.NARROWER
-    return None
+    return ErrorKind.NOT_FOUND if row.rank is None else ErrorKind.RANKED_LOWER

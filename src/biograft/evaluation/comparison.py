@@ -17,8 +17,8 @@ from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError, shorten
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.linking import LinkingResult
-from biograft.linking.candidates import Candidate
 from biograft.metrics.linking import Metric, Values
+from biograft.metrics.precision_recall import percent
 from biograft.metrics.significance import (
     Difference,
     approximate_randomisation,
@@ -69,13 +69,12 @@ class ScoredQueries:
     """Metric -> value of each query."""
 
     @classmethod
-    def of(cls, result: LinkingResult, metrics: Sequence[str] = ()) -> ScoredQueries:
-        """Return the queries of a result with its metrics, and others, that are means over them."""
-        names = dict.fromkeys([*result.metrics, *metrics])
-        found = {name: Metric.parse(name).values(result.judgements) for name in names}
+    def of(cls, result: LinkingResult) -> ScoredQueries:
+        """Return the queries of a result with its metrics that are means over them."""
+        found = {name: Metric.parse(name).values(result.judgements) for name in result.metrics}
         documents = result.judgements.documents
         keys = (QueryKey.of(r.query, d) for r, d in zip(result.rows, documents, strict=True))
-        values = {name: each for name, each in found.items() if each is not None}
+        values = {name: value for name, value in found.items() if value is not None}
         return cls(result.scorer, tuple(keys), values)
 
     @classmethod
@@ -85,7 +84,16 @@ class ScoredQueries:
         content = ANSWERS.read(file)
         try:
             entries = content["queries"]
-            keys = tuple(_key(entry) for entry in entries)
+            keys = tuple(
+                QueryKey(
+                    entry["document"],
+                    entry["start"],
+                    entry["end"],
+                    entry["mention"],
+                    tuple(entry["gold"]),
+                )
+                for entry in entries
+            )
             names = entries[0]["metrics"]
             values = {
                 name: np.array([float(entry["metrics"][name]) for entry in entries])
@@ -115,28 +123,22 @@ class ScoredQueries:
                 )
 
 
-def _key(entry: Mapping[str, Any]) -> QueryKey:
-    document, start, end, mention, gold = (entry[name] for name in QueryKey._fields)
-    return QueryKey(document, start, end, mention, tuple(gold))
-
-
 def save_answers(result: LinkingResult, path: Path, *, overwrite: bool = False) -> None:
     """Write every query with its first answers and its value by each metric."""
     scored = ScoredQueries.of(result)
     queries = [
         {
             **key._asdict(),
-            "answers": [[_answer(candidate) for candidate in ranked] for ranked in row.answers],
+            "answers": [
+                [{"concept": c.concept, "name": c.name, "score": float(c.score)} for c in ranked]
+                for ranked in row.answers
+            ],
             "metrics": {name: float(of[n]) for name, of in scored.values.items()},
         }
         for n, (key, row) in enumerate(zip(scored.queries, result.rows, strict=True))
     ]
     content = {"scorer": result.scorer, "n": result.n, "queries": queries}
     ANSWERS.write(path, content, overwrite=overwrite)
-
-
-def _answer(candidate: Candidate) -> dict[str, Any]:
-    return {"concept": candidate.concept, "name": candidate.name, "score": float(candidate.score)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +153,9 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tests as plain values; the difference in percentage points."""
-        interval = self.bootstrap.interval
         return {
-            "difference": round(100 * self.bootstrap.difference, 4),
-            "interval": [round(100 * bound, 4) for bound in (interval.low, interval.high)],
+            "difference": percent(self.bootstrap.difference),
+            "interval": self.bootstrap.interval.to_json(),
             "bootstrap_p": self.bootstrap.p,
             "randomisation_p": self.randomisation_p,
             "mcnemar_p": self.mcnemar_p,
@@ -172,7 +173,17 @@ def paired(a: Run, b: Run, metric: str = "acc@1", *, seed: int = 0) -> Compariso
 def compare(
     a: Run, b: Run, metrics: Sequence[str] | None = None, *, seed: int = 0
 ) -> list[Comparison]:
-    """Compare two runs by several metrics; without a choice, by all that both have."""
+    """Compare two runs by several metrics.
+
+    Args:
+        a: A run.
+        b: Another run on the same queries.
+        metrics: Names of metrics that are means over queries; None: all that both runs have.
+        seed: Seed of the resamples.
+
+    Raises:
+        ConfigError: The runs differ in their queries or their scorer, or lack a metric.
+    """
     first, second = (
         run if isinstance(run, ScoredQueries) else ScoredQueries.of(run) for run in (a, b)
     )
@@ -185,23 +196,16 @@ def compare(
                 f"{', '.join(shared)}"
             )
     documents = [key.document for key in first.queries]
-    chosen = shared if metrics is None else metrics
-    return [
-        _compare(name, first.values[name], second.values[name], documents, seed) for name in chosen
-    ]
-
-
-def _scored(run: Run, metrics: Sequence[str]) -> ScoredQueries:
-    return run if isinstance(run, ScoredQueries) else ScoredQueries.of(run, metrics)
-
-
-def _compare(
-    metric: str, first: Values, second: Values, documents: Sequence[str], seed: int
-) -> Comparison:
-    is_binary = all(np.isin(values, (0.0, 1.0)).all() for values in (first, second))
-    return Comparison(
-        metric,
-        paired_bootstrap(first, second, documents, seed=seed),
-        approximate_randomisation(first, second, documents, seed=seed),
-        mcnemar_exact(first == 1, second == 1) if is_binary else None,
-    )
+    comparisons = []
+    for name in shared if metrics is None else metrics:
+        values = first.values[name], second.values[name]
+        is_binary = all(np.isin(run, (0.0, 1.0)).all() for run in values)
+        comparisons.append(
+            Comparison(
+                name,
+                paired_bootstrap(*values, documents, seed=seed),
+                approximate_randomisation(*values, documents, seed=seed),
+                mcnemar_exact(values[0] == 1, values[1] == 1) if is_binary else None,
+            )
+        )
+    return comparisons

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.evaluation.analysis import CAUSES, Mistake, Population, count_causes, count_kinds
 from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
 from biograft.linking.outputs.page import escaped
+from biograft.metrics.significance import Interval
 
 REPORT = ArtifactKind(
     format="biograft-linking-report",
@@ -55,26 +56,24 @@ class LinkingReport:
     """Store, gold, index and model of the evaluation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ReportTable:
+class _ReportTable(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
 
 def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
-    """Write ``report.md`` with its figures, ``report.html``, ``result.json`` and the answers."""
-    with new_folder(folder, overwrite=overwrite) as work:
-        for name, image in report.figures.items():
-            (work / f"{name}.png").write_bytes(image)
-        (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
-        (work / "report.html").write_text(to_html(report), encoding="utf-8")
-        save_answers(report.result, work / ANSWERS_FILE)
-        REPORT.write(work, _content(report))
+    """Write ``report.md`` with its figures, ``report.html``, ``result.json`` and the answers.
 
+    Args:
+        report: The content.
+        folder: The folder to write.
+        overwrite: Replace an earlier report.
 
-def _content(report: LinkingReport) -> dict[str, Any]:
-    return {
+    Raises:
+        OutputError: The folder exists.
+    """
+    content = {
         "provenance": dict(report.provenance),
         "result": report.result.to_json(),
         "populations": [population.to_json() for population in report.populations],
@@ -82,6 +81,13 @@ def _content(report: LinkingReport) -> dict[str, Any]:
         "mistakes": {str(kind): n for kind, n in count_kinds(report.mistakes).items()},
         "causes": {str(cause): n for cause, n in count_causes(report.mistakes).items()},
     }
+    with new_folder(folder, overwrite=overwrite) as work:
+        for name, image in report.figures.items():
+            (work / f"{name}.png").write_bytes(image)
+        (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
+        (work / "report.html").write_text(to_html(report), encoding="utf-8")
+        save_answers(report.result, work / ANSWERS_FILE)
+        REPORT.write(work, content)
 
 
 def to_markdown(report: LinkingReport) -> str:
@@ -146,52 +152,38 @@ def _title(report: LinkingReport) -> str:
     return f"Linking evaluation: {report.result.n:,} queries, {report.result.scorer} scorer"
 
 
-def _tables(report: LinkingReport) -> list[_ReportTable]:
+def _tables(report: LinkingReport) -> Iterator[_ReportTable]:
     result = report.result
-    tables = [
-        _ReportTable(
-            "Metrics",
-            ("metric", "percent", "95 % interval"),
-            [(m, _percent(v), _interval_of(result, m)) for m, v in result.metrics.items()],
-        )
+    rows = [
+        (name, f"{100 * value:.2f}", _interval(result.intervals.get(name)))
+        for name, value in result.metrics.items()
     ]
+    yield _ReportTable("Metrics", ("metric", "percent", "95 % interval"), rows)
     for title, populations in (
         ("Sub-populations", report.populations),
         ("By similarity to the most similar gold name", report.buckets),
     ):
         if populations:
             head = ("population", "size", "acc@1", "interval", "acc@5")
-            tables.append(_ReportTable(title, head, [_population(p) for p in populations]))
+            yield _ReportTable(title, head, [_population(p) for p in populations])
     if report.mistakes:
-        kinds = [(str(kind), f"{n:,}") for kind, n in count_kinds(report.mistakes).items()]
-        listed = report.mistakes[:MAX_MISTAKES]
+        counts = [(str(kind), f"{n:,}") for kind, n in count_kinds(report.mistakes).items()]
+        yield _ReportTable("Kinds of error", ("kind", "errors"), counts)
+        yield _ReportTable("Causes of error", _CAUSE_HEAD, _causes(report.mistakes))
+        listed = [_mistake(mistake) for mistake in report.mistakes[:MAX_MISTAKES]]
         title = f"Errors ({len(listed):,} of {len(report.mistakes):,})"
-        tables.append(_ReportTable("Kinds of error", ("kind", "errors"), kinds))
-        tables.append(_ReportTable("Causes of error", _CAUSE_HEAD, _causes(report.mistakes)))
-        tables.append(_ReportTable(title, _MISTAKE_HEAD, [_mistake(mistake) for mistake in listed]))
-    return tables
+        yield _ReportTable(title, _MISTAKE_HEAD, listed)
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.2f}"
-
-
-def _interval_of(result: LinkingResult, metric: str) -> str:
-    if metric not in result.intervals:
-        return ""
-    return _interval(result.intervals[metric].low, result.intervals[metric].high)
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{_percent(low)} to {_percent(high)}"
+def _interval(interval: Interval | None) -> str:
+    return "" if interval is None else f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
 
 
 def _population(population: Population) -> tuple[str, ...]:
-    within = _interval(population.interval.low, population.interval.high) if population.n else ""
-    values = [
-        _percent(value) if population.n else "" for value in (population.acc1, population.acc5)
-    ]
-    return population.name, f"{population.n:,}", values[0], within, values[1]
+    if not population.n:
+        return population.name, "0", "", "", ""
+    first, fifth = (f"{100 * value:.2f}" for value in (population.acc1, population.acc5))
+    return population.name, f"{population.n:,}", first, _interval(population.interval), fifth
 
 
 def _mistake(mistake: Mistake) -> tuple[str, ...]:
