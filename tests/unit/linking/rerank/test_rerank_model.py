@@ -181,7 +181,7 @@ def test_both_texts_are_encoded_with_their_segments(encoder):
 
 def test_what_is_too_long_is_cut_from_the_candidate(encoder):
     (pair,) = CandidatePairTokenizer(encoder, 120).tokenize(["{ cold }"], ["cough " * 90])
-    assert len(pair) == 32
+    assert len(pair.ids) == 32
     assert words_of(encoder, pair.ids)[:5] == ["[CLS]", "{", "cold", "}", "[SEP]"]
     assert words_of(encoder, pair.ids)[-1] == "[SEP]"
 
