@@ -33,8 +33,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 import biograft
@@ -44,8 +45,10 @@ Function = Callable[..., Any]
 Work = Callable[..., int]
 
 MAX_UNCOMPILED = 50_000
-"""Steps of a loop, of some microseconds each, that take about as long as to load numba."""
-_USUAL_SECONDS = 15
+"""Steps of a loop, of a microsecond each or less, that take less than to load numba."""
+MAX_NEVER_COMPILED = 2_500_000
+"""Steps that take less than to compile a loop: for those that no process has compiled yet."""
+_USUAL_SECONDS = 10
 """Usual time to compile the loops of `biograft link`, for the message."""
 _SILENT_SECONDS = 1.0
 """Without a terminal nothing is said of what takes less."""
@@ -72,6 +75,7 @@ class CompiledFunction:
         self._function, self._options, self._work = function, options, work
         self._plain = plain or function
         self._dispatcher: Function | None = None
+        self._inner: Function | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Call it, compiled or not."""
@@ -79,7 +83,7 @@ class CompiledFunction:
             return self._dispatcher(*args)
         if _state.uncompiled:
             return self._function(*args)
-        if self._work is not None and BUDGET.allows(self._work(*args)):
+        if self._work is not None and BUDGET.allows(self._function, self._work(*args)):
             return self.uncompiled(*args)
         return self.dispatcher(*args)
 
@@ -96,15 +100,37 @@ class CompiledFunction:
 
     @property
     def dispatcher(self) -> Function:
-        """The function as numba made it; those that it calls are made before it."""
+        """The function as numba made it, to be called from Python."""
         with _lock:
             if self._dispatcher is None:
-                known: dict[str, Any] = self._function.__globals__
-                for name in _names(self._function.__code__):
-                    if isinstance(known.get(name), CompiledFunction):
-                        known[name] = known[name].dispatcher
-                self._dispatcher = _compile(self._function, self._options)
+                self._dispatcher = _compile(self._with_compiled(), self._options)
             return self._dispatcher
+
+    @property
+    def inner(self) -> Function:
+        """The same for calls from compiled functions: without a wrapper, and without a cache.
+
+        It is part of what is kept of the function that calls it; the wrapper costs a tenth of the
+        time to compile.
+        """
+        with _lock:
+            if self._inner is None:
+                numba, options = _load_numba(), {**self._options, "no_cpython_wrapper": True}
+                self._inner = numba.njit(**options)(self._with_compiled())
+            return self._inner
+
+    def _with_compiled(self) -> Function:
+        """Return the function with what it calls compiled, for numba."""
+        function: Any = self._function
+        known = dict(function.__globals__)
+        for name in _names(function.__code__):
+            if isinstance(known.get(name), CompiledFunction):
+                known[name] = known[name].inner
+        made = FunctionType(
+            function.__code__, known, function.__name__, function.__defaults__, function.__closure__
+        )
+        made.__qualname__ = function.__qualname__
+        return made
 
 
 def njit(
@@ -115,7 +141,8 @@ def njit(
     ``work`` takes its arguments and estimates the steps of a call, ``plain`` is another function
     that does the same with few calls of numpy; without it the function itself runs uncompiled.
     """
-    return lambda function: CompiledFunction(function, {"nogil": True, **options}, work, plain)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    return lambda function: CompiledFunction(function, options, work, plain)
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -132,14 +159,16 @@ class Budget:
     def __init__(self) -> None:
         self.left = MAX_UNCOMPILED
 
-    def allows(self, steps: int) -> bool:
-        """Whether a call may run uncompiled; its steps are taken off."""
+    def allows(self, function: Function, steps: int) -> bool:
+        """Whether a call of a function may run uncompiled; its steps are taken off."""
         self.left -= steps
-        return self.left >= 0
+        if self.left >= 0:
+            return True
+        return self.left + MAX_NEVER_COMPILED - MAX_UNCOMPILED >= 0 and not _is_kept(function)
 
     def end(self) -> None:
         """Compile all that is called from now on, so that the cache gets what is needed later."""
-        self.left = 0
+        self.left = -MAX_NEVER_COMPILED
 
 
 BUDGET = Budget()
@@ -158,6 +187,14 @@ def _compile(function: Function, options: dict[str, Any]) -> Function:
 
 
 @functools.cache
+def _is_kept(function: Function) -> bool:
+    """Whether a function is in the cache, compiled by this process or another."""
+    code, folder = function.__code__, cache_folder()
+    name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
+    return folder is not None and any(folder.glob(f"*/{name}.*.nbi"))
+
+
+@functools.cache
 def _load_numba() -> Any:
     """Import numba, and listen to what it compiles."""
     import numba
@@ -172,10 +209,8 @@ def _load_numba() -> Any:
 @functools.cache
 def cache_folder() -> Path | None:
     """Return the folder for compiled loops, which exists and can be written; None if none can."""
-    import numba
-
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    version = f"{biograft.__version__}-numba-{numba.__version__}"
+    version = f"{biograft.__version__}-numba-{metadata.version('numba')}"
     if chosen and _is_writable(Path(chosen)):
         return Path(chosen)
     with contextlib.suppress(RuntimeError):  # of a user without a home

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from biograft import compute
-from biograft.compute import MAX_UNCOMPILED, Budget, njit
+from biograft.compute import MAX_NEVER_COMPILED, MAX_UNCOMPILED, Budget, njit
 
 
 @njit(inline="always")
@@ -32,13 +32,20 @@ def test_a_function_gives_the_same_compiled_or_not():
 
 
 def test_little_work_runs_uncompiled_until_it_is_much():
+    def never_compiled(values):
+        return values
+
+    total(np.arange(MAX_UNCOMPILED))  # compiled now, and kept
+    kept = total._function
     budget = Budget()
-    assert budget.allows(MAX_UNCOMPILED - 1)
-    assert budget.allows(1)
-    assert not budget.allows(1)
+    assert budget.allows(kept, MAX_UNCOMPILED - 1)
+    assert budget.allows(kept, 1)
+    assert not budget.allows(kept, 1)
+    assert budget.allows(never_compiled, MAX_NEVER_COMPILED - MAX_UNCOMPILED - 1)
+    assert not budget.allows(never_compiled, 1)
     budget = Budget()
     budget.end()
-    assert not budget.allows(1)
+    assert not budget.allows(never_compiled, 1)
 
 
 RUN = """

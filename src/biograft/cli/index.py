@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +21,6 @@ from biograft.linking.dense.config import DenseConfig
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.kb import KnowledgeBase
     from biograft.linking.dense.encoders import NameEncoder
 
 
@@ -119,28 +117,10 @@ def index(
         config = IndexConfig(lexical=lexical, dense=dense if loaded is not None else None)
         manifest = build_index(base, out, loaded, config, overwrite=overwrite, progress=progress)
     seconds = round(sum(progress.seconds.values()), 3)
-    _compile_for_linking(base, out, progress)
     if as_json:
         print_json({"index": str(out), **manifest, "seconds": seconds})
     else:
         _print_index(manifest, out, seconds)
-
-
-def _compile_for_linking(base: KnowledgeBase, out: Path, progress: Progress) -> None:
-    """Compile now what `biograft link` needs for long texts, since the user waits anyway."""
-    from biograft.compute import BUDGET
-    from biograft.linking import Linker
-
-    if not base.n_names:
-        return
-    progress.start("compile for linking")
-    BUDGET.end()
-    # a transformers encoder, which would be loaded again, has no loops to compile
-    linker = Linker.open(base, out, search="lexical" if "torch" in sys.modules else None)
-    name = base.name_at(0)
-    linker(f"{name} was found, {name}x was not.")
-    linker.link_mentions([f"{name}x"])
-    progress.finish()
 
 
 def _print_index(manifest: dict[str, Any], out: Path, seconds: float) -> None:

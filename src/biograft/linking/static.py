@@ -536,4 +536,6 @@ def _pool(
         for position in range(first, end):
             row = rows[position]
             weight = np.float32(np.exp(np.float64(importance[row] - largest)))
-            pooled[text] += weight / total * scales[row] * table[row].astype(np.float32)
+            share = weight / total * scales[row]
+            for column in range(pooled.shape[1]):
+                pooled[text, column] += share * np.float32(table[row, column])

@@ -317,7 +317,7 @@ def walk(
     return n
 
 
-@njit(inline="always")
+@njit()
 def child_of(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
     """Return the child by a token among the nodes of a range, 0 if there is none."""
     if first == 1:  # of the root, which has the first tokens in their order

@@ -178,7 +178,7 @@ def read_stop_words(path: Path) -> tuple[str, ...]:
 # ---- the rules on many names at once
 
 _ALNUM, _DECIMAL, _UPPER, _LOWER, _COMPLEX, _KNOWN = (1 << bit for bit in range(24, 30))
-_CHAR = (1 << 24) - 1
+_CHAR, _SPACE = (1 << 24) - 1, ord(" ")
 _HASH_STEP = np.uint64(0xD6E8FEB86659FD93)
 _JAMO = (0x1100, 0x11FF)
 
@@ -258,7 +258,7 @@ def _judge(
         while at < len(codes) and codes[at]:
             entry = table[codes[at]]
             char = entry & _CHAR
-            if char and char != ord(" "):
+            if char and char != _SPACE:
                 state = (state ^ np.uint64(char)) * _HASH_STEP
                 n_chars += 1
                 n_alnum += (entry & _ALNUM) > 0
@@ -280,5 +280,11 @@ def _judge(
 
 @njit(inline="always")
 def _is_listed(key: Any, listed: Hashes) -> Any:
-    at = np.searchsorted(listed, key)
-    return at < len(listed) and listed[at] == key
+    low, high = 0, len(listed)
+    while low < high:
+        middle = (low + high) // 2
+        if listed[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(listed) and listed[low] == key

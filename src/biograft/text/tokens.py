@@ -61,6 +61,8 @@ Hashes = npt.NDArray[np.uint64]
 UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, SPACE, BREAK, INVISIBLE, SEVERAL = range(10)
 _KIND_SHIFT, _LETTER = 24, (1 << 24) - 1
 _S = ord("s")
+_LETTER_A, _LETTER_Z, _DIGIT_0, _DIGIT_9 = map(ord, "az09")
+"""Numbers: ``ord`` in a compiled loop takes a second to compile."""
 _SEED, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
@@ -127,8 +129,8 @@ def hash_words(words: Sequence[str]) -> Hashes:
 @njit(inline="always")
 def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
     """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
-    is_letter = ord("a") <= before <= ord("z") and before != _S
-    return n_letters > 2 and latest == _S and (is_letter or ord("0") <= before <= ord("9"))
+    is_letter = _LETTER_A <= before <= _LETTER_Z and before != _S
+    return n_letters > 2 and latest == _S and (is_letter or _DIGIT_0 <= before <= _DIGIT_9)
 
 
 @njit(work=lambda codes, *_: 2 * len(codes))

@@ -46,7 +46,7 @@ class Vocabulary(NamedTuple):
             raise ValueError(f"slots: expected {_MAX_LOAD} a token, found {n_slots} of {n_words}")
 
 
-@njit(inline="always")
+@njit()
 def _find(
     slots: Hashes, word_ends: Ints, known: Codes, key: Any, letters: Codes, start: Any,
     end: Any,

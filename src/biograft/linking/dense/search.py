@@ -526,13 +526,21 @@ def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
             if not n_higher:
                 continue
             if n + n_higher > len(queries):
-                queries = np.append(queries, np.empty(len(queries) + n_higher, np.int64))
-                columns = np.append(columns, np.empty(len(columns) + n_higher, np.int64))
+                queries = _grown(queries, 2 * len(queries) + n_higher)
+                columns = _grown(columns, 2 * len(columns) + n_higher)
             for column in range(start, start + len(run)):
                 if scores[query, column] > lowest[query]:
                     queries[n], columns[n] = query, column
                     n += 1
     return queries[:n], columns[:n]
+
+
+@njit()
+def _grown(values: Rows, size: int) -> Rows:
+    out = np.empty(size, np.int64)
+    for i in range(len(values)):
+        out[i] = values[i]
+    return out
 
 
 def no_hits(n_queries: int, k: int) -> RowHits:

@@ -9,7 +9,7 @@ character, so that distinct n-grams have distinct numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
     return n
 
 
-@njit(inline="always")
+@njit()
 def find_slot(keys: U64, key: np.uint64) -> np.int64:
     """Return the slot of a key in the hash table, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -94,6 +94,22 @@ def find_slot(keys: U64, key: np.uint64) -> np.int64:
     while keys[slot] != 0 and keys[slot] != key:
         slot = (slot + np.uint64(1)) & mask
     return np.int64(slot)
+
+
+@njit()
+def sort_few(values: Any, start: int, end: int) -> None:
+    """Sort a short run in place (Shell's sort, which numba compiles faster than its own)."""
+    gap = 1
+    while 3 * gap < end - start:
+        gap = 3 * gap + 1
+    while gap:
+        for i in range(start + gap, end):
+            value, at = values[i], i
+            while at >= start + gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 3
 
 
 @njit()
@@ -130,7 +146,7 @@ def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, en
         n = grams_of(codes, starts[text], starts[text + 1], grams)
         for k in range(n):
             out[end + k] = numbers[find_slot(keys, grams[k])]
-        out[end : end + n].sort()
+        sort_few(out, end, end + n)
         end += n
         ends[text + 1] = end
 
@@ -152,7 +168,8 @@ def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
     moved, new_ends = np.empty_like(grams), np.zeros_like(ends)
     for i, text in enumerate(order):
         start, n = new_ends[i], ends[text + 1] - ends[text]
-        moved[start : start + n] = grams[ends[text] : ends[text + 1]]
+        for k in range(n):  # numba compiles a loop in a tenth of the time of an assigned slice
+            moved[start + k] = grams[ends[text] + k]
         new_ends[i + 1] = start + n
     return moved, new_ends
 

@@ -35,6 +35,7 @@ from biograft.linking.lexical.ngrams import (
     Weights,
     find_slot,
     grams_of,
+    sort_few,
 )
 
 _FIRST_BLOCKS, _MORE = 64, 4
@@ -213,7 +214,7 @@ class _Best(NamedTuple):
 
 def _work(queries: TextCodes, _: NgramVocabulary, weights: Weights, *__: object) -> int:
     """Estimate the steps of a search by numpy: they depend on the blocks that are bounded."""
-    return (len(queries.starts) - 1) * (400 + len(weights.block_starts) // 250)
+    return (len(queries.starts) - 1) * (2400 + len(weights.block_starts) // 40)
 
 
 @njit()
@@ -227,7 +228,7 @@ def _weigh_query(
     start, end = queries.starts[q], queries.starts[q + 1]
     keys = np.empty(3 * (end - start) + 3, np.uint64)
     n = grams_of(queries.codes, start, end, keys)
-    keys[:n].sort()
+    sort_few(keys, 0, n)
     grams, weights = np.empty(n, np.uint32), np.empty(n, np.float32)
     m, square, k = 0, 0.0, 0
     while k < n:
@@ -244,7 +245,8 @@ def _weigh_query(
             m += 1
         k += times
     if square > 0:
-        weights[:m] /= np.sqrt(square)
+        for k in range(m):
+            weights[k] /= np.sqrt(square)
     for k in range(m):
         added[grams[k]] = weights[k] * rarity[grams[k]]
     return _Query(grams[:m], weights[:m], added)
@@ -374,7 +376,7 @@ def _sort_groups(heights: U16) -> I64:
     return order
 
 
-@njit(inline="always")
+@njit()
 def _level(bound: int) -> int:
     """Round a bound down to a level from 0 on."""
     return int(bound) >> 8

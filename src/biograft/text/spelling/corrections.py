@@ -187,7 +187,9 @@ def _suggest(
         start, end = begins[row], ends[row]
         if n + _PER_WORD > columns.shape[1]:
             more = np.empty((4, 2 * columns.shape[1] + _PER_WORD), np.int64)
-            more[:, :n] = columns[:, :n]
+            for line in range(4):
+                for k in range(n):
+                    more[line, k] = columns[line, k]
             columns = more
         if letter_set(letters, start, end):
             n = _suggest_near(letters, start, end, forms, finder, found, columns, n)
@@ -380,7 +382,7 @@ def _walk(
     return n
 
 
-@njit(inline="always")
+@njit()
 def _step(tokens: Uints, children: Uints, node: Any, word: Any) -> Any:
     """Return the child of a node by a word, 0 if there is none."""
     first, end = np.int64(children[node]), np.int64(children[node + 1])
@@ -395,7 +397,8 @@ def _walk_from(
     depth = 1
     while depth:
         depth -= 1
-        at, node, corrected, edits, size = stack[:, depth]
+        at, node, corrected = stack[0, depth], stack[1, depth], stack[2, depth]
+        edits, size = stack[3, depth], stack[4, depth]
         is_name = corrected and row_starts[node + 1] > row_starts[node]
         if is_name and (corrected == 1 or size >= _LONG_NAME):
             n = _record(out, n, node, begin, at - 1, edits, p)

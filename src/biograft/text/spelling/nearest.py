@@ -26,6 +26,7 @@ MAX_NEAREST = 16
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT, _ALL = np.uint64(29), (1 << 64) - 1
 _LETTERS = 0xDF
+_LETTER_A, _LETTER_Z = map(ord, "az")
 """The first letter beyond ASCII."""
 
 
@@ -61,10 +62,10 @@ class WordFinder(NamedTuple):
         return [(int(found[0, k]), int(found[1, k])) for k in range(n)]
 
 
-@njit(inline="always")
+@njit()
 def is_letter(code: Any) -> Any:
     """Whether a folded character is a letter: those of ASCII, and all beyond Latin-1 symbols."""
-    return ord("a") <= code <= ord("z") or code >= _LETTERS
+    return _LETTER_A <= code <= _LETTER_Z or code >= _LETTERS
 
 
 @njit()
@@ -93,13 +94,13 @@ def _letter_sets(word_ends: Ints, letters: Codes) -> Uints:
     return masks
 
 
-@njit(inline="always")
+@njit()
 def max_edits(n_letters: Any) -> Any:
     """Return how many edits a word of the vocabulary may have."""
     return 0 if n_letters < MIN_LETTERS else (1 if n_letters < LONG_WORD else 2)
 
 
-@njit(inline="always")
+@njit()
 def _bucket(letters: Codes, start: Any, end: Any, part: Any, length: Any, n_buckets: Any) -> Any:
     state = np.uint64(length * 4 + part + 1) * _STEP
     for k in range(start, end):
@@ -131,7 +132,7 @@ def _fill_buckets(
     return starts, of_words[np.argsort(of_buckets, kind="stable")].astype(np.uint32)
 
 
-@njit(inline="always")
+@njit()
 def _n_bits(bits: Any) -> Any:
     n = 0
     while bits:
@@ -171,7 +172,7 @@ def count_edits(a: Codes, a0: int, n: int, b: Codes, b0: int, m: int, most: int)
     return -1
 
 
-@njit(inline="always")
+@njit()
 def _differ_at_end(a: Codes, a0: Any, b: Codes, b0: Any, n: Any) -> Any:
     """Whether two words of n letters agree in all but the last."""
     return _same(a, a0, n - 1, b, b0, n - 1)
@@ -243,7 +244,7 @@ def _find_exchanged(
     return n
 
 
-@njit(inline="always")
+@njit()
 def _compare(
     word: Any, length: Any, most: Any, mask: Any, word_ends: Ints, letters: Codes, masks: Uints,
     text: Codes, start: Any, m: Any, found: Ints, n: Any,
