@@ -27,8 +27,8 @@ from scale_free_graph import grow
 
 from biograft.compute import describe_machine
 from biograft.graph import PageRank, PeprConfig, Ranked
-from biograft.graph.adjacency import Adjacency, build_adjacency
 from biograft.graph.neighbours import rank_all
+from biograft.graph.pepr import Adjacency, build_adjacency
 from biograft.progress import Progress
 
 NODES, QUICK_NODES, PER_NODE = 274_000, 27_400, 16

@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.graph.adjacency import (
-        build_adjacency as build_adjacency,
-        stationary_distribution as stationary_distribution,
-    )
     from biograft.graph.config import (
         LossConfig as LossConfig,
         ModelConfig as ModelConfig,
@@ -36,7 +32,12 @@ if TYPE_CHECKING:
         NeighbourTable as NeighbourTable,
         build_neighbours as build_neighbours,
     )
-    from biograft.graph.pepr import PageRank as PageRank, Ranked as Ranked
+    from biograft.graph.pepr import (
+        PageRank as PageRank,
+        Ranked as Ranked,
+        build_adjacency as build_adjacency,
+        stationary_distribution as stationary_distribution,
+    )
     from biograft.graph.triples import (
         SPLITS as SPLITS,
         Triples as Triples,

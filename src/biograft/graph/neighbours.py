@@ -49,9 +49,8 @@ from biograft.artifacts import (
 )
 from biograft.compute import n_cores
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
-from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
 from biograft.graph.config import PeprConfig
-from biograft.graph.pepr import PageRank
+from biograft.graph.pepr import Adjacency, Floats, Ints, PageRank, build_adjacency
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
 
@@ -147,7 +146,7 @@ class NeighbourTable:
         A row of -1 has no edges.
         """
         rows = np.asarray(rows, np.int64)
-        if rows.size and not (rows.min() >= -1 and rows.max() < len(self)):
+        if not np.all((rows >= -1) & (rows < len(self))):
             raise NotFoundError(f"rows: expected -1 to {len(self) - 1}")
         width = self.k if width is None else width
         if width < 0:
@@ -180,7 +179,7 @@ BLOCK = 4096
 _CHUNK = 32
 """Entities that a thread ranks at a time."""
 _STATE = "state.json"
-_FILES = {_STATE, "positions.npy", "scores.npy"}
+_RESULTS: dict[str, type[np.generic]] = {"positions": np.int32, "scores": np.float64}
 _COUNTS = ("n_certified", "n_refined", "n_uncertain")
 
 
@@ -200,74 +199,78 @@ def rank_all(
     *,
     progress: Progress | None = None,
 ) -> Ranking:
-    """Rank the neighbours of every linked entity."""
+    """Rank the neighbours of every linked entity.
+
+    Args:
+        pagerank: what ranks them.
+        work: the folder where results are kept from block to block.
+        provenance: what the ranking is made from; results of the same are resumed.
+        progress: receives the number of ranked entities.
+
+    Returns:
+        the ranking.
+
+    Raises:
+        OutputError: if the working folder holds other files.
+    """
     progress = progress or Progress(enabled=False)
-    shape = pagerank.graph.n_linked, pagerank.config.k
-    provenance = {**provenance, "shape": list(shape), "made_by": biograft.__version__}
-    positions, scores, state = _resume(work, provenance, shape)
-    n = pagerank.graph.n_linked
-    if n and state["n_done"] < n:
+    n, k = pagerank.graph.n_linked, pagerank.config.k
+    provenance = {**provenance, "shape": [n, k], "made_by": biograft.__version__}
+    positions, scores, state = _resume(work, provenance, (n, k))
+    if state["n_done"] < n:
         progress.start("solve pilots")
         pagerank.prepare()
     progress.start("rank neighbours", state["n_done"] / max(n, 1))
     with ThreadPoolExecutor(pagerank.config.threads or n_cores()) as pool:
         for start in range(state["n_done"], n, BLOCK):
             stop = min(start + BLOCK, n)
-            done = start
             chunks = [
                 np.arange(first, min(first + _CHUNK, stop), dtype=np.int32)
                 for first in range(start, stop, _CHUNK)
             ]
-            for ranked in pool.map(pagerank.rank, chunks):
-                rows = slice(done, done + len(ranked.positions))
-                positions[rows], scores[rows] = ranked.positions, ranked.scores
-                done = rows.stop
+            for chunk, ranked in zip(chunks, pool.map(pagerank.rank, chunks), strict=True):
+                positions[chunk], scores[chunk] = ranked.positions, ranked.scores
                 for name in _COUNTS:
                     state[name] += getattr(ranked, name)
-                progress.advance(len(ranked.positions), done / n)
+                progress.advance(len(chunk), (chunk[-1] + 1) / n)
             positions.flush()
             scores.flush()
-            state["n_done"] = stop
             with new_file(work / _STATE, overwrite=True) as file:
-                file.write(json.dumps({**state, "provenance": provenance}).encode())
+                state |= {"n_done": stop, "provenance": provenance}
+                file.write(json.dumps(state).encode())
     progress.finish()
     counts = {name: state[name] for name in _COUNTS}
     return Ranking(np.asarray(positions), np.asarray(scores), counts)
 
 
 def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """Resume the results of an interrupted call, or start anew."""
-    state = peek(work / _STATE)
-    kinds: dict[str, Any] = {"positions": np.int32, "scores": np.float64}
+    """Resume the results of an interrupted call, or start anew; refuse to remove other files."""
+    state, paths = peek(work / _STATE), [work / f"{name}.npy" for name in _RESULTS]
+    kinds = _RESULTS.values()
     with contextlib.suppress(ValueError):  # of damaged results
         if state.get("provenance") == provenance:
             columns = [
-                open_array(work / f"{name}.npy", kind, n_axes=2, mode="r+")
-                for name, kind in kinds.items()
+                open_array(path, kind, n_axes=2, mode="r+")
+                for path, kind in zip(paths, kinds, strict=True)
             ]
-            for name, column in zip(kinds, columns, strict=True):
+            for name, column in zip(_RESULTS, columns, strict=True):
                 check_length(name, column, *shape)
             check_range("positions", columns[0], -1, shape[0] - 1)
             return columns[0], columns[1], state
-    _clear(work)
+    if work.exists():
+        names = {path.name for path in work.iterdir()} if work.is_dir() else {work.name}
+        names -= {_STATE, *(path.name for path in paths)}
+        foreign = [name for name in names if not name.startswith(f".{_STATE}.")]
+        if foreign:
+            raise OutputError(
+                f"{work}: unfinished work is kept there, and it holds {min(foreign)}, which is "
+                "none; move that away, or choose another folder"
+            )
+        shutil.rmtree(work)
     work.mkdir(parents=True)
     make = create_array if shape[0] else lambda _, kind, shape: np.zeros(shape, kind)
-    columns = [make(work / f"{name}.npy", kind, shape) for name, kind in kinds.items()]
+    columns = [make(path, kind, shape) for path, kind in zip(paths, kinds, strict=True)]
     return columns[0], columns[1], {"n_done": 0, **dict.fromkeys(_COUNTS, 0)}
-
-
-def _clear(work: Path) -> None:
-    """Remove the results of other work; refuse to remove other files."""
-    if not work.exists():
-        return
-    names = {path.name for path in work.iterdir()} if work.is_dir() else {work.name}
-    foreign = [name for name in names - _FILES if not name.startswith(f".{_STATE}.")]
-    if foreign:
-        raise OutputError(
-            f"{work}: unfinished work is kept there, and it holds {min(foreign)}, which is none; "
-            "move that away, or choose another folder"
-        )
-    shutil.rmtree(work)
 
 
 def build_neighbours(
@@ -279,74 +282,69 @@ def build_neighbours(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write the table of neighbours of every entity; return its manifest.
+    """Write the table of neighbours of every entity. An interrupted call resumes when repeated.
 
-    ``start`` is the start vector of ``config.rounds`` rounds, by row. An interrupted call resumes
-    when it is repeated.
+    Args:
+        kb: the knowledge base.
+        folder: the folder to write.
+        config: how neighbours are scored, and how many are kept.
+        start: the start vector of ``config.rounds`` rounds, by row.
+        overwrite: replace a folder.
+        progress: receives stages and finished entities.
+
+    Returns:
+        the manifest of the table.
+
+    Raises:
+        ConfigError: if a relation or the start vector does not fit the knowledge base.
+        OutputError: if the folder exists, or that for unfinished work holds other files.
     """
     config, progress = config or PeprConfig(), progress or Progress(enabled=False)
     with sole_writer(folder):
-        if (
-            folder.exists()
-            and not overwrite
-            and not (folder.is_dir() and not any(folder.iterdir()))
-        ):
+        is_empty = folder.is_dir() and not any(folder.iterdir())
+        if folder.exists() and not overwrite and not is_empty:
             raise OutputError(
                 f"{folder}: exists already; remove it, choose another folder, or allow it to be "
                 "replaced (--overwrite)"
             )
-        return _build(kb, folder, config, start, overwrite=overwrite, progress=progress)
-
-
-def _build(
-    kb: KnowledgeBase,
-    folder: Path,
-    config: PeprConfig,
-    start: Floats | None,
-    *,
-    overwrite: bool,
-    progress: Progress,
-) -> dict[str, Any]:
-    triples = read_triples(kb).of_split("train")
-    for name in config.relations:
-        if name not in triples.relation_names:
-            raise ConfigError(
-                f"--relations: the store has no relation {name!r}; "
-                f"{nearest(name, triples.relation_names)}"
-            )
-    if config.relations:
-        selected = [triples.relation_names.index(name) for name in config.relations]
-        triples = triples.where(np.isin(triples.relations, selected))
-    progress.start("join neighbours")
-    graph = build_adjacency(triples.heads, triples.tails, len(kb))
-    pagerank = PageRank(graph, config, start=start)
-    settings = {**asdict(config), "relations": list(config.relations)}
-    del settings["threads"]  # no part of the result
-    provenance = {
-        "store": graph_fingerprint(kb),
-        "config": settings,
-        "start": None if start is None else hash_start(start),
-    }
-    work = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
-    ranking = rank_all(pagerank, work, provenance, progress=progress)
-    progress.start("list edges")
-    columns = list_edges(triples, graph, ranking, first_types(kb))
-    progress.finish()
-    with new_folder(folder, overwrite=overwrite) as work_folder:
-        for name, column in columns.items():
-            save_array(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
-        manifest = NEIGHBOURS.write(
-            work_folder,
-            {
+        triples = read_triples(kb).of_split("train")
+        for name in config.relations:
+            if name not in triples.relation_names:
+                raise ConfigError(
+                    f"--relations: the store has no relation {name!r}; "
+                    f"{nearest(name, triples.relation_names)}"
+                )
+        if config.relations:
+            selected = [triples.relation_names.index(name) for name in config.relations]
+            triples = triples.where(np.isin(triples.relations, selected))
+        progress.start("join neighbours")
+        graph = build_adjacency(triples.heads, triples.tails, len(kb))
+        pagerank = PageRank(graph, config, start=start)
+        settings = {**asdict(config), "relations": list(config.relations)}
+        del settings["threads"]  # no part of the result
+        provenance = {
+            "store": graph_fingerprint(kb),
+            "config": settings,
+            "start": None if start is None else hash_start(start),
+        }
+        work = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
+        ranking = rank_all(pagerank, work, provenance, progress=progress)
+        progress.start("list edges")
+        columns = list_edges(triples, graph, ranking, first_types(kb))
+        progress.finish()
+        with new_folder(folder, overwrite=overwrite) as work_folder:
+            for name, column in columns.items():
+                save_array(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
+            content = {
                 **provenance,
                 "n_entities": graph.n_entities,
                 "n_linked": graph.n_linked,
                 "n_edges": len(columns["scores"]),
                 **ranking.counts,
                 "files": describe_files(work_folder),
-            },
-        )
-    shutil.rmtree(work, ignore_errors=True)
+            }
+            manifest = NEIGHBOURS.write(work_folder, content)
+        shutil.rmtree(work, ignore_errors=True)
     return manifest
 
 
@@ -372,21 +370,19 @@ def list_edges(
     # each edge once from either end, ordered by owner, neighbour, relation and direction
     linked = triples.where(triples.heads != triples.tails)
     heads, tails = linked.heads.astype(np.int64), linked.tails.astype(np.int64)
-    n = max(graph.n_entities, 1)
-    keys = np.concatenate((heads * n + tails, tails * n + heads))
-    kinds = np.concatenate((linked.relations * 2, linked.relations * 2 + 1))  # in after out
-    order = np.lexsort((kinds, keys))
-    keys, kinds = keys[order], kinds[order]
-    first_of = np.ones(len(keys), np.bool_)
-    first_of[1:] = (np.diff(keys) != 0) | (np.diff(kinds) != 0)
-    keys, kinds = keys[first_of], kinds[first_of]
+    n, n_kinds = max(graph.n_entities, 1), 2 * max(len(triples.relation_names), 1)
+    out, back = (heads * n + tails) * n_kinds, (tails * n + heads) * n_kinds
+    out += linked.relations * 2
+    back += linked.relations * 2 + 1
+    edges = np.sort(np.concatenate((out, back)))
+    keys, kinds = np.divmod(edges[np.diff(edges, prepend=-1) > 0], n_kinds)
     positions, ranks = np.nonzero(ranking.positions >= 0)
     rows = graph.row_of[positions].astype(np.int64)
     order = np.lexsort((ranks, rows))
     positions, ranks, rows = positions[order], ranks[order], rows[order]
-    best_rows = graph.row_of[ranking.positions[positions, ranks]].astype(np.int64)
-    first = np.searchsorted(keys, rows * n + best_rows, side="left")
-    counts = np.searchsorted(keys, rows * n + best_rows, side="right") - first
+    best = rows * n + graph.row_of[ranking.positions[positions, ranks]]
+    first = np.searchsorted(keys, best, side="left")
+    counts = np.searchsorted(keys, best, side="right") - first
     ends = np.cumsum(counts)
     indices = np.repeat(first - ends + counts, counts) + np.arange(counts.sum())
     per_row = np.bincount(rows, weights=counts, minlength=graph.n_entities).astype(np.int64)

@@ -6,10 +6,14 @@ probability ``damping`` at each step. How it is computed:
 1. The first five steps of each walk are followed exactly (:func:`first_steps`). Walks that pass an
    entity with very many neighbours, a hub, are computed together (:func:`walk_through_hubs`).
 2. The rest is the stationary distribution with a linear correction, fitted on a few pilot entities
-   that are solved exactly (:class:`TailCorrection`). Its errors on them give a margin, which tells
-   which rankings are certain.
+   that are solved exactly. Its errors on them give a margin, which tells which rankings are
+   certain.
 3. On request uncertain rankings, or all, are solved by conjugate gradients to a stated bound
    (:func:`solve`).
+
+The graph of entities is undirected, without loops and duplicates. Entities are ordered by degree,
+highest first, so that frequent ones are close together in memory. A *position* is the index in that
+order; entities without neighbours come last.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.errors import ConfigError
-from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
 from biograft.graph.config import EXPONENTS, MAX_ROUNDS, PeprConfig
 
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Masses = npt.NDArray[Any]
 """Probabilities in 32 or 64 bits."""
 N_STEPS = MAX_ROUNDS - 1
@@ -35,6 +41,115 @@ _SPARSE = 4
 """A third step that reaches less than 1 / 4 of the graph is cleared by its list."""
 _COST = 50
 """Time of a hub by edge, in steps of walks that are followed one by one."""
+_FITTED_FROM = 2
+"""The first step is the same for all neighbours of an entity."""
+_COVERAGE = 0.99
+"""Fraction of the pilots' neighbours whose error lies within the margin."""
+_MIN_ERROR_FACTOR = 0.05
+_FLOAT32_ERROR = 2e-7
+"""Relative error of sums in single precision, measured against double precision."""
+_DECIMALS = 14
+"""To which steps in double precision are rounded, so that equal ones stay equal."""
+_PILOT_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """Neighbours by position: those of ``p`` are ``neighbours[ends[p] : ends[p + 1]]``."""
+
+    ends: Longs  # (n_linked + 1,)
+    neighbours: Ints  # positions, ascending for each entity
+    row_of: Ints  # (n_entities,) row of the store by position
+    position_of: Ints  # (n_entities,) position by row of the store
+
+    @property
+    def n_entities(self) -> int:
+        """Number of entities, with or without neighbours."""
+        return len(self.row_of)
+
+    @property
+    def n_linked(self) -> int:
+        """Number of entities with neighbours, which have the first positions."""
+        return len(self.ends) - 1
+
+    @property
+    def degrees(self) -> Longs:
+        """Number of neighbours of each linked entity."""
+        return np.diff(self.ends)
+
+
+def build_adjacency(heads: npt.ArrayLike, tails: npt.ArrayLike, n_entities: int) -> Adjacency:
+    """Join heads with tails, ignoring relation, direction and duplicates.
+
+    Args:
+        heads: a row of the knowledge base for each triple.
+        tails: the row that it is joined to.
+        n_entities: the number of rows.
+
+    Returns:
+        the adjacency.
+    """
+    a, b = np.asarray(heads, np.int64), np.asarray(tails, np.int64)
+    a, b = a[a != b], b[a != b]
+    n = max(n_entities, 1)
+    pairs = np.sort(np.concatenate((a * n + b, b * n + a)))
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    degrees = np.bincount(pairs // n, minlength=n_entities)
+    row_of = np.argsort(-degrees, kind="stable").astype(np.int32)
+    position_of = np.empty(n_entities, np.int32)
+    position_of[row_of] = np.arange(n_entities, dtype=np.int32)
+    sorted_pairs = np.sort(position_of[pairs // n].astype(np.int64) * n + position_of[pairs % n])
+    n_linked = int(np.count_nonzero(degrees))
+    ends = np.concatenate(([0], np.cumsum(degrees[row_of[:n_linked]]))).astype(np.int64)
+    return Adjacency(ends, (sorted_pairs % n).astype(np.int32), row_of, position_of)
+
+
+def stationary_distribution(graph: Adjacency) -> tuple[Floats, Floats]:
+    """Return the probability to be at a *neighbour* of the start after many even or odd steps.
+
+    It is the neighbour's degree over the sum of degrees in its connected component, except that in
+    a bipartite component a walk is at a neighbour after odd steps only.
+
+    Args:
+        graph: the adjacency.
+
+    Returns:
+        the probabilities by position, after even and after odd steps.
+    """
+    component, bipartite = _components(graph.ends, graph.neighbours)
+    degrees = graph.degrees.astype(np.float64)
+    ratio = degrees / np.bincount(component, weights=degrees)[component]
+    in_bipartite = bipartite[component]
+    return np.where(in_bipartite, 0.0, ratio), np.where(in_bipartite, 2 * ratio, ratio)
+
+
+@njit()
+def _components(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Number the connected components, and find which of them are bipartite."""
+    n = len(ends) - 1
+    component = np.full(n, -1, np.int32)
+    side = np.zeros(n, np.uint8)
+    bipartite = np.ones(n, np.bool_)
+    queue = np.empty(n, np.int32)
+    n_components = 0
+    for start in range(n):
+        if component[start] >= 0:
+            continue
+        component[start], queue[0] = n_components, start
+        first, last = 0, 1
+        while first < last:
+            u = queue[first]
+            first += 1
+            for k in range(ends[u], ends[u + 1]):
+                v = neighbours[k]
+                if component[v] < 0:
+                    component[v], side[v] = n_components, 1 - side[u]
+                    queue[last] = v
+                    last += 1
+                elif side[v] == side[u]:
+                    bipartite[n_components] = False
+        n_components += 1
+    return component, bipartite
 
 
 @njit(fastmath={"reassoc", "nsz", "contract"})
@@ -48,61 +163,60 @@ def _sum_at(positions: Ints, values: Masses) -> float:
 
 def solve(
     graph: Adjacency,
-    right: Floats,
+    start: Floats,
     *,
     damping: float,
     tolerance: float,
     max_degree: float | None = None,
 ) -> Floats:
-    """Solve for the PageRank of a start vector, divided by the degrees.
+    """Solve for the PageRank of walks, each of which ends with probability ``damping`` at a step.
 
-    With W the 0/1 adjacency, D the numbers of neighbours, c = 1 - damping and y = p / D, the fixed
-    point of p = c W D^-1 p + b solves (D - c W) y = b, which is symmetric and positive definite; D
-    is the preconditioner of conjugate gradients. The smallest eigenvalue of
-    I - c D^-1/2 W D^-1/2 is at least the damping, so with residual r the error of p(u) is at most
-    sqrt(D_u) sqrt(r D^-1 r) / damping.
+    With W the 0/1 adjacency, D the numbers of neighbours, c = 1 - damping and z = D^-1/2 p, the
+    fixed point of p = c W D^-1 p + damping s solves (I - c D^-1/2 W D^-1/2) z = damping D^-1/2 s.
+    This is symmetric, with eigenvalues of at least the damping, so with residual r of conjugate
+    gradients the error of p(u) is at most sqrt(D_u) |r| / damping.
 
     Args:
         graph: the adjacency.
-        right: the right side b, by position.
+        start: the probabilities s of the starts of the walks, by position.
         damping: the teleport probability.
-        tolerance: the largest error of p = D y.
+        tolerance: the largest error of p.
         max_degree: the largest degree where the tolerance is to hold; by default everywhere.
 
     Returns:
-        y, by position.
+        p, by position.
     """
     if not graph.n_linked:
         return np.zeros(0)
+    root = np.sqrt(graph.degrees)
     threshold = tolerance * damping / np.sqrt(max_degree or float(graph.degrees[0]))
-    y: Floats = _solve(graph.ends, graph.neighbours, right.copy(), 1 - damping, threshold)
-    return y
+    residual = damping * start / root
+    z: Floats = _solve(graph.ends, graph.neighbours, 1 / root, residual, 1 - damping, threshold)
+    return root * z
 
 
 @njit()
-def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, threshold: float) -> Floats:
-    """Run conjugate gradients until the residual is small; ``r`` is overwritten."""
-    y, p, q = np.zeros_like(r), np.zeros_like(r), np.empty_like(r)
-    before = 1.0
+def _solve(
+    ends: Longs, neighbours: Ints, scale: Floats, r: Floats, c: float, threshold: float
+) -> Floats:
+    """Run conjugate gradients until the residual ``r`` is small; it is overwritten."""
+    z, p, q = np.zeros_like(r), r.copy(), np.empty_like(r)
+    rho = (r * r).sum()
     for _ in range(_MAX_ITERATIONS):
-        rho = 0.0  # r D^-1 r
-        for u in range(len(r)):
-            rho += r[u] * r[u] / (ends[u + 1] - ends[u])
         if np.sqrt(rho) <= threshold:
             break
+        flow, product = scale * p, 0.0
         for u in range(len(r)):
-            p[u] = r[u] / (ends[u + 1] - ends[u]) + rho / before * p[u]
-        product = 0.0
-        for u in range(len(r)):  # q = (D - c W) p
-            first, stop = ends[u], ends[u + 1]
-            q[u] = (stop - first) * p[u] - c * _sum_at(neighbours[first:stop], p)
+            q[u] = p[u] - c * scale[u] * _sum_at(neighbours[ends[u] : ends[u + 1]], flow)
             product += p[u] * q[u]
-        step = rho / product
+        step, before, rho = rho / product, rho, 0.0
         for u in range(len(r)):
-            y[u] += step * p[u]
+            z[u] += step * p[u]
             r[u] -= step * q[u]
-        before = rho
-    return y
+            rho += r[u] * r[u]
+        for u in range(len(r)):
+            p[u] = r[u] + rho / before * p[u]
+    return z
 
 
 class Links(NamedTuple):
@@ -127,15 +241,12 @@ def find_hubs(graph: Adjacency) -> Links:
     Returns:
         the graph with its number of hubs.
     """
-    n, n_hubs = graph.n_linked, 0
+    n, n_hubs, degrees = graph.n_linked, 0, graph.degrees.astype(np.float64)
     if n:
-        degrees = graph.degrees.astype(np.float64)
-        volumes = np.add.reduceat(degrees[graph.neighbours], graph.ends[:-1])
-        starts = np.flatnonzero(np.diff(degrees, prepend=-1))  # of entities with equal degrees
-        sizes = np.diff(starts, append=n)
-        saved = np.add.reduceat(degrees * volumes, starts)
-        are_hubs = saved > _COST * len(graph.neighbours) * sizes
-        n_hubs = int(sizes[: np.argmin(np.append(are_hubs, False))].sum())
+        saved = degrees * np.add.reduceat(degrees[graph.neighbours], graph.ends[:-1])
+        _, firsts, group = np.unique(-degrees, return_index=True, return_inverse=True)
+        are_hubs = np.bincount(group, saved) > _COST * len(graph.neighbours) * np.bincount(group)
+        n_hubs = int(np.append(firsts, n)[np.argmin(np.append(are_hubs, False))])
     owners = np.repeat(np.arange(n), graph.degrees)
     n_skipped = np.bincount(owners[graph.neighbours < n_hubs], minlength=n)
     return Links(graph.ends[:-1] + n_skipped, graph.ends, graph.neighbours, n_hubs)
@@ -160,24 +271,21 @@ def walk_through_hubs(links: Links) -> Floats:
         the masses, of walks that start or end at a hub, too; empty without hubs.
     """
     starts, ends, neighbours, n_hubs = links
-    n = len(ends) - 1
+    degrees = np.diff(ends)
+    n = len(degrees)
     out = np.zeros((len(neighbours) if n_hubs else 0, N_STEPS - 1))
     walks, alone = np.empty((n, N_STEPS)), np.empty((n, N_STEPS))  # alone: without hubs on the way
-    here, here_alone = np.zeros(n), np.zeros(n)
     for hub in range(n_hubs):
-        degree = ends[hub + 1] - ends[hub]
         walks[:], alone[:] = 0, 0
         for u in neighbours[ends[hub] : ends[hub + 1]]:
-            walks[u, 0] = alone[u, 0] = 1 / degree
+            walks[u, 0] = alone[u, 0] = 1 / degrees[hub]
         for step in range(1, N_STEPS):
+            flow, flow_alone = walks[:, step - 1] / degrees, alone[:, step - 1] / degrees
             for u in range(n):
-                here[u] = walks[u, step - 1] / (ends[u + 1] - ends[u])
-                here_alone[u] = alone[u, step - 1] / (ends[u + 1] - ends[u])
-            for u in range(n):
-                walks[u, step] = _sum_at(neighbours[ends[u] : ends[u + 1]], here)
-                alone[u, step] = _sum_at(neighbours[starts[u] : ends[u + 1]], here_alone)
+                walks[u, step] = _sum_at(neighbours[ends[u] : ends[u + 1]], flow)
+                alone[u, step] = _sum_at(neighbours[starts[u] : ends[u + 1]], flow_alone)
         for source in range(n_hubs, n):
-            first = alone[source] * (degree / (ends[source + 1] - ends[source]))
+            first = alone[source] * (degrees[hub] / degrees[source])
             if not np.any(first):
                 continue
             for m in range(ends[source], ends[source + 1]):
@@ -205,31 +313,39 @@ def first_steps(links: Links, inverse: Masses, sources: Ints, out: Floats) -> No
         out: receives the mass at each neighbour of all sources after steps 1 to 5.
     """
     starts, ends, neighbours, n_hubs = links
-    n = len(ends) - 1
+    n = len(inverse)
     two, three, four = np.zeros_like(inverse), np.zeros_like(inverse), np.zeros_like(inverse)
-    listed, touched = np.empty(n, np.int32), np.empty(n, np.int32)
+    listed, reached, everyone = (
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.arange(n, dtype=np.int32),
+    )
     stop = 0
     for source in sources:
         start, stop = stop, stop + ends[source + 1] - ends[source]
         out[start:stop, 0] = inverse[source]
         if source < n_hubs:
             continue
-        n_listed, volume = 0, 0
-        for k in range(starts[source], ends[source + 1]):
-            u = neighbours[k]
+        n_listed = n_reached = volume = 0
+        for u in neighbours[starts[source] : ends[source + 1]]:
             mass = inverse[source] * inverse[u]
-            for m in range(starts[u], ends[u + 1]):
-                v = neighbours[m]
+            for v in neighbours[starts[u] : ends[u + 1]]:
                 if two[v] == 0:
                     listed[n_listed] = v
                     n_listed += 1
                     volume += ends[v + 1] - starts[v]
                 two[v] += mass
-        if volume < n // _SPARSE:
-            n_touched = _third_listed(links, two, listed[:n_listed], three, touched)
-        else:
-            n_touched = -1
-            _third(links, inverse, two, listed[:n_listed], three)
+        is_sparse = volume < n // _SPARSE
+        for v in listed[:n_listed]:
+            mass = two[v] * inverse[v]
+            for w in neighbours[starts[v] : ends[v + 1]]:
+                if is_sparse and three[w] == 0:
+                    reached[n_reached] = w
+                    n_reached += 1
+                three[w] += mass
+        touched = reached[:n_reached] if is_sparse else everyone
+        for w in touched:
+            three[w] *= inverse[w]
         for v in listed[:n_listed]:
             four[v] = _sum_at(neighbours[starts[v] : ends[v + 1]], three) * inverse[v]
         at = start + starts[source] - ends[source]
@@ -241,186 +357,51 @@ def first_steps(links: Links, inverse: Masses, sources: Ints, out: Floats) -> No
             at += 1
         for v in listed[:n_listed]:
             two[v] = 0
-        if n_touched < 0:
-            three[:] = 0
-        else:
-            for w in touched[:n_touched]:
-                three[w] = 0
+        for w in touched:
+            three[w] = 0
 
 
-@njit()
-def _third(links: Links, inverse: Masses, two: Masses, listed: Ints, three: Masses) -> None:
-    """Take the third step, each mass divided by the degree of its end."""
-    starts, ends, neighbours, _ = links
-    for v in listed:
-        mass = two[v] * inverse[v]
-        for m in range(starts[v], ends[v + 1]):
-            three[neighbours[m]] += mass
-    for w in range(len(three)):
-        three[w] *= inverse[w]
-
-
-@njit()
-def _third_listed(links: Links, two: Masses, listed: Ints, three: Masses, touched: Ints) -> int:
-    """Take the third step where few positions are reached, and list them."""
-    starts, ends, neighbours, _ = links
-    n_touched = 0
-    for v in listed:
-        mass = two[v] / (ends[v + 1] - ends[v])
-        for m in range(starts[v], ends[v + 1]):
-            w = neighbours[m]
-            if three[w] == 0:
-                touched[n_touched] = w
-                n_touched += 1
-            three[w] += mass
-    for w in touched[:n_touched]:
-        three[w] /= ends[w + 1] - ends[w]
-    return n_touched
-
-
-@njit()
-def select_top_k(
+def _select_top_k(
     scores: Floats, margins: Floats, steps: Floats, rows: Ints, ends: Longs, k: int
 ) -> tuple[Longs, npt.NDArray[np.bool_]]:
     """Select the ``k`` best entries of each group, best first; ties go to the lower row.
 
-    Args:
-        scores: the score of each entry.
-        margins: the largest error of each score.
-        steps: the steps of each entry's walk: entries that have equal ones are twins, ordered by
-            row and never uncertain.
-        rows: the row of each entry.
-        ends: where each group ends.
-        k: entries to select.
-
-    Returns:
-        the entries selected, -1 where there are too few, and whether each selection is certain:
-        no other entry can be better than a selected one, within the margins.
+    ``ends`` tells where the groups end. Entries with equal steps are twins, ordered by row and
+    never uncertain. Returns the entries selected, -1 where there are too few, and whether each
+    selection is certain: no other entry can be better than a selected one, within the margins.
     """
-    selected = np.full((len(ends), k), -1, np.int64)
-    certain = np.ones(len(ends), np.bool_)
-    taken = np.zeros(len(scores), np.bool_)
-    stop = 0
-    for group in range(len(ends)):
-        first, stop = stop, ends[group]
-        low, last = np.inf, -1
-        for rank in range(min(k, stop - first)):
-            last = -1
-            for at in range(first, stop):
-                if not taken[at] and (
-                    last < 0
-                    or scores[at] > scores[last]
-                    or (scores[at] == scores[last] and rows[at] < rows[last])
-                ):
-                    last = at
-            selected[group, rank], taken[last] = last, True
-            low = min(low, scores[last] - margins[last])
-        for at in range(first, stop):
-            if not taken[at] and scores[at] + margins[at] > low:
-                twins = scores[at] == scores[last] and np.all(steps[at] == steps[last])
-                if not twins:
-                    certain[group] = False
-                    break
-    return selected, certain
-
-
-_FITTED_FROM = 2
-"""The first step is the same for all neighbours of an entity."""
-_COVERAGE = 0.99
-"""Fraction of the pilots' neighbours whose error lies within the margin."""
-_MIN_ERROR_FACTOR = 0.05
-_FLOAT32_ERROR = 2e-7
-"""Relative error of sums in single precision, measured against double precision."""
-_DECIMALS = 14
-"""To which steps in double precision are rounded, so that equal ones stay equal."""
-_PILOT_SEED = 0
-
-
-class TailCorrection:
-    """Linear correction of a walk's remaining steps, with its error relative to its size.
-
-    The differences between an entity's neighbours, which decide their order, and their mean,
-    which does not, are corrected separately.
-    """
-
-    def __init__(self, stationary: tuple[Floats, Floats], damping: float) -> None:
-        self.stationary, self.damping = stationary, damping
-        self.slopes = self.mean_slopes = np.zeros(N_STEPS - _FITTED_FROM + 1)
-        self.error_factor = 1.0
-
-    def _split(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats, Floats]:
-        """Sum the known steps and a stationary rest.
-
-        Returns that, the means of the deviations from stationary, and the deviations from those.
-        """
-        c = 1 - self.damping
-        powers = self.damping * c ** np.arange(1, N_STEPS + 1)
-        even, odd = (values[neighbours] for values in self.stationary)
-        rest = self.damping * c ** (N_STEPS + 1) / (1 - c * c) * (even + c * odd)
-        stationary = [odd if step % 2 else even for step in range(_FITTED_FROM, N_STEPS + 1)]
-        deviations = steps[:, _FITTED_FROM - 1 :] - np.stack(stationary, axis=1)
-        means = _means(deviations, ends)
-        return steps @ powers + rest, means, deviations - means
-
-    def fit(self, steps: Floats, walk: Floats, neighbours: Ints, ends: Longs) -> None:
-        """Fit the correction to walks that are known exactly, with equal weight for each pilot.
-
-        Args:
-            steps: the first steps of the walks from the pilots to their neighbours.
-            walk: the exact masses of these walks.
-            neighbours: the positions of the neighbours.
-            ends: where the neighbours of each pilot end.
-        """
-        known_sum, means, deviations = self._split(steps, neighbours, ends)
-        missing = (walk - known_sum)[:, None]
-        mean_missing = _means(missing, ends)
-        counts = np.diff(ends, prepend=0)
-        weight = np.sqrt(np.repeat(counts, counts))[:, None]  # a neighbour's mass is 1 / neighbours
-        self.slopes = _fit(weight * deviations, weight * (missing - mean_missing))
-        firsts = ends - counts
-        self.mean_slopes = _fit(
-            counts[:, None] * means[firsts], counts[:, None] * mean_missing[firsts]
-        )
-        correction = deviations @ self.slopes
-        error = np.abs((missing - mean_missing)[:, 0] - correction)
-        size = np.maximum(_error_scale(correction, ends), np.finfo(float).tiny)
-        beyond = np.maximum(error - _FLOAT32_ERROR * known_sum, 0) / size
-        self.error_factor = max(float(np.quantile(beyond, _COVERAGE)), _MIN_ERROR_FACTOR)
-
-    def estimate(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats]:
-        """Estimate the personal PageRank at the neighbours of some entities.
-
-        Args:
-            steps: the first steps of the walks to the neighbours.
-            neighbours: their positions.
-            ends: where the neighbours of each entity end.
-
-        Returns:
-            the estimates, and their error margins.
-        """
-        known_sum, means, deviations = self._split(steps, neighbours, ends)
-        correction = deviations @ self.slopes
-        margins = self.error_factor * _error_scale(correction, ends) + _FLOAT32_ERROR * known_sum
-        return known_sum + correction + means @ self.mean_slopes, margins
+    counts = np.diff(ends, prepend=0)
+    starts, group = ends - counts, np.repeat(np.arange(len(ends)), counts)
+    order = np.lexsort((rows, -scores, group))
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order)) - starts[group]
+    places = starts[:, None] + np.arange(k)
+    selected = np.where(places < ends[:, None], order[np.minimum(places, len(order) - 1)], -1)
+    is_selected = ranks < k
+    low = np.minimum.reduceat(np.where(is_selected, scores - margins, np.inf), starts)
+    last = order[np.minimum(starts + k, ends) - 1][group]
+    twins = (scores == scores[last]) & (steps == steps[last]).all(axis=1)
+    beyond = ~is_selected & (scores + margins > low[group]) & ~twins
+    return selected, ~np.logical_or.reduceat(beyond, starts)
 
 
 def _fit(x: Floats, y: Floats) -> Floats:
     scale = np.sqrt((x * x).sum(axis=0))
     scale[scale == 0] = 1
-    slopes: Floats = np.linalg.lstsq(x / scale, y[:, 0], rcond=1e-8)[0] / scale
+    slopes: Floats = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
     return slopes
 
 
 def _means(values: Floats, ends: Longs) -> Floats:
     """Return the mean over an entity's neighbours, repeated for each of them."""
     counts = np.diff(ends, prepend=0)
-    means = np.add.reduceat(values, ends - counts, axis=0) / counts[:, None]
-    return np.repeat(means, counts, axis=0)
+    sums = np.add.reduceat(values, ends - counts, axis=0)
+    return np.repeat((sums.T / counts).T, counts, axis=0)
 
 
 def _error_scale(correction: Floats, ends: Longs) -> Floats:
     """Return the size of corrections: each plus the root mean square of its entity."""
-    size: Floats = np.abs(correction) + np.sqrt(_means((correction**2)[:, None], ends)[:, 0])
+    size: Floats = np.abs(correction) + np.sqrt(_means(correction**2, ends))
     return size
 
 
@@ -455,43 +436,55 @@ class PageRank:
             )
         self._degrees = graph.degrees.astype(np.float64)
         self._exponent = EXPONENTS[self.config.normalise]
-        self._rows = graph.row_of[: graph.n_linked]
-        self._inverse: Masses = 1 / self._degrees
-        if not self.config.rounds:
-            self._inverse = np.float32(1) / self._degrees.astype(np.float32)
+        precision = np.float64 if self.config.rounds else np.float32
+        self._inverse: Masses = np.divide(1, self._degrees, dtype=precision)
         self._links = find_hubs(graph)
-        self.global_scores = self._global_scores(start)
-
-    @cached_property
-    def tail_correction(self) -> TailCorrection:
-        """The correction for the remaining steps of a walk, fitted on pilot entities."""
-        rng, groups = np.random.default_rng(_PILOT_SEED), []
-        for group in (self._degrees > self.config.k, self._degrees <= self.config.k):
-            candidates = np.flatnonzero(group).astype(np.int32)
-            n = min(self.config.pilots, len(candidates))
-            groups.append(rng.choice(candidates, n, replace=False))
-        pilots = np.sort(np.concatenate(groups))
-        correction = TailCorrection(stationary_distribution(self.graph), self.config.damping)
-        if len(pilots):
-            exact = [self._solve(int(position)) for position in pilots]
-            ends = np.cumsum([len(values) for values in exact])
-            edges = self._edges_of(pilots)
-            correction.fit(
-                self._steps(pilots), np.concatenate(exact), self.graph.neighbours[edges], ends
-            )
-        return correction
+        self._global_scores = self._score_globally(start)
 
     @cached_property
     def _hub_steps(self) -> Floats:
         steps: Floats = walk_through_hubs(self._links)
         return steps
 
+    @cached_property
+    def _stationary(self) -> tuple[Floats, Floats]:
+        return stationary_distribution(self.graph)
+
+    @cached_property
+    def _correction(self) -> tuple[Floats, Floats, float]:
+        """The correction of a walk's remaining steps, fitted on pilots that are solved exactly.
+
+        The differences between an entity's neighbours, which decide their order, and their mean,
+        which does not, have slopes of their own. The third is the error relative to the size.
+        """
+        rng, pilots = np.random.default_rng(_PILOT_SEED), []
+        for group in (self._degrees > self.config.k, self._degrees <= self.config.k):
+            candidates = np.flatnonzero(group).astype(np.int32)
+            n = min(self.config.pilots, len(candidates))
+            pilots.append(rng.choice(candidates, n, replace=False))
+        positions = np.sort(np.concatenate(pilots))
+        edges, ends = self._edges(positions)
+        neighbours = self.graph.neighbours[edges]
+        known, means, deviations = self._split(self._steps(positions), neighbours, ends)
+        missing = self._solve(positions) - known
+        mean_missing = _means(missing, ends)
+        counts = np.diff(ends, prepend=0)
+        # equal weight for each pilot: a neighbour's mass is 1 / neighbours
+        weight = np.sqrt(np.repeat(counts, counts))
+        slopes = _fit(weight[:, None] * deviations, weight * (missing - mean_missing))
+        mean_slopes = _fit(weight[:, None] * means, weight * mean_missing)
+        correction = deviations @ slopes
+        error = np.abs(missing - mean_missing - correction) - _FLOAT32_ERROR * known
+        size = np.maximum(_error_scale(correction, ends), np.finfo(float).tiny)
+        factor = float(np.quantile(np.maximum(error, 0) / size, _COVERAGE))
+        return slopes, mean_slopes, max(factor, _MIN_ERROR_FACTOR)
+
     def prepare(self) -> None:
         """Compute what ranking needs before several threads use it."""
         if not self.config.exact:
             _ = self._hub_steps
-            if not self.config.rounds:
-                _ = self.tail_correction
+            if not self.config.rounds and self.graph.n_linked:
+                _ = self._correction
 
     def exact_scores(self, position: int) -> Floats:
         """Score the neighbours of one linked entity within the tolerance.
@@ -502,10 +495,13 @@ class PageRank:
         Returns:
             the scores of its neighbours, in their order in the graph.
         """
-        edges = self._edges_of(np.array([position]))
-        return self._finish(
-            self._solve(position), self.graph.neighbours[edges], self._degrees[position]
-        )
+        positions = np.array([position], np.int32)
+        neighbours = self.graph.neighbours[self._edges(positions)[0]]
+        walk = self._few_rounds(self._steps(positions))
+        if not self.config.rounds:
+            walk = self._solve(positions)
+        scale = (self._degrees[position] / self._degrees[neighbours]) ** self._exponent
+        return self._finish(walk * scale, neighbours)
 
     def rank(self, positions: Ints) -> Ranked:
         """Rank the neighbours of some linked entities.
@@ -516,68 +512,71 @@ class PageRank:
         Returns:
             the best neighbours of each, and how many rankings are certain.
         """
-        config, neighbours = self.config, self.graph.neighbours[self._edges_of(positions)]
-        counts = self.graph.ends[positions + 1] - self.graph.ends[positions]
-        ends = np.cumsum(counts)
-        margins = np.zeros(len(neighbours))
-        if config.exact:
-            walk = np.concatenate([self._solve(int(position)) for position in positions])
-            steps = np.zeros((len(neighbours), N_STEPS))
-        else:
+        config, (edges, ends) = self.config, self._edges(positions)
+        neighbours, counts = self.graph.neighbours[edges], np.diff(ends, prepend=0)
+        rows = self.graph.row_of[neighbours]
+        steps, margins = np.zeros((len(edges), N_STEPS)), np.zeros(len(edges))
+        if config.rounds or not config.exact:
             steps = self._steps(positions)
-            if config.rounds:
-                walk = self._few_rounds(steps)
-            else:
-                walk, margins = self.tail_correction.estimate(steps, neighbours, ends)
+        if config.rounds:
+            walk = self._few_rounds(steps)
+        elif config.exact:
+            walk = self._solve(positions)
+        else:
+            slopes, mean_slopes, error_factor = self._correction
+            known, means, deviations = self._split(steps, neighbours, ends)
+            correction = deviations @ slopes
+            walk = known + correction + means @ mean_slopes
+            margins = error_factor * _error_scale(correction, ends) + _FLOAT32_ERROR * known
         source_degrees = np.repeat(self._degrees[positions], counts)
-        scores = self._finish(walk, neighbours, source_degrees)
+        scale = (source_degrees / self._degrees[neighbours]) ** self._exponent
+        scores = self._finish(walk * scale, neighbours)
         if config.exact:
             scores = self._snap(scores)
-        margins = margins * (source_degrees / self._degrees[neighbours]) ** self._exponent
-        rows = self._rows[neighbours]
-        selected, certain = select_top_k(scores, margins, steps, rows, ends, config.k)
-        uncertain = np.flatnonzero(~certain & (not config.exact))
-        refined = uncertain if config.refine else uncertain[:0]
-        for at in refined:
-            first, stop = ends[at] - counts[at], ends[at]
-            scores[first:stop] = self._snap(self.exact_scores(int(positions[at])))
-            order = first + np.lexsort((rows[first:stop], -scores[first:stop]))[: config.k]
-            selected[at, : len(order)] = order
-        valid = selected >= 0
+        margins *= scale
+        selected, certain = _select_top_k(scores, margins, steps, rows, ends, config.k)
+        uncertain = np.flatnonzero(~certain)
+        if config.refine and len(uncertain):
+            for at in uncertain:
+                exact = self._snap(self.exact_scores(int(positions[at])))
+                scores[ends[at] - counts[at] : ends[at]] = exact
+            selected, _ = _select_top_k(scores, margins, steps, rows, ends, config.k)
+        valid, n_refined = selected >= 0, len(uncertain) * config.refine
         return Ranked(
             np.where(valid, neighbours[selected], -1).astype(np.int32),
             np.where(valid, scores[selected], 0.0),
             n_certified=len(positions) - len(uncertain),
-            n_refined=len(refined),
-            n_uncertain=len(uncertain) - len(refined),
+            n_refined=n_refined,
+            n_uncertain=len(uncertain) - n_refined,
         )
 
-    def _edges_of(self, positions: Ints) -> Longs:
-        ends = self.graph.ends
-        edges = [np.arange(ends[position], ends[position + 1]) for position in positions]
-        return np.concatenate([np.zeros(0, np.int64), *edges])
+    def _edges(self, positions: Ints) -> tuple[Longs, Longs]:
+        """Return the edges of some entities, and where those of each end."""
+        starts = self.graph.ends[positions]
+        counts = self.graph.ends[positions + 1] - starts
+        ends = np.cumsum(counts)
+        return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts), ends
 
-    def _solve(self, position: int) -> Floats:
-        """Return the PageRank of the walk from one entity at its neighbours."""
-        config, graph = self.config, self.graph
-        if config.rounds:
-            return self._few_rounds(self._steps(np.array([position], np.int32)))
-        neighbours = graph.neighbours[graph.ends[position] : graph.ends[position + 1]]
-        right = np.zeros(graph.n_linked)
-        right[position] = config.damping
-        degrees = self._degrees[neighbours]
-        # positions are ordered by degree, so the first neighbour has the largest
-        y = solve(
-            graph,
-            right,
-            damping=config.damping,
-            tolerance=config.tolerance,
-            max_degree=float(degrees[0]),
-        )
-        return y[neighbours] * degrees
+    def _solve(self, positions: Ints) -> Floats:
+        """Return the PageRank of the walks from some entities at their neighbours."""
+        config, graph, walks = self.config, self.graph, [np.zeros(0)]
+        for position in positions:
+            neighbours = graph.neighbours[graph.ends[position] : graph.ends[position + 1]]
+            start = np.zeros(graph.n_linked)
+            start[position] = 1
+            walk = solve(
+                graph,
+                start,
+                damping=config.damping,
+                tolerance=config.tolerance,
+                # positions are ordered by degree, so the first neighbour has the largest
+                max_degree=self._degrees[neighbours[0]],
+            )
+            walks.append(walk[neighbours])
+        return np.concatenate(walks)
 
     def _steps(self, positions: Ints) -> Floats:
-        edges = self._edges_of(positions)
+        edges, _ = self._edges(positions)
         steps = np.zeros((len(edges), N_STEPS))
         first_steps(self._links, self._inverse, positions, steps)
         if self._links.n_hubs:  # sums in another order become equal by rounding
@@ -587,18 +586,32 @@ class PageRank:
             return steps.astype(np.float32).astype(np.float64)
         return steps
 
+    def _split(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats, Floats]:
+        """Sum the known steps and a stationary rest.
+
+        Returns that, the means of the deviations from stationary, and the deviations from those.
+        """
+        damping, c = self.config.damping, 1 - self.config.damping
+        powers = damping * c ** np.arange(1, N_STEPS + 1)
+        even, odd = (values[neighbours] for values in self._stationary)
+        rest = damping * c ** (N_STEPS + 1) / (1 - c * c) * (even + c * odd)
+        stationary = [odd if step % 2 else even for step in range(_FITTED_FROM, N_STEPS + 1)]
+        deviations = steps[:, _FITTED_FROM - 1 :] - np.stack(stationary, axis=1)
+        means = _means(deviations, ends)
+        return steps @ powers + rest, means, deviations - means
+
     def _few_rounds(self, steps: Floats) -> Floats:
         config = self.config
         powers = config.damping * (1 - config.damping) ** np.arange(1, N_STEPS + 1)
-        powers[config.rounds - 1 :] = 0
+        powers[max(config.rounds - 1, 0) :] = 0
         walk: Floats = steps @ powers
         return walk
 
-    def _finish(self, walk: Floats, neighbours: Ints, source_degrees: Floats | float) -> Floats:
-        """Turn a walk's PageRank into the score: normalise it and add the global scores."""
-        scale = (source_degrees / self._degrees[neighbours]) ** self._exponent
-        personal = (1 - 1 / self.graph.n_entities) * walk * scale
-        scores: Floats = self.global_scores[neighbours] + personal
+    def _finish(self, personal: Floats, neighbours: Ints) -> Floats:
+        """Add the global scores to normalised personal ones."""
+        scores: Floats = (
+            self._global_scores[neighbours] + (1 - 1 / self.graph.n_entities) * personal
+        )
         return scores
 
     def _snap(self, scores: Floats) -> Floats:
@@ -606,20 +619,20 @@ class PageRank:
         snapped: Floats = np.round(scores / self.config.tolerance) * self.config.tolerance
         return snapped
 
-    def _global_scores(self, start: Floats | None) -> Floats:
+    def _score_globally(self, start: Floats | None) -> Floats:
         """Compute the part of the scores that does not depend on the entity."""
         config, z = self.config, max(self.graph.n_entities, 1)
-        jump, d, t = config.damping / z, self._degrees, self._exponent
+        d, t = self._degrees, self._exponent
         if not config.rounds:
-            right, tolerance = jump * d**t, config.tolerance / 10
-            y = solve(self.graph, right, damping=config.damping, tolerance=tolerance)
-            return np.asarray(d ** (1 - t) * y)
+            tolerance = config.tolerance / 10
+            p = solve(self.graph, d**t / z, damping=config.damping, tolerance=tolerance)
+            return np.asarray(d**-t * p)
         scores = np.full(len(d), 1 / z)
         if start is not None:
-            scores = np.asarray(start, np.float64)[self._rows]
+            scores = np.asarray(start, np.float64)[self.graph.row_of[: len(d)]]
         sources = np.repeat(np.arange(len(d)), self.graph.degrees)
         for _ in range(config.rounds):
             flow = (d ** (t - 1) * scores)[self.graph.neighbours]
             arrived = np.bincount(sources, weights=flow, minlength=len(d))
-            scores = (1 - config.damping) * d**-t * arrived + jump
+            scores = (1 - config.damping) * d**-t * arrived + config.damping / z
         return scores

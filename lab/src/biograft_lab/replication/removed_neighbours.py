@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from biograft.config import Above, AtLeast, Choice, Range, check_fields
 from biograft.errors import ConfigError, InputError
-from biograft.graph.adjacency import build_adjacency
 from biograft.graph.config import GraphRecipe
 from biograft.graph.embedding.loops import Tables
 from biograft.graph.embedding.steps import new_run
 from biograft.graph.embedding.training import train_epochs
-from biograft.graph.pepr import solve
+from biograft.graph.pepr import build_adjacency, solve
 from biograft.graph.triples import SPLITS, Triples, read_triples
 from biograft.kb import KnowledgeBase
 from biograft_lab.probing.similarity.lexical import lexical_similarity
@@ -313,10 +312,10 @@ class _Scorer:
             position = int(graph.position_of[head])
             if position >= graph.n_linked:
                 continue
-            right = np.zeros(graph.n_linked)
-            right[position] = self.settings.damping
-            walk = solve(graph, right, damping=self.settings.damping, tolerance=1e-6)
-            walk = np.append(walk * graph.degrees, np.zeros(graph.n_entities - graph.n_linked))
+            start = np.zeros(graph.n_linked)
+            start[position] = 1
+            walk = solve(graph, start, damping=self.settings.damping, tolerance=1e-6)
+            walk = np.append(walk, np.zeros(graph.n_entities - graph.n_linked))
             rows = self.queries.heads == head
             scores[rows] += walk[graph.position_of[self.queries.candidates[rows]]]
         return scores
