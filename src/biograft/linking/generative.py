@@ -15,10 +15,9 @@ not in its candidate pool), and w the weight of generation, which is fitted on h
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -42,7 +41,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.assembly import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Candidate, Rows, Scores
+from biograft.linking.candidates import Candidate, Rows, Scores, pad_rows
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
@@ -83,100 +82,84 @@ class Selection:
 
 
 def select_names(kb: KnowledgeBase, config: NamesConfig) -> Selection:
-    """Select the names of a store that may be generated, and normalise them."""
+    """Select the names of a store that may be generated, and normalise them.
+
+    Args:
+        kb: The store.
+        config: Types, languages and sources; which names are kept of several.
+
+    Returns:
+        The texts, and the text of each name.
+
+    Raises:
+        ConfigError: No name is left, or a type, language or source is unknown.
+    """
     concepts = kb.numbers("names", "concept").astype(np.int64)
-    texts, numbers = _normalise_names(kb, config, selected_rows(kb, config))
-    if config.shared == "fewest":
-        _drop_shared(numbers, concepts)
+    selected = selected_rows(kb, config)
+    index_of: dict[str, int] = {}
+    numbers = np.full(len(selected), -1, np.int64)
+    for row, name in enumerate(kb.texts("names", "text")):
+        if selected[row] and (text := clean_name(name, lower=config.lower)):
+            numbers[row] = index_of.setdefault(text, len(index_of))
+    texts = list(index_of)
+    rows = np.flatnonzero(numbers >= 0)
+    if config.shared == "fewest":  # every concept keeps a name
+        owners, keys = concepts[rows].astype(np.uint32), numbers[rows].astype(np.uint64)
+        numbers[rows[shared_names(owners, keys)]] = -1
+        rows = np.flatnonzero(numbers >= 0)
     if config.per_concept != "all":
-        _keep_one_per_concept(numbers, concepts, texts, config)
-    if not (numbers >= 0).any():
+        if config.per_concept == "shortest":
+            ranks = np.array([len(texts[number]) for number in numbers[rows].tolist()], np.float64)
+        else:
+            ranks = np.random.default_rng(config.seed).random(len(numbers))[rows]
+        order = np.lexsort((rows, ranks, concepts[rows]))
+        _, first = np.unique(concepts[rows[order]], return_index=True)
+        dropped = np.ones(len(numbers), np.bool_)
+        dropped[rows[order[first]]] = False
+        numbers[dropped] = -1
+        rows = np.flatnonzero(numbers >= 0)
+    if not len(rows):
         raise ConfigError(
             f"names: none of the {kb.n_names:,} names of {kb.folder} is left; select more types, "
             "languages or sources"
         )
-    return _renumber(texts, numbers, concepts)
+    left, numbers[rows] = np.unique(numbers[rows], return_inverse=True)
+    return Selection(tuple(texts[index] for index in left.tolist()), numbers, concepts)
 
 
 def selected_rows(kb: KnowledgeBase, config: NamesConfig) -> Flags:
-    """Return which rows of the names table have the configured types, languages and sources."""
-    table = kb.table("names")
-    selected = np.ones(table.num_rows, np.bool_)
+    """Return which names of a store have the configured types, languages and sources.
+
+    Args:
+        kb: The store.
+        config: Types by code or label, which mean their subtypes, too; languages and sources.
+
+    Returns:
+        A flag for each row of the names table.
+
+    Raises:
+        ConfigError: A type, language or source is unknown.
+    """
+    selected = np.ones(kb.n_names, np.bool_)
     for column, known in (("language", kb.languages), ("source", kb.sources)):
-        names = getattr(config, f"{column}s")
-        if names:
+        if names := getattr(config, f"{column}s"):
             codes = [_index_of(f"{column}s", name, known) for name in names]
-            selected &= np.isin(table.column(column).to_numpy(), codes)
+            selected &= np.isin(kb.numbers("names", column), codes)
     if config.types:
-        selected &= _of_types(kb, config.types)[table.column("concept").to_numpy()]
+        code_of = {kind.label: kind.code for kind in kb.types if kind.label}
+        known = [kind.code for kind in kb.types]
+        roots = [known[_index_of("types", code_of.get(n, n), known)] for n in config.types]
+        subtypes = close_types({kind.code: kind.tree for kind in kb.types}, tuple(roots))
+        indices = [index for index, code in enumerate(known) if code in subtypes]
+        wanted = kb.numbers("types", "concept")[np.isin(kb.numbers("types", "type"), indices)]
+        selected &= np.isin(kb.numbers("names", "concept"), wanted)
     return selected
-
-
-def _of_types(kb: KnowledgeBase, types: tuple[str, ...]) -> Flags:
-    """Return which concepts have one of the types, given by code or label, or a subtype."""
-    codes = {kind.label: kind.code for kind in kb.types if kind.label}
-    known = [kind.code for kind in kb.types]
-    roots = tuple(known[_index_of("types", codes.get(name, name), known)] for name in types)
-    subtypes = close_types({kind.code: kind.tree for kind in kb.types}, roots)
-    indices = [index for index, code in enumerate(known) if code in subtypes]
-    table, flags = kb.table("types"), np.zeros(len(kb), np.bool_)
-    rows = np.isin(table.column("type").to_numpy(), indices)
-    flags[table.column("concept").to_numpy()[rows]] = True
-    return flags
 
 
 def _index_of(field: str, name: str, known: list[str]) -> int:
     if name not in known:
         raise ConfigError(f"{field}: no name of the store is of {name!r}; {nearest(name, known)}")
     return known.index(name)
-
-
-def _normalise_names(
-    kb: KnowledgeBase, config: NamesConfig, selected: Flags
-) -> tuple[list[str], Ints]:
-    """Normalise the selected names; return the distinct texts, and the text of each row."""
-    index_of: dict[str, int] = {}
-    numbers = np.full(len(selected), -1, np.int64)
-    row = 0
-    for chunk in kb.table("names").column("text").iterchunks():
-        for name in chunk.to_pylist():
-            if selected[row] and (text := clean_name(name, lower=config.lower)):
-                numbers[row] = index_of.setdefault(text, len(index_of))
-            row += 1
-    return list(index_of), numbers
-
-
-def _drop_shared(numbers: Ints, concepts: Ints) -> None:
-    """Keep a shared text for the concept with the fewest names; every concept keeps a name."""
-    rows = np.flatnonzero(numbers >= 0)
-    owners, keys = concepts[rows].astype(np.uint32), numbers[rows].astype(np.uint64)
-    numbers[rows[shared_names(owners, keys)]] = -1
-
-
-def _keep_one_per_concept(
-    numbers: Ints, concepts: Ints, texts: list[str], config: NamesConfig
-) -> None:
-    """Keep one name per concept: its shortest, or a random one by the seed."""
-    rows = np.flatnonzero(numbers >= 0)
-    if config.per_concept == "shortest":
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        order = np.lexsort((rows, lengths[numbers[rows]], concepts[rows]))
-    else:
-        keys = np.random.default_rng(config.seed).random(len(numbers))
-        order = np.lexsort((keys[rows], concepts[rows]))
-    _, first = np.unique(concepts[rows[order]], return_index=True)
-    chosen = rows[order[first]]
-    text_of = numbers[chosen]
-    numbers[:] = -1
-    numbers[chosen] = text_of
-
-
-def _renumber(texts: list[str], numbers: Ints, concepts: Ints) -> Selection:
-    """Renumber the remaining texts, in their order."""
-    left = np.unique(numbers[numbers >= 0])
-    new_numbers = np.full(len(texts) + 1, -1, np.int64)  # the last is for excluded rows
-    new_numbers[left] = np.arange(len(left))
-    return Selection(tuple(texts[index] for index in left.tolist()), new_numbers[numbers], concepts)
 
 
 NAME_TRIE = ArtifactKind(
@@ -324,11 +307,15 @@ class NameTrie:
         """Memory-map a trie, or build one in memory if the folder's trie is of other names."""
         manifest = NAME_TRIE.read(folder)
         NAME_TRIE.check_files(folder, manifest)
-        if not _is_for(manifest, kb, seq2seq, config):
+        names = json.loads(json.dumps(asdict(config)))
+        recorded = (manifest["store"], manifest["tokenizer"], manifest["names"])
+        if recorded != (store_fingerprint(kb), hash_tokenizer(seq2seq), names):
             return cls.build(kb, seq2seq, config)
         trie = FlatTrie.open(folder)
         try:
-            _check_tokens(trie, seq2seq)
+            check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
+            if trie.depth > longest_name(seq2seq) + 1:
+                raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
             numbers, rows, starts = (
                 open_array(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()
             )
@@ -351,22 +338,6 @@ def hash_tokenizer(seq2seq: Seq2SeqModel) -> str:
     """Compute the SHA-256 of everything that determines the tokens of a name."""
     content = [describe_tokenizer(seq2seq.tokenizer), seq2seq.end, longest_name(seq2seq)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _check_tokens(trie: FlatTrie, seq2seq: Seq2SeqModel) -> None:
-    """Refuse tokens and lengths beyond the model's vocabulary and positions."""
-    check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
-    if trie.depth > longest_name(seq2seq) + 1:
-        raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
-
-
-def _is_for(
-    manifest: dict[str, Any], kb: KnowledgeBase, seq2seq: Seq2SeqModel, config: NamesConfig
-) -> bool:
-    """Return whether a trie is of the names of this store, with this tokenizer."""
-    recorded = (manifest["store"], manifest["tokenizer"], manifest["names"])
-    names = json.loads(json.dumps(asdict(config)))
-    return recorded == (store_fingerprint(kb), hash_tokenizer(seq2seq), names)
 
 
 def _tokenize(
@@ -393,8 +364,6 @@ def _flatten(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 
 
 GENERATIVE = "generative"
-GENERATION_WEIGHTS = tuple(step / 20 for step in range(21))
-"""The weights that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,40 +413,6 @@ def search_pool(scored: CandidatePool) -> CandidatePool:
     return CandidatePool(scored.generators[:-1], scored.rows, scored.scores[:-1], scored.ranks[:-1])
 
 
-class HeldOutScores(NamedTuple):
-    """The names of one held-out text: both scores, and which names are correct."""
-
-    query: int
-    """The query that the text is a part of; a query is correct if all its parts are."""
-    generated: Scores
-    searched: Scores
-    right: Flags
-
-
-def fit_weight(held_out: Sequence[HeldOutScores]) -> tuple[float, dict[str, float]]:
-    """Choose the weight of generation with the highest accuracy; also return the accuracies.
-
-    Ties go to the higher weight.
-    """
-    if not held_out:
-        raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
-    results = {weight: accuracy(held_out, weight) for weight in GENERATION_WEIGHTS}
-    best = max(GENERATION_WEIGHTS, key=lambda weight: (results[weight], weight))
-    return best, {"searched": results[0.0], GENERATIVE: results[1.0], "mixed": results[best]}
-
-
-def accuracy(held_out: Sequence[HeldOutScores], weight: float) -> float:
-    """Compute the ratio of queries whose parts all have a correct name first."""
-    right: dict[int, bool] = {}
-    mixing = Mixing(weight)
-    for item in held_out:
-        valid = np.ones(len(item.right), np.bool_)
-        scores = mixing.mix(item.generated, item.searched, valid)
-        first = bool(len(scores)) and bool(item.right[int(np.argmax(scores))])
-        right[item.query] = right.get(item.query, True) and first
-    return sum(right.values()) / len(right)
-
-
 MODEL, TRIE = "model", "trie"
 GENERATIVE_LINKER = ArtifactKind(
     format=GENERATIVE_FORMAT,
@@ -488,73 +423,6 @@ GENERATIVE_LINKER = ArtifactKind(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkerMetadata:
-    """The manifest of a generative linker: everything but its model and its names."""
-
-    config: GenerativeConfig
-    mixing: Mixing
-    report: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedLinker:
-    """The parts of a generative linker, loaded for a store."""
-
-    seq2seq: Seq2SeqModel
-    names: NameTrie
-    config: GenerativeConfig
-    mixing: Mixing
-
-
-def write_linker(folder: Path, names: NameTrie, metadata: LinkerMetadata) -> None:
-    """Write a generative linker, replacing an earlier one of the same run."""
-    with new_folder(folder, overwrite=True) as work:
-        names.seq2seq.save_pretrained(work / MODEL)
-        files = describe_files(work)  # without the trie, which can be rebuilt
-        names.save(work / TRIE)
-        GENERATIVE_LINKER.write(work, {**asdict(metadata), "files": files})
-
-
-def read_metadata(folder: Path) -> LinkerMetadata:
-    """Read the manifest of a linker; refuse other formats, versions and damaged folders."""
-    manifest = GENERATIVE_LINKER.read(folder)
-    GENERATIVE_LINKER.check_files(folder, manifest)
-    try:
-        return LinkerMetadata(
-            config=from_mapping(GenerativeConfig, manifest["config"], "config."),
-            mixing=Mixing(**manifest["mixing"]),
-            report=dict(manifest["report"]),
-            provenance=dict(manifest["provenance"]),
-        )
-    except (ConfigError, TypeError, ValueError) as error:
-        raise GENERATIVE_LINKER.damaged(folder / GENERATIVE_LINKER.file, repr(error)) from error
-
-
-def load_folder(folder: Path, kb: KnowledgeBase) -> LoadedLinker:
-    """Load a linker for a store, which need not be the one it was trained with.
-
-    A plain encoder-decoder, as pre-training or an import writes it, gets the default settings,
-    which are those of the paper.
-    """
-    if not GENERATIVE_LINKER.is_at(folder):
-        config = GenerativeConfig()
-        seq2seq = Seq2SeqModel.from_pretrained(folder)
-        names = NameTrie.build(kb, seq2seq, config.names)
-        return LoadedLinker(seq2seq=seq2seq, names=names, config=config, mixing=Mixing())
-    metadata = read_metadata(folder)
-    config = metadata.config
-    seq2seq = Seq2SeqModel.from_pretrained(
-        folder / MODEL, max_source=config.max_source, max_target=config.max_target
-    )
-    if NAME_TRIE.is_at(folder / TRIE):
-        names = NameTrie.open(folder / TRIE, kb, seq2seq, config.names)
-    else:
-        names = NameTrie.build(kb, seq2seq, config.names)
-    return LoadedLinker(seq2seq=seq2seq, names=names, config=config, mixing=metadata.mixing)
-
-
 class Seq2SeqInput(NamedTuple):
     """The text of the encoder, and the prompt of the decoder."""
 
@@ -563,105 +431,39 @@ class Seq2SeqInput(NamedTuple):
 
 
 def make_input(form: str, context: Context, config: GenerativeConfig) -> Seq2SeqInput:
-    """Make the input of a mention; without a context, the form stands alone."""
-    text, start, end = context
-    if not 0 <= start <= end <= len(text):
-        raise ConfigError(
-            f"context: expected a mention within the {len(text):,} characters of its text, found "
-            f"one from {start:,} to {end:,}"
-        )
-    in_context = bool(text[start:end].strip())
-    left, right = (text[:start], text[end:]) if in_context else ("", "")
+    """Make the input of a mention; without a context, the form stands alone.
+
+    Args:
+        form: The form that is looked up.
+        context: The text and the offsets of the mention.
+        config: Words of the context, prompt and case.
+
+    Returns:
+        The text of the encoder, and the prompt of the decoder.
+
+    Raises:
+        ConfigError: The mention is not within the text.
+    """
+    left, mention, right = context.split()
+    if not mention.strip():
+        left = right = ""
     lower = config.names.lower
     source = mark_mention(left, form, right, words=config.context_words, lower=lower)
     return Seq2SeqInput(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
 
 
-class NameGenerator:
-    """Generates and scores names with a model, for many mentions at once."""
-
-    def __init__(self, seq2seq: Seq2SeqModel, names: NameTrie, config: GenerativeConfig) -> None:
-        self._seq2seq, self._names = seq2seq, names
-        self._beam, self._batch_size = config.beam, config.batch
-
-    def generate(
-        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]] | None = None
-    ) -> GeneratedNames:
-        """Generate the most probable names of each mention, best first.
-
-        ``lists`` are rows of the store: each mention gets names from its own list only.
-        """
-        shape = (len(inputs), self._beam.beams)
-        sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
-        with self._inference_mode():
-            for indices, batch in self._batches(inputs, self._batch_size):
-                rows = None if lists is None else [lists[index] for index in indices]
-                sequences[indices], scores[indices] = self._generate(batch, rows, self._beam)
-        return GeneratedNames(sequences, scores)
-
-    def score(
-        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]]
-    ) -> list[dict[int, float]]:
-        """Score all names of a list of rows for each mention; return scores by sequence.
-
-        As many beams as names leave none out, so that the scores are exact.
-        """
-        width = max(map(len, lists), default=0)
-        scored: list[dict[int, float]] = [{} for _ in inputs]
-        if not width:
-            return scored
-        beam = replace(self._beam, beams=width)
-        size = max(1, self._batch_size * self._beam.beams // width)
-        with self._inference_mode():
-            for indices, batch in self._batches(inputs, size):
-                found = self._generate(batch, [lists[index] for index in indices], beam)
-                pairs = zip(indices, found.sequences.tolist(), found.scores.tolist(), strict=True)
-                for index, sequences, scores in pairs:
-                    each = zip(sequences, scores, strict=True)
-                    scored[index] = {sequence: score for sequence, score in each if sequence >= 0}
-        return scored
-
-    def _generate(
-        self, batch: GenerationInputs, lists: Sequence[Sequence[int]] | None, beam: BeamConfig
-    ) -> GeneratedNames:
-        model, start = self._seq2seq.model, self._seq2seq.start
-        if lists is None:
-            return generate_names(model, batch, self._names.trie, start=start, config=beam)
-        trie, roots, numbers = self._names.for_candidates(lists)
-        names = generate_names(model, batch, trie, start=start, roots=roots, config=beam)
-        return GeneratedNames(
-            np.where(names.sequences >= 0, numbers[names.sequences], -1), names.scores
-        )
-
-    def _batches(
-        self, inputs: Sequence[Seq2SeqInput], size: int
-    ) -> Iterator[tuple[list[int], GenerationInputs]]:
-        """Yield batches of similar length, the longest first, with the indices of the inputs."""
-        sources = self._seq2seq.source_tokens([item.source for item in inputs])
-        prompts = self._seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
-        room = self._seq2seq.max_target - 1 - longest_name(self._seq2seq)
-        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-        for start in range(0, len(order), size):
-            indices = order[start : start + size]
-            padded = pad([sources[index] for index in indices], self._seq2seq.padding)
-            # a long prompt keeps its end, which is the word "is"
-            ends = [prompts[index][-room:] for index in indices]
-            yield indices, GenerationInputs(padded["input_ids"], padded["attention_mask"], ends)
-
-    @contextlib.contextmanager
-    def _inference_mode(self) -> Iterator[None]:
-        """Switch dropout off, and restore the model's mode afterwards."""
-        model = self._seq2seq.model
-        training = model.training
-        model.eval()
-        try:
-            yield
-        finally:
-            model.train(training)
-
-
 Generated: TypeAlias = dict[int, tuple[float, int]]
 """By sequence of the trie: the mean log-probability of a name, and its rank (0: only scored)."""
+
+
+MODEL, TRIE = "model", "trie"
+GENERATIVE_LINKER = ArtifactKind(
+    format=GENERATIVE_FORMAT,
+    version=2,
+    called="generative linker",
+    remedy="train the linker again",
+    keys=("config", "mixing", "report", "provenance"),
+)
 
 
 class Seq2SeqLinker:
@@ -677,7 +479,28 @@ class Seq2SeqLinker:
     ) -> None:
         self.kb, self.seq2seq, self.names, self.config = kb, seq2seq, names, config
         self.mixing = mixing or Mixing(config.generation_weight, config.rescore)
-        self._builder, self._generator = CandidateBuilder(kb), NameGenerator(seq2seq, names, config)
+        self._builder = CandidateBuilder(kb)
+
+    def save(self, folder: Path, report: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+        """Write the linker, replacing an earlier one of the same run.
+
+        Args:
+            folder: Its folder.
+            report: Counts and metrics of the training.
+            provenance: Hashes of what it was trained with.
+        """
+        with new_folder(folder, overwrite=True) as work:
+            self.seq2seq.save_pretrained(work / MODEL)
+            files = describe_files(work)  # without the trie, which can be rebuilt
+            self.names.save(work / TRIE)
+            content = {
+                "config": asdict(self.config),
+                "mixing": asdict(self.mixing),
+                "report": report,
+                "provenance": provenance,
+                "files": files,
+            }
+            GENERATIVE_LINKER.write(work, content)
 
     @property
     def name(self) -> str:
@@ -711,11 +534,57 @@ class Seq2SeqLinker:
         contexts: Sequence[Context] = (),
         lists: Sequence[Sequence[int]] | None = None,
     ) -> GeneratedNames:
-        """Generate names for mentions: sequences of the trie, and mean log-probabilities.
+        """Generate the most probable names of mentions, best first.
 
-        ``lists`` are rows of the names table: each mention gets names from its own list only.
+        Args:
+            texts: The forms that are looked up.
+            contexts: The text around each mention, or nothing.
+            lists: Rows of the names table for each mention, which gets names from its own only;
+                None: any names.
+
+        Returns:
+            Sequences of the trie, and their mean log-probabilities.
         """
-        return self._generator.generate(self._inputs(texts, contexts), lists)
+        beam, size = self.config.beam, self.config.batch
+        return self._generate(self._inputs(texts, contexts), lists, beam, size)
+
+    def _generate(
+        self,
+        inputs: Sequence[Seq2SeqInput],
+        lists: Sequence[Sequence[int]] | None,
+        beam: BeamConfig,
+        size: int,
+    ) -> GeneratedNames:
+        """Generate names in batches of similar length, the longest first."""
+        shape = (len(inputs), beam.beams)
+        found = GeneratedNames(np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32))
+        sources = self.seq2seq.source_tokens([item.source for item in inputs])
+        prompts = self.seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
+        room = self.seq2seq.max_target - 1 - longest_name(self.seq2seq)
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        model, start_token = self.seq2seq.model, self.seq2seq.start
+        training = model.training
+        model.eval()
+        try:
+            for start in range(0, len(order), size):
+                rows = order[start : start + size]
+                padded = pad([sources[row] for row in rows], self.seq2seq.padding)
+                # a long prompt keeps its end, which is the word "is"
+                ends = [prompts[row][-room:] for row in rows]
+                batch = GenerationInputs(padded["input_ids"], padded["attention_mask"], ends)
+                trie, roots, numbers = self.names.trie, None, None
+                if lists is not None:
+                    trie, roots, numbers = self.names.for_candidates([lists[row] for row in rows])
+                names = generate_names(
+                    model, batch, trie, start=start_token, roots=roots, config=beam
+                )
+                sequences = names.sequences
+                if numbers is not None:
+                    sequences = np.where(sequences >= 0, numbers[sequences], -1)
+                found.sequences[rows], found.scores[rows] = sequences, names.scores
+        finally:
+            model.train(training)
+        return found
 
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
@@ -730,27 +599,38 @@ class Seq2SeqLinker:
         """Add the generated names to a pool, and the model's scores as its last generator.
 
         Names of the pool that are neither generated nor rescored have no score of the model.
+
+        Args:
+            texts: The forms that are looked up.
+            pool: What a search found.
+            contexts: The text around each mention, or nothing.
+
+        Returns:
+            The pool with more names, and one more generator.
         """
         inputs = self._inputs(texts, contexts)
-        names = self._generate(inputs) if self.config.generate else [{} for _ in inputs]
+        results: list[Generated] = [{} for _ in inputs]
+        beam, size = self.config.beam, self.config.batch
+        if self.config.generate:
+            names = self._generate(inputs, None, beam, size)
+            self._add(results, names, ranked=True)
         if self.mixing.rescore:
-            lists = self._not_generated(pool, names)
-            for found, scores in zip(names, self._generator.score(inputs, lists), strict=True):
-                ranks = {} if self.config.generate else {s: r for r, s in enumerate(scores, 1)}
-                found |= {seq: (score, ranks.get(seq, 0)) for seq, score in scores.items()}
-        return self._join(pool, names)
+            lists = self._not_generated(pool, results)
+            width = max(map(len, lists), default=0)
+            if width:  # as many beams as names leave none out, so that the scores are exact
+                size = max(1, size * beam.beams // width)
+                names = self._generate(inputs, lists, replace(beam, beams=width), size)
+                self._add(results, names, ranked=not self.config.generate)
+        return self._join(pool, results)
 
-    def _generate(self, inputs: Sequence[Seq2SeqInput]) -> list[Generated]:
-        """Return the names that the beams of each mention find among all."""
-        names = self._generator.generate(inputs)
-        return [
-            {
-                sequence: (score, rank)
-                for rank, (sequence, score) in enumerate(zip(*beams, strict=True), 1)
-                if sequence >= 0
-            }
-            for beams in zip(names.sequences.tolist(), names.scores.tolist(), strict=True)
-        ]
+    @staticmethod
+    def _add(results: Sequence[Generated], names: GeneratedNames, *, ranked: bool) -> None:
+        """Add generated names to the results of their mentions."""
+        lines = zip(results, names.sequences.tolist(), names.scores.tolist(), strict=True)
+        for result, sequences, scores in lines:
+            for rank, (sequence, score) in enumerate(zip(sequences, scores, strict=True), 1):
+                if sequence >= 0:
+                    result[sequence] = (score, rank if ranked else 0)
 
     def _inputs(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Seq2SeqInput]:
         contexts = contexts or [Context()] * len(texts)
@@ -782,11 +662,7 @@ class Seq2SeqLinker:
             else []
             for results in generated
         ]
-        width = max(map(len, rows), default=0)
-        added = np.full((len(rows), width), -1, np.int64)
-        for line, row_list in enumerate(rows):
-            added[line, : len(row_list)] = row_list
-        joined = extend_pool(pool, added)
+        joined = extend_pool(pool, pad_rows(rows))
         scores = np.full(joined.rows.shape, -np.inf, np.float32)
         ranks = np.zeros(joined.rows.shape, np.int32)
         sequences = np.where(joined.rows >= 0, self.names.numbers[joined.rows], -1)
@@ -811,9 +687,37 @@ class Seq2SeqLinker:
 
 
 def load_seq2seq_linker(folder: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
-    """Load a trained generative linker, or any encoder-decoder, for a store.
+    """Load a trained generative linker, or any encoder-decoder.
 
-    The trie in the folder is used if it is of this store; else one is built in memory.
+    A plain encoder-decoder, as pre-training or an import writes it, gets the default settings,
+    which are those of the paper. The trie in the folder is used if it is of this store; else one
+    is built in memory.
+
+    Args:
+        folder: Its folder.
+        kb: A store, which need not be the one it was trained with.
+
+    Returns:
+        The linker.
+
+    Raises:
+        StoreError: The folder is damaged, or of another format or version.
     """
-    parts = load_folder(folder, kb)
-    return Seq2SeqLinker(kb, parts.seq2seq, parts.names, parts.config, parts.mixing)
+    if not GENERATIVE_LINKER.is_at(folder):
+        config, seq2seq = GenerativeConfig(), Seq2SeqModel.from_pretrained(folder)
+        return Seq2SeqLinker(kb, seq2seq, NameTrie.build(kb, seq2seq, config.names), config)
+    manifest = GENERATIVE_LINKER.read(folder)
+    GENERATIVE_LINKER.check_files(folder, manifest)
+    try:
+        config = from_mapping(GenerativeConfig, manifest["config"], "config.")
+        mixing = Mixing(**manifest["mixing"])
+    except (ConfigError, TypeError, ValueError) as error:
+        raise GENERATIVE_LINKER.damaged(folder / GENERATIVE_LINKER.file, repr(error)) from error
+    seq2seq = Seq2SeqModel.from_pretrained(
+        folder / MODEL, max_source=config.max_source, max_target=config.max_target
+    )
+    if NAME_TRIE.is_at(folder / TRIE):
+        names = NameTrie.open(folder / TRIE, kb, seq2seq, config.names)
+    else:
+        names = NameTrie.build(kb, seq2seq, config.names)
+    return Seq2SeqLinker(kb, seq2seq, names, config, mixing)

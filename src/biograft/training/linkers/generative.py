@@ -11,11 +11,12 @@ name, or of the first five distinct names. Mentions without a gold concept are s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,23 +24,21 @@ import numpy.typing as npt
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Rows, Scores
+from biograft.linking.candidates import Rows, Scores, pad_rows
 from biograft.linking.config import LinkerConfig
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
 from biograft.linking.generative import (
-    HeldOutScores,
+    GENERATIVE,
+    Flags,
     Ints,
-    LinkerMetadata,
     Mixing,
     NameTrie,
     Selection,
     Seq2SeqLinker,
-    fit_weight,
     make_input,
     search_pool,
     select_names,
-    write_linker,
 )
 from biograft.linking.index import open_search
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
@@ -54,7 +53,7 @@ from biograft.training.linkers.recipes import (
     Outcome,
     TrainedLinker,
 )
-from biograft.training.objectives.name_examples import NameBatches, NameExample, NameExamples
+from biograft.training.objectives.name_examples import NameBatches, NameExample
 from biograft.training.objectives.name_generation import NameGenerationTraining
 from biograft.training.pretraining.stream_configs import NameTemplatesConfig
 from biograft.training.pretraining.templates import NameTemplates
@@ -104,9 +103,7 @@ class TargetChooser:
 
     def _score(self, mentions: Sequence[str], names: Sequence[Ints], start: int) -> Floats:
         """Score the names of mentions, (mentions, max names); ties are resolved by length."""
-        rows = np.full((len(names), max(map(len, names))), -1, np.int64)
-        for line, name_rows in enumerate(names):
-            rows[line, : len(name_rows)] = name_rows
+        rows = pad_rows(names)
         if self._index is not None:
             return self._index.score(mentions, rows)
         scores = np.zeros(rows.shape, np.float32)
@@ -115,9 +112,6 @@ class TargetChooser:
                 rng = np.random.default_rng([self._seed, start + line])
                 scores[line, rng.integers(len(name_rows))] = 1
         return scores
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,41 +206,43 @@ def collect_mentions(
     queries: Sequence[GoldQuery],
     config: GenerativeConfig,
 ) -> GenerationExamples:
-    """Make an example of each mention of one concept of the store (or of one among several)."""
-    mentions = list(queries)
-    skipped = {"composite": _is_composite, "nil": _is_nil}
-    counts = {"given": len(mentions)}
-    if config.drop_overlapping:
-        flags = overlapping(mentions)
-        mentions = [query for query, flag in zip(mentions, flags, strict=True) if not flag]
-        counts["overlapping"] = sum(flags)
-    for name, matches in skipped.items():
-        counts[name] = sum(map(matches, mentions))
-        mentions = [query for query in mentions if not matches(query)]
-    names = [chooser.names_of(kb.rows_of(query.gold)) for query in mentions]
-    nameable = [len(rows) > 0 for rows in names]
-    mentions, names = _only(mentions, nameable), _only(names, nameable)
-    counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
+    """Make an example of each mention of one concept of the store (or of one among several).
+
+    Args:
+        kb: The store.
+        chooser: Chooses the target of each mention.
+        queries: Mentions with their correct concepts.
+        config: Inputs, and whether overlapping mentions are dropped.
+
+    Returns:
+        The examples, and numbers of mentions.
+    """
+    flags = overlapping(queries) if config.drop_overlapping else [False] * len(queries)
+    kept = [query for query, flag in zip(queries, flags, strict=True) if not flag]
+    simple = [query for query in kept if len(query.needed) <= 1 and len(query.parts) <= 1]
+    with_gold = [query for query in simple if query.gold]
+    mentions, names = [], []
+    for query in with_gold:
+        rows = chooser.names_of(kb.rows_of(query.gold))
+        if len(rows):
+            mentions.append(query)
+            names.append(rows)
+    counts = GenerationCounts(
+        given=len(queries),
+        composite=len(kept) - len(simple),
+        nil=len(simple) - len(with_gold),
+        unknown=len(with_gold) - len(mentions),
+        overlapping=sum(flags),
+        used=len(mentions),
+        without_text=sum(not query.context or query.start is None for query in mentions),
+    )
     forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
-    counts["without_text"] = sum(not q.context or q.start is None for q in mentions)
-    rows = chooser.choose([form for form, _ in forms], names)
+    targets = chooser.choose([form for form, _ in forms], names)
     examples = tuple(
         NameExample(*make_input(form, context, config), chooser.text_of(row))
-        for (form, context), row in zip(forms, rows, strict=True)
+        for (form, context), row in zip(forms, targets, strict=True)
     )
-    return GenerationExamples(examples, GenerationCounts(**counts))
-
-
-def _is_composite(query: GoldQuery) -> bool:
-    return len(query.needed) > 1 or len(query.parts) > 1
-
-
-def _is_nil(query: GoldQuery) -> bool:
-    return not query.gold
-
-
-def _only(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
-    return [value for value, flag in zip(values, flags, strict=True) if flag]
+    return GenerationExamples(examples, counts)
 
 
 CUTOFFS = (1, 5)
@@ -279,31 +275,73 @@ def measure(
     return {"n": len(queries), **recall}
 
 
+GENERATION_WEIGHTS = tuple(step / 20 for step in range(21))
+"""The weights that are tried."""
+
+
+class HeldOutScores(NamedTuple):
+    """The names of one held-out text: both scores, and which names are correct."""
+
+    query: int
+    """The query that the text is a part of; a query is correct if all its parts are."""
+    generated: Scores
+    searched: Scores
+    right: Flags
+
+
+def fit_weight(held_out: Sequence[HeldOutScores]) -> tuple[float, dict[str, float]]:
+    """Choose the weight of generation with the highest accuracy; also return the accuracies.
+
+    Ties go to the higher weight.
+    """
+    if not held_out:
+        raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
+    results = {weight: accuracy(held_out, weight) for weight in GENERATION_WEIGHTS}
+    best = max(GENERATION_WEIGHTS, key=lambda weight: (results[weight], weight))
+    return best, {"searched": results[0.0], GENERATIVE: results[1.0], "mixed": results[best]}
+
+
+def accuracy(held_out: Sequence[HeldOutScores], weight: float) -> float:
+    """Compute the ratio of queries whose parts all have a correct name first."""
+    right: dict[int, bool] = {}
+    mixing = Mixing(weight)
+    for item in held_out:
+        valid = np.ones(len(item.right), np.bool_)
+        scores = mixing.mix(item.generated, item.searched, valid)
+        first = bool(len(scores)) and bool(item.right[int(np.argmax(scores))])
+        right[item.query] = right.get(item.query, True) and first
+    return sum(right.values()) / len(right)
+
+
 def fit_mixing(
     ranker: Seq2SeqLinker, search: FusedSearch, queries: Sequence[GoldQuery]
 ) -> tuple[Mixing, dict[str, float]]:
-    """Fit the weight of generation beside a search; also return the accuracies."""
+    """Fit the weight of generation beside a search.
+
+    Args:
+        ranker: The linker that generates.
+        search: The search.
+        queries: Held-out mentions with their correct concepts.
+
+    Returns:
+        The mixing, and the accuracies of search, generation and both.
+
+    Raises:
+        ConfigError: There is no mention, or the mentions are names of the store.
+    """
     queries = [query for query in queries if query.gold]
     check_not_names(ranker.kb, queries)
     rescore, weights = ranker.config.rescore, dict(search.weights)
-    both = Seq2SeqLinker(
-        ranker.kb, ranker.seq2seq, ranker.names, ranker.config, Mixing(0.5, rescore, weights)
-    )
-    held_out = [
-        HeldOutScores(
-            part.query,
-            part.scored.scores[-1][0],
-            both.mixing.search_scores(search_pool(part.scored))[0],
-            part.right,
-        )
-        for part in _parts(both, search, queries)
-    ]
+    mixing = Mixing(0.5, rescore, weights)
+    both = Seq2SeqLinker(ranker.kb, ranker.seq2seq, ranker.names, ranker.config, mixing)
+    held_out = []
+    for part in _parts(both, search, queries):
+        searched = mixing.search_scores(search_pool(part.scored))[0]
+        generated = part.scored.scores[-1][0]
+        held_out.append(HeldOutScores(part.query, generated, searched, part.right))
     weight, accuracies = fit_weight(held_out)
-    used = weight < 1 or not ranker.config.generate
-    return Mixing(weight, rescore, weights if used else {}), {
-        "generation_weight": weight,
-        **accuracies,
-    }
+    used = weights if weight < 1 or not ranker.config.generate else {}
+    return Mixing(weight, rescore, used), {"generation_weight": weight, **accuracies}
 
 
 def _parts(
@@ -351,7 +389,6 @@ def _first_right(ranker: Seq2SeqLinker, part: _Part, scores: Scores) -> float:
     return best
 
 
-MODEL = "model"
 EVALUATED = 256
 """Maximum number of held-out mentions for the loss in evaluations during training."""
 
@@ -375,8 +412,24 @@ def train_generative(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainedLinker:
-    """Train in the folder ``out``, or resume the run there; write ``out/model``."""
+    """Train in the folder ``out``, or resume the run there; write ``out/model``.
+
+    Args:
+        kb: The store whose names are learned.
+        mentions: Mentions with their correct concepts, and the search beside generation.
+        config: Model, inputs, objective and training.
+        out: Folder of the run.
+        resume: Continue the run in ``out``.
+        progress: Where progress is shown; None shows none.
+
+    Returns:
+        The folder of the linker, counts of mentions and names, and held-out metrics.
+
+    Raises:
+        ConfigError: Settings and mentions do not fit each other, or no mention can be learned from.
+    """
     progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    search = mentions.search
     _check(kb, config, mentions)
     progress.start("names")
     selection = select_names(kb, config.names)
@@ -389,11 +442,28 @@ def train_generative(
         )
     held_out = collect_mentions(kb, chooser, mentions.held_out[:EVALUATED], config)
     progress.start("model")
-    seq2seq = _start(config, selection, data)
+    if config.model or config.new is None:
+        seq2seq = Seq2SeqModel.from_pretrained(
+            config.model,
+            max_source=config.max_source,
+            max_target=config.max_target,
+            dropout=config.dropout,
+            decoder=config.decoder,
+        )
+    else:  # with a vocabulary of the names and texts
+        words = (text for example in data.examples for text in (example.source, example.prompt))
+        new = config.new.create(chain(selection.texts, words), config.training.seed)
+        seq2seq = Seq2SeqModel(
+            new.model,
+            new.tokenizer,
+            new.name,
+            max_source=config.max_source,
+            max_target=config.max_target,
+        )
     provenance = {
         "kb": store_fingerprint(kb),
         "model": seq2seq.fingerprint(),
-        "search": str(mentions.search) if mentions.search else None,
+        "search": str(search) if search else None,
         **data.provenance(),
     }
     build = partial(NameTrie.build, kb, seq2seq, config.names, progress)
@@ -401,27 +471,51 @@ def train_generative(
     learning = NameGenerationTraining(
         seq2seq, config.objective.build(), names.trie if names else None
     )
-    examples: NameExamples = data
-    if config.names_ratio:
-        examples = ExamplesWithNames(data, kb, selection, config)
-    task = _task(learning, examples, held_out, config, provenance)
+    plan = config.training.plan_batch(processes.num_processes)
+    batches = NameBatches(
+        ExamplesWithNames(data, kb, selection, config) if config.names_ratio else data,
+        plan.size,
+        seed=config.training.seed,
+        rank=processes.process_index,
+        world=processes.num_processes,
+        bucket_batches=config.bucket_batches,
+        accumulate=plan.accumulate,
+    )
+    encoded = [
+        learning.encode(held_out.examples[start : start + plan.size])
+        for start in range(0, len(held_out), plan.size)
+    ]
+    task = Task(
+        model=learning.model,
+        source=learning.source(batches),
+        compute_loss=learning.loss,
+        counts=learning.counts,
+        evaluate=partial(learning.evaluate, encoded, config.training.precision)
+        if encoded
+        else None,
+        described=asdict(config),
+        provenance=provenance,
+    )
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if processes.is_main_process:
-        names = names or build()
-        ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
+        names, weight = names or build(), config.generation_weight
+        searches = search is not None and (weight < 1 or not config.generate)
+        mixing = Mixing(weight, config.rescore, dict(search.weights) if search and searches else {})
+        ranker = Seq2SeqLinker(kb, seq2seq, names, config, mixing)
         report |= {
             "n_names": names.trie.n_sequences,
             "n_names_cut": names.n_cut,
             "trie_bytes": names.nbytes,
         }
-        if trained.finished:
-            report |= _measure(ranker, mentions, progress)
-        metadata = LinkerMetadata(
-            config=config, mixing=ranker.mixing, report=report, provenance=provenance
-        )
-        write_linker(run / MODEL, names, metadata)
-    return TrainedLinker(run, run / MODEL, trained, report)
+        if trained.finished and mentions.held_out:
+            progress.start("held-out mentions")
+            if config.fit_weight and search is not None:
+                ranker.mixing, report["weight"] = fit_mixing(ranker, search, mentions.held_out)
+            report["held_out"] = measure(ranker, search, mentions.held_out)
+            progress.finish()
+        ranker.save(run / "model", report, provenance)
+    return TrainedLinker(run, run / "model", trained, report)
 
 
 def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> None:
@@ -436,98 +530,10 @@ def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> N
         check_texts(mentions.held_out, "held-out mentions", remedy)
     if not config.generate and mentions.search is None:
         raise ConfigError("generate: false ranks the names of a search, and none is given")
-    if config.fit_weight and not (mentions.held_out and mentions.search):
-        raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
     if config.fit_weight:
+        if not (mentions.held_out and mentions.search):
+            raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
         check_not_names(kb, [query for query in mentions.held_out if query.gold])
-
-
-def _start(
-    config: GenerativeConfig, selection: Selection, data: GenerationExamples
-) -> Seq2SeqModel:
-    """Load the model to start from, or build one with a vocabulary of the names and texts."""
-    if config.model:
-        return Seq2SeqModel.from_pretrained(
-            config.model,
-            max_source=config.max_source,
-            max_target=config.max_target,
-            dropout=config.dropout,
-            decoder=config.decoder,
-        )
-    if config.new is None:
-        raise ConfigError("model: none named")
-    new = config.new.create(_texts(selection, data), config.training.seed)
-    return Seq2SeqModel(
-        new.model,
-        new.tokenizer,
-        new.name,
-        max_source=config.max_source,
-        max_target=config.max_target,
-    )
-
-
-def _texts(selection: Selection, data: GenerationExamples) -> Iterator[str]:
-    yield from selection.texts
-    for example in data.examples:
-        yield example.source
-        yield example.prompt
-
-
-def _task(
-    learning: NameGenerationTraining,
-    data: NameExamples,
-    held_out: GenerationExamples,
-    config: GenerativeConfig,
-    provenance: Mapping[str, Any],
-) -> Task[Any]:
-    processes = join_processes()
-    plan = config.training.plan_batch(processes.num_processes)
-    batches = NameBatches(
-        data,
-        plan.size,
-        seed=config.training.seed,
-        rank=processes.process_index,
-        world=processes.num_processes,
-        bucket_batches=config.bucket_batches,
-        accumulate=plan.accumulate,
-    )
-    evaluate = None
-    if held_out:
-        size = plan.size
-        encoded = [learning.encode(held_out.examples[start : start + size])
-                   for start in range(0, len(held_out), size)]  # fmt: skip
-        evaluate = partial(learning.evaluate, encoded, config.training.precision)
-    return Task(
-        model=learning.model,
-        source=learning.source(batches),
-        compute_loss=learning.loss,
-        counts=learning.counts,
-        evaluate=evaluate,
-        described=asdict(config),
-        provenance=provenance,
-    )
-
-
-def _mixing(config: GenerativeConfig, search: FusedSearch | None) -> Mixing:
-    """Return the configured weight of generation beside a search."""
-    weight = config.generation_weight
-    used = search is not None and (weight < 1 or not config.generate)
-    weights = dict(search.weights) if search is not None and used else {}
-    return Mixing(weight, config.rescore, weights)
-
-
-def _measure(ranker: Seq2SeqLinker, mentions: Mentions, progress: Progress) -> dict[str, Any]:
-    """Fit the weight of generation if configured, and evaluate on held-out mentions."""
-    queries, search = mentions.held_out, mentions.search
-    if not queries:
-        return {}
-    progress.start("held-out mentions")
-    results: dict[str, Any] = {}
-    if ranker.config.fit_weight and search is not None:
-        ranker.mixing, results["weight"] = fit_mixing(ranker, search, queries)
-    results["held_out"] = measure(ranker, search, queries)
-    progress.finish()
-    return results
 
 
 def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:

@@ -13,6 +13,7 @@ from manifests import reseal
 from biograft.errors import BiograftError, ConfigError, StoreError
 from biograft.linking import (
     CandidatePool,
+    Context,
     FusedSearch,
     GenerativeConfig,
     LexicalIndex,
@@ -24,17 +25,15 @@ from biograft.linking import (
     extend_pool,
     load_ranker,
 )
-from biograft.linking.generative import (
+from biograft.models import BeamConfig, Seq2SeqModel
+from biograft.training.linkers.generative import (
     GENERATION_WEIGHTS,
     HeldOutScores,
-    LinkerMetadata,
     accuracy,
+    fit_mixing,
     fit_weight,
-    load_folder,
-    write_linker,
+    measure,
 )
-from biograft.models import BeamConfig, Seq2SeqModel
-from biograft.training.linkers.generative import fit_mixing, measure
 
 CONFIG = GenerativeConfig(context_words=5, beam=BeamConfig(beams=3), max_source=20, max_target=32)
 TEXTS = ["cold", "heart attack", "is"]
@@ -49,10 +48,8 @@ def small(seq2seq):
 def made(named, small, tmp_path_factory):
     """A folder that no test may change."""
     folder = tmp_path_factory.mktemp("made") / "linker"
-    described = LinkerMetadata(
-        config=CONFIG, mixing=Mixing(0.6, 2, {"lexical": 1.0}), report={"n": 1}, provenance={}
-    )
-    write_linker(folder, NameTrie.build(named, small, CONFIG.names), described)
+    names, mixing = NameTrie.build(named, small, CONFIG.names), Mixing(0.6, 2, {"lexical": 1.0})
+    Seq2SeqLinker(named, small, names, CONFIG, mixing).save(folder, {"n": 1}, {})
     return folder
 
 
@@ -62,7 +59,7 @@ def folder(made, tmp_path):
 
 
 def test_what_was_written_is_opened(named, small, made):
-    opened = load_folder(made, named)
+    opened = load_ranker(made, named)
     assert opened.config == CONFIG
     assert opened.mixing == Mixing(0.6, 2, {"lexical": 1.0})
     assert (opened.seq2seq.max_source, opened.seq2seq.max_target) == (20, 32)
@@ -77,7 +74,7 @@ def test_what_was_written_is_opened(named, small, made):
 
 
 def test_with_another_store_its_names_are_written(other, made):
-    opened = load_folder(made, other)
+    opened = load_ranker(made, other)
     assert opened.names.kb is other
     ranker = load_ranker(made, other)
     for own in ranker.rank_candidates(TEXTS, empty_pool(3), []):
@@ -90,12 +87,12 @@ def test_with_another_store_its_names_are_written(other, made):
 
 def test_a_folder_without_trie_is_whole(named, folder):
     shutil.rmtree(folder / "trie")
-    assert len(load_folder(folder, named).names.rows) == named.n_names
+    assert len(load_ranker(folder, named).names.rows) == named.n_names
 
 
 def test_any_encoder_decoder_is_a_linker(named, seq2seq, tmp_path):
     seq2seq.save_pretrained(tmp_path / "bart")
-    opened = load_folder(tmp_path / "bart", named)
+    opened = load_ranker(tmp_path / "bart", named)
     assert opened.config == GenerativeConfig()
     linker = Linker.open(named, model=tmp_path / "bart")
     assert linker.search is None
@@ -281,7 +278,7 @@ def test_recall_counts_names_and_a_shared_name_is_right_by_any_of_its_concepts(r
     for query in queries:
         firsts = []
         for part in query.parts:
-            context = [(query.context, query.start or 0, query.end or 0)]
+            context = [Context(query.context, query.start or 0, query.end or 0)]
             sequences = ranker.generate([part], context).sequences[0].tolist()
             ids = [
                 {_id_of_row(ranker.kb, row) for row in ranker.names.rows_of(s)} for s in sequences
