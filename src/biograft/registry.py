@@ -9,9 +9,8 @@ entries through an entry point group::
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -128,7 +127,7 @@ def lazify(
     that it defines.
     """
     module = sys.modules[package]
-    homes = _read_homes(inspect.getsource(module))
+    homes = _read_homes(module.__loader__.get_source(package))  # type: ignore[union-attr]
     names = sorted({*homes, *more})
 
     def load(name: str) -> Any:
@@ -146,14 +145,16 @@ def lazify(
     return load, lambda: names, names
 
 
+_IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
+"""An import of a ``TYPE_CHECKING`` block; importing ``ast`` would take longer than all else."""
+
+
 def _read_homes(source: str) -> dict[str, str]:
     """Find the module of each name that a ``TYPE_CHECKING`` block imports as itself."""
+    block = source.partition("\nif TYPE_CHECKING:\n")[2].partition("\n\n")[0]
     return {
-        alias.name: node.module
-        for block in ast.parse(source).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in block.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-        if alias.asname == alias.name
+        name: found[1]
+        for found in _IMPORT.finditer(block)
+        for name, alias in re.findall(r"(\w+) as (\w+)", found[2])
+        if name == alias
     }
