@@ -32,7 +32,7 @@ from script_options import add_data, start_parser
 
 from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
-from biograft.kb.suggest import NameSuggestions
+from biograft.kb.search import NameSuggestions
 from biograft.linking import Linker, build_index
 from biograft.linking.dense.encoders import default_encoder
 from biograft.mapping import ReviewFilter, ReviewStore, SourceTerm, export_review, map_terms

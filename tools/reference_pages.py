@@ -133,7 +133,7 @@ def guides() -> Iterator[tuple[Path, str]]:
 def describe_parts() -> str:
     """Return the page of all registries and recipes."""
     from biograft.evaluation.gold import GOLD_FORMATS
-    from biograft.kb.sources.reader import FORMATS
+    from biograft.kb.sources.format import FORMATS
     from biograft.linking.annotation.runner import ENGINES
     from biograft.linking.outputs.registry import OUTPUTS
     from biograft.metrics.linking import METRICS

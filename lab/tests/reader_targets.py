@@ -635,7 +635,7 @@ def _judge_problems(problems: Iterable[Any]) -> None:
 @functools.cache
 def _terminology(folder: Path) -> Any:
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.kb.suggest import NameSuggestions
+    from biograft.kb.search import NameSuggestions
     from biograft.serve.fhir import Terminology
 
     source = put(folder, b"id,name,parent\nD1,flu,\nD2,bird flu,D1\nD3,swine flu,D1\n", "kb.csv")

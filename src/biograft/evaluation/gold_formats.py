@@ -15,16 +15,20 @@ from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annot
 from biograft.kb.names import whole_number
 from biograft.kb.sources import babelon
 from biograft.kb.sources.files import (
+    EXPANSION,
     MAX_LINE_BYTES,
     decode,
     is_empty,
+    max_expansion,
+    max_value,
     number_lines,
     open_tar,
+    raise_limit,
     read_lines,
+    too_large,
 )
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import decode_json
-from biograft.kb.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.kb.sources.log import ReadLog
 from biograft.metrics.linking import split_composite
 from biograft.text.documents import Document, Mention

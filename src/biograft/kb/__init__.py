@@ -7,36 +7,54 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.kb.build import build_starter as build_starter, build_store as build_store
-    from biograft.kb.concept import (
-        Concept as Concept,
-        ConceptRelation as ConceptRelation,
-        Definition as Definition,
-        Identifier as Identifier,
-        Match as Match,
-        Name as Name,
-        RelationCount as RelationCount,
-        Replacement as Replacement,
-        SemanticType as SemanticType,
+    from biograft.kb.build import (
+        build_starter as build_starter,
+        build_store as build_store,
     )
-    from biograft.kb.config import BuildConfig as BuildConfig, NameRules as NameRules
+    from biograft.kb.concepts import (
+        merge_concepts as merge_concepts,
+    )
+    from biograft.kb.config import (
+        BuildConfig as BuildConfig,
+        NameRules as NameRules,
+    )
     from biograft.kb.diff import (
         CHANGES as CHANGES,
         Change as Change,
         StoreDiff as StoreDiff,
         diff_stores as diff_stores,
     )
-    from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
+    from biograft.kb.export import (
+        EXPORTS as EXPORTS,
+        export_store as export_store,
+    )
     from biograft.kb.fingerprints import (
         fingerprint as fingerprint,
         store_fingerprint as store_fingerprint,
     )
-    from biograft.kb.hierarchy import Hierarchy as Hierarchy
-    from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
-    from biograft.kb.merging import merge_concepts as merge_concepts
-    from biograft.kb.search import search_names as search_names
-    from biograft.kb.store import KnowledgeBase as KnowledgeBase
-    from biograft.kb.suggest import NameSuggestions as NameSuggestions
+    from biograft.kb.hierarchy import (
+        Hierarchy as Hierarchy,
+    )
+    from biograft.kb.manifest import (
+        BuildReport as BuildReport,
+        SourceReport as SourceReport,
+    )
+    from biograft.kb.search import (
+        NameSuggestions as NameSuggestions,
+        search_names as search_names,
+    )
+    from biograft.kb.store import (
+        Concept as Concept,
+        ConceptRelation as ConceptRelation,
+        Definition as Definition,
+        Identifier as Identifier,
+        KnowledgeBase as KnowledgeBase,
+        Match as Match,
+        Name as Name,
+        RelationCount as RelationCount,
+        Replacement as Replacement,
+        SemanticType as SemanticType,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,18 +1,33 @@
-"""Concepts of a build: rows by id, and filters by semantic type."""
+"""Concepts of a build: rows by id, and filters by semantic type.
+
+The row of the concept that each id of a column names, by a compiled hash table.
+
+Ids of up to 12 bytes, as of UMLS, MeSH and most ontologies, lie in the string views of Arrow: 16
+bytes that are equal for equal ids. A table of them is several times faster than a join of texts.
+Longer ids, and short columns, are joined.
+
+Ids of retired concepts, led to the concepts of the store that take their place.
+
+Merging the concepts of several sources by ids and cross-references.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
+from biograft.compute import njit
 from biograft.errors import ConfigError, nearest
 from biograft.kb.collector import CollectedRecords
-from biograft.kb.id_rows import IdRows
-from biograft.kb.records import IdKind
-from biograft.kb.tables import ID_KINDS
+from biograft.kb.records import IdKind, NameKind
+from biograft.kb.tables import ID_KINDS, NAME_KINDS
 from biograft.kb.vocabularies import canonical_id
 
 DROPPED = np.uint32(0xFFFFFFFF)
@@ -179,3 +194,376 @@ def close_types(trees: dict[str, str], types: tuple[str, ...]) -> set[str]:
 def _is_below(tree: str, root: str) -> bool:
     in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
     return tree == root or tree.startswith(root + ".") or in_category
+
+
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+
+_INLINE = 12
+MIN_ROWS = 1_000_000
+"""Shorter columns are joined, which takes less time than to load a compiled loop."""
+_THREADS = 2
+_NONE = np.uint32(0xFFFFFFFE)
+
+
+class IdRows:
+    """Finds rows by id; ``lookup`` has the columns ``key``, each once, and ``row``."""
+
+    def __init__(self, lookup: pl.DataFrame) -> None:
+        self._lookup = lookup
+
+    def find(self, ids: pl.Series) -> pl.Series:
+        """Return the row of each id; null for those that are not there."""
+        if len(ids) < MIN_ROWS:
+            return self._join(ids)
+        is_short = (ids.str.len_bytes() <= _INLINE).to_numpy()
+        keys = _views(ids)
+        rows = np.empty(len(keys), np.uint32)
+        table_keys, table_rows = self._table
+        edges = np.linspace(0, len(keys), _THREADS + 1).astype(np.int64)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(
+                pool.map(
+                    lambda a, b: _find(keys[a:b], table_keys, table_rows, rows[a:b]),
+                    edges[:-1],
+                    edges[1:],
+                )
+            )
+        found = pl.Series("row", rows)
+        missing = rows == _NONE
+        if missing.any():
+            found = pl.select(pl.when(pl.Series(~missing)).then(found).alias("row")).to_series()
+        if not is_short.all():
+            long = np.flatnonzero(~is_short).astype(np.uint32)
+            found = found.scatter(pl.Series(long), self._join(ids.gather(pl.Series(long))))
+        return found
+
+    def _join(self, ids: pl.Series) -> pl.Series:
+        keys = ids.alias("key").to_frame()
+        return keys.join(self._lookup, on="key", how="left", maintain_order="left")["row"]
+
+    @cached_property
+    def _table(self) -> tuple[U64, U32]:
+        """Open addressing, at most half full; the short ids only."""
+        short = self._lookup.filter(self._lookup["key"].str.len_bytes() <= _INLINE)
+        size = 1 << max(4, (2 * short.height).bit_length())
+        keys, rows = np.zeros((size, 2), np.uint64), np.full(size, _NONE, np.uint32)
+        _insert(_views(short["key"]), short["row"].to_numpy(), keys, rows)
+        return keys, rows
+
+
+def _views(texts: pl.Series) -> U64:
+    """Return the 16 bytes of each string view: the text itself if it is short."""
+    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    if not pa.types.is_string_view(array.type):
+        array = array.cast(pa.string_view())
+    views = np.frombuffer(array.buffers()[1], np.uint64)
+    return views[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
+
+
+@njit()
+def _place(first: int, second: int, mask: int) -> Any:
+    x = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(second)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(29)
+    x *= np.uint64(0x94D049BB133111EB)
+    return np.int64((x >> np.uint64(20)) & np.uint64(mask))
+
+
+@njit()
+def _insert(ids: U64, values: U32, keys: U64, rows: U32) -> None:
+    mask = len(rows) - 1
+    for i in range(len(ids)):
+        at = _place(ids[i, 0], ids[i, 1], mask)
+        while rows[at] != _NONE:
+            at = (at + 1) & mask
+        keys[at, 0], keys[at, 1], rows[at] = ids[i, 0], ids[i, 1], values[i]
+
+
+@njit()
+def _find(ids: U64, keys: U64, rows: U32, found: U32) -> None:
+    mask = len(rows) - 1
+    for i in range(len(ids)):
+        first, second = ids[i, 0], ids[i, 1]
+        if i and first == ids[i - 1, 0] and second == ids[i - 1, 1]:
+            found[i] = found[i - 1]  # sources repeat an id on neighbouring lines
+            continue
+        at = _place(first, second, mask)
+        while rows[at] != _NONE and (keys[at, 0] != first or keys[at, 1] != second):
+            at = (at + 1) & mask
+        found[i] = rows[at]
+
+
+MAX_STEPS = 20
+"""Most steps to a successor that is not retired itself."""
+
+_SCHEMA = {"row": pl.UInt32, "id": pl.String, "kind": pl.UInt8}
+
+
+def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
+    """Return ``row`` of a concept, ``id`` of a retired one that it stands for, and ``kind``.
+
+    A successor that is retired is followed to its own successors. If any step of the way is to be
+    considered only, so is its end. Ids that lead to no concept are counted as filtered.
+    """
+    frames = list(records.frames("retired"))
+    records.drop("retired")
+    if not frames:
+        return pl.DataFrame(schema=_SCHEMA)
+    named = pl.concat(frames)
+    named = named.with_columns(key=canonical_ids(named["id"]), to=canonical_ids(named["concept"]))
+    onward = named.select("key", "to", "kind")
+    found, links = [], named.select("id", "key", "to", "kind")
+    for _ in range(MAX_STEPS):
+        rows = concepts.rows_of(links["to"]).alias("row")
+        known = (rows.is_not_null() & (rows != int(DROPPED))).fill_null(False)
+        found.append(links.with_columns(rows).filter(known))
+        links = links.filter(~known).join(onward, left_on="to", right_on="key", suffix="_next")
+        links = links.select("id", "key", to="to_next", kind=pl.max_horizontal("kind", "kind_next"))
+        links = links.unique(["key", "to", "kind"], maintain_order=True)
+        if not links.height:
+            break
+    ends = pl.concat(found)
+    lost = named.filter(~named["key"].is_in(ends["key"].implode()))
+    for file, n in lost.group_by("file", maintain_order=True).len().rows():
+        records.logs[file].filter("retired id whose successor is no concept", n)
+    return ends.select("row", "id", "kind").sort("kind", maintain_order=True)
+
+
+MANY = "not one to one between two sources"
+CHAIN = "would join two concepts of one source"
+SEVERAL = "one of several references to a vocabulary"
+OTHER_NAMES = "the preferred name of one is no name of the other"
+
+_ADDITIONAL = {
+    "row": pl.UInt32, "key": pl.String, "kind": pl.UInt8, "vocabulary": pl.String,
+}  # fmt: skip
+_NAMES = {
+    "row": pl.UInt32, "language": pl.UInt16, "form": pl.String, "preferred": pl.Boolean,
+}  # fmt: skip
+
+
+def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Concepts:
+    """Merge concepts of different sources that share ids (``ids``) or cross-references (``xrefs``).
+
+    Concepts of one source are never merged: links that are not one to one between their two
+    sources, and groups with two concepts of one source, are counted as ambiguous and not used.
+    Neither are cross-references that may only mean something near: one of several to the same
+    vocabulary, or to a concept whose names are others; ``xrefs-all`` uses those.
+    """
+    if not len(concepts.ids):
+        return concepts
+    links = _links(concepts, records, by)
+    judged = links.with_columns(reason=pl.when(_one_to_one()).then(None).otherwise(pl.lit(MANY)))
+    if by == "xrefs":
+        judged = _judge_xrefs(judged, concepts, records)
+    certain = judged.filter(pl.col("reason").is_null())
+    n = len(concepts.ids)
+    leaders = _components(n, certain["a"].to_numpy(), certain["b"].to_numpy())
+    files = _files_of(concepts, records)
+    clash = (
+        files.with_columns(leader=pl.Series(leaders).gather(files["row"]))
+        .group_by("leader", "source")
+        .len()
+        .filter(pl.col("len") > 1)["leader"]
+        .unique()
+    )
+    split = np.isin(leaders, clash.to_numpy())
+    judged = judged.with_columns(
+        reason=pl.when(pl.col("reason").is_null() & pl.Series(split).gather(judged["a"]))
+        .then(pl.lit(CHAIN))
+        .otherwise("reason")
+    )
+    leaders[split] = np.arange(n, dtype=np.uint32)[split]
+    merged = renumber(concepts, leaders)
+    merged.n_merged += n - len(merged.ids)
+    merged.n_ambiguous = judged.filter(pl.col("reason") == MANY).height + len(clash)
+    merged.unmerged = judged.filter(pl.col("reason").is_not_null()).select(
+        first=concepts.ids.gather(judged.filter(pl.col("reason").is_not_null())["a"]),
+        second=concepts.ids.gather(judged.filter(pl.col("reason").is_not_null())["b"]),
+        reason="reason",
+    )
+    return merged
+
+
+def _links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFrame:
+    """Return pairs of rows to merge: ``a`` of source ``file_a``, ``b`` of source ``file_b``."""
+    kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
+    if by != "ids":
+        kinds.append(ID_KINDS.index(IdKind.XREF))
+    primary = concepts.by_id.select("row", "key")
+    additional = pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "row": concepts.rows_of(frame["concept"]),
+                    "key": canonical_ids(frame["id"]),
+                    "kind": frame["kind"],
+                    "vocabulary": frame["id"].str.extract(r"^([^:]+):"),
+                }
+            )
+            for frame in records.frames("ids")
+        ]
+        or [pl.DataFrame(schema=_ADDITIONAL)]
+    ).filter(pl.col("kind").is_in(kinds) & pl.col("row").is_not_null())
+    # a shared third-party xref proves nothing; a shared alternate id does
+    alternates = additional.filter(pl.col("kind") == kinds[0]).select("row", "key")
+    targets = pl.concat([primary, alternates])
+    # several references of one concept to one vocabulary cannot all mean the same
+    of_several = pl.col("key").n_unique().over("row", "vocabulary", "kind") > 1
+    additional = additional.with_columns(
+        is_xref=pl.col("kind") != kinds[0],
+        of_several=pl.col("vocabulary").is_not_null() & of_several,
+    )
+    pairs = additional.join(targets, on="key", suffix="_b")
+    files = _files_of(concepts, records).group_by("row").agg(pl.col("source").min())
+    return (
+        pairs.select(
+            "is_xref",
+            "of_several",
+            a_refers=pl.col("row") < pl.col("row_b"),
+            a=pl.min_horizontal("row", "row_b"),
+            b=pl.max_horizontal("row", "row_b"),
+        )
+        .filter(pl.col("a") != pl.col("b"))
+        .group_by("a", "b", maintain_order=True)
+        .agg(
+            pl.col("is_xref").all(),
+            pl.col("of_several").any(),
+            a_refers=pl.col("a_refers").any(),
+            b_refers=pl.col("a_refers").not_().any(),
+        )
+        .join(files.rename({"row": "a", "source": "file_a"}), on="a", maintain_order="left")
+        .join(files.rename({"row": "b", "source": "file_b"}), on="b", maintain_order="left")
+    )
+
+
+def _one_to_one() -> pl.Expr:
+    """Whether the ends of a link have no other partner in the other's source."""
+    return (
+        (pl.col("b").n_unique().over("a", "file_b") == 1)
+        & (pl.col("a").n_unique().over("b", "file_a") == 1)
+        & (pl.col("file_a") != pl.col("file_b"))
+    )
+
+
+def _judge_xrefs(
+    links: pl.DataFrame, concepts: Concepts, records: CollectedRecords
+) -> pl.DataFrame:
+    """Give a reason not to merge to links by cross-references alone that mean something near."""
+    compared = _compare_names(links, concepts, records)
+    doubtful = pl.col("reason").is_null() & pl.col("is_xref")
+    return compared.with_columns(
+        reason=pl.when(doubtful & pl.col("of_several"))
+        .then(pl.lit(SEVERAL))
+        .when(doubtful & pl.col("differ"))
+        .then(pl.lit(OTHER_NAMES))
+        .otherwise("reason")
+    )
+
+
+def _compare_names(
+    links: pl.DataFrame, concepts: Concepts, records: CollectedRecords
+) -> pl.DataFrame:
+    """Say of links whether the names of both ends ``differ``.
+
+    They do if both have names in one language, and in none is the preferred name of the concept
+    that refers, in any word order and number, a name of the one that it refers to.
+    """
+    names = _normal_names(pl.concat([links["a"], links["b"]]).unique(), concepts, records)
+    preferred = names.filter("preferred")
+    pairs = links.select("a", "b")
+    first = pairs.join(preferred, left_on="a", right_on="row")
+    second = pairs.join(preferred, left_on="b", right_on="row")
+    comparable = first.join(second, on=["a", "b", "language"], how="semi").select("a", "b")
+    first = first.join(links.filter("a_refers"), on=["a", "b"], how="semi")
+    second = second.join(links.filter("b_refers"), on=["a", "b"], how="semi")
+    of_other = names.select("row", "language", "form").unique()
+    alike = pl.concat(
+        [
+            first.join(
+                of_other, left_on=["b", "language", "form"],
+                right_on=["row", "language", "form"], how="semi",
+            ),
+            second.join(
+                of_other, left_on=["a", "language", "form"],
+                right_on=["row", "language", "form"], how="semi",
+            ),
+        ]
+    ).select("a", "b")  # fmt: skip
+    differ = comparable.unique().join(alike, on=["a", "b"], how="anti")
+    return links.join(
+        differ.with_columns(differ=pl.lit(True)), on=["a", "b"], how="left", maintain_order="left"
+    ).with_columns(pl.col("differ").fill_null(False))
+
+
+def _normal_names(rows: pl.Series, concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
+    """Return the names of rows: language, normal form, whether preferred in the language."""
+    parts = [
+        pl.DataFrame(
+            {
+                "row": concepts.rows_of(frame["concept"]),
+                "text": frame["text"],
+                "language": frame["language"],
+                "other": frame["kind"] != NAME_KINDS.index(NameKind.PREFERRED),
+            }
+        ).filter(pl.col("row").is_in(rows.implode()))
+        for frame in records.frames("names")
+    ]
+    if not parts:
+        return pl.DataFrame(schema=_NAMES)
+    words = (
+        pl.col("text")
+        .str.to_lowercase()
+        .str.replace_all(r"['’]s\b", "")
+        .str.replace_all(r"[^\p{L}\p{N}]+", " ")
+        .str.strip_chars()
+        .str.split(" ")
+        .list.eval(pl.element().str.replace(r"(?:es|s)$", ""))
+        .list.sort()
+        .list.join(" ")
+    )
+    return pl.concat(parts).select(
+        "row",
+        "language",
+        form=words,
+        # of a language without a preferred name the first one
+        preferred=~pl.col("other")
+        | (pl.col("other").all() & (pl.int_range(pl.len()) == 0)).over("row", "language"),
+    )
+
+
+def _files_of(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
+    """Return which sources contain which row, each pair once."""
+    source_of_file = [records.logs.index(log) for log in records.logs]
+    parts = []
+    for table in ("concepts", "names"):
+        for frame in records.frames(table):
+            pairs = pl.DataFrame(
+                {"row": concepts.rows_of(frame["concept"]), "source": frame["file"]}
+            )
+            parts.append(pairs.unique(maintain_order=True))
+    return (
+        pl.concat(parts)
+        .with_columns(
+            pl.col("source").replace_strict(
+                list(range(len(source_of_file))), source_of_file, return_dtype=pl.UInt16
+            )
+        )
+        .unique(maintain_order=True)
+    )
+
+
+def _components(
+    n: int, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """Return the lowest node of each node's connected component (label propagation)."""
+    leaders = np.arange(n, dtype=np.uint32)
+    while True:
+        lowest = np.minimum(leaders[a], leaders[b])
+        before = leaders.copy()
+        np.minimum.at(leaders, a, lowest)
+        np.minimum.at(leaders, b, lowest)
+        leaders = leaders[leaders]
+        if np.array_equal(before, leaders):
+            return leaders

@@ -11,9 +11,8 @@ from typing import IO, Any
 
 from biograft.artifacts import new_file
 from biograft.errors import NotFoundError, OutputError, nearest
-from biograft.kb.concept import Concept
 from biograft.kb.records import IdKind
-from biograft.kb.store import KnowledgeBase
+from biograft.kb.store import Concept, KnowledgeBase
 from biograft.progress import Progress
 
 

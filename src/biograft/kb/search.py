@@ -2,6 +2,13 @@
 
 This is for browsing a store, not for linking: it scans all names once, which takes about a
 second for ten million of them.
+
+Suggestions while typing: names that begin with the text, or have a word that does.
+
+:func:`~biograft.kb.search_names` scans all names, and needs nothing in memory. This keeps the
+places where words begin in the names of a store, sorted, so that an answer takes microseconds to a
+few milliseconds, among any number of names. It is made when a process starts; a million names take
+seconds.
 """
 
 from __future__ import annotations
@@ -12,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from biograft.kb.concept import Match
-from biograft.kb.names import APOSTROPHES, normalise
-from biograft.kb.store import KnowledgeBase
+from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
+from biograft.kb.records import NameKind
+from biograft.kb.store import KnowledgeBase, Match
+from biograft.kb.tables import NAME_KINDS
 
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
@@ -98,3 +106,164 @@ def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
     )
     hit[special] = normalised.str.contains(word, literal=True).to_numpy()
     return np.flatnonzero(hit)
+
+
+_COMPARED = 24
+"""Bytes of a name that are sorted, from a word on; more are compared when names are read."""
+_READ = 64
+"""Names read for each concept that is wanted: a concept has several names."""
+_SYNONYM_COST = 6.0
+"""A synonym counts as so many characters longer than a preferred name."""
+_WIDTH_WORTH = 4.0
+"""Characters that a name may be longer for each doubling of the concepts below."""
+_PREFERRED = NAME_KINDS.index(NameKind.PREFERRED)
+_AFTER = b"\xff" * _COMPARED
+_HAN_LEADS = frozenset(
+    chr(code).encode()[0] for first, last in HAN_RANGES for code in (first, last)
+) | set(range(0xE4, 0xEA))
+
+
+class NameSuggestions:
+    """Finds names by their beginning, or by the beginnings of their words.
+
+    >>> suggestions = NameSuggestions(kb)  # doctest: +SKIP
+    >>> [match.name for match in suggestions.find("heart att")]  # doctest: +SKIP
+    ['heart attack']
+    """
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+        self._concepts = kb.numbers("names", "concept")
+        self._languages = kb.numbers("names", "language")
+        keys = [normalise(text) for text in kb.texts("names", "text")]
+        self._keys = keys
+        name, offset, words = _word_starts(keys)
+        # names that begin so come first, then those of the least cost, then the order of the store
+        best_first = np.lexsort((name, self._costs()[name], offset > 0))
+        priority = np.empty(len(name), np.uint32)
+        priority[best_first] = np.arange(len(name), dtype=np.uint32)
+        order = np.argsort(words, kind="stable")
+        self._words, self._names, self._priority = words[order], name[order], priority[order]
+
+    def _costs(self) -> npt.NDArray[np.float64]:
+        """Return what each name costs: short and preferred names, and wide concepts, are meant."""
+        lengths = np.fromiter(map(len, self._keys), np.float64, len(self._keys))
+        synonym = np.asarray(self._kb.numbers("names", "kind")) != _PREFERRED
+        width = np.log2(1 + self._kb.hierarchy.n_children())[np.asarray(self._concepts)]
+        costs: npt.NDArray[np.float64] = lengths + _SYNONYM_COST * synonym - _WIDTH_WORTH * width
+        return costs
+
+    def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
+        """Return at most ``limit`` concepts, each with the name that matches best.
+
+        The name that is the text comes first; then names that begin with it, short and preferred
+        ones of concepts with many below them before others; then names with the text at a later
+        word; then names that have all its words, in any order.
+        """
+        key = normalise(text)
+        if not key or limit < 1:
+            return []
+        return list(self._find(key, limit, language))
+
+    def rows(self, text: str, limit: int) -> list[int]:
+        """Return the rows of the concepts that ``find`` returns, without making objects."""
+        key = normalise(text)
+        return list(self._name_of_each(key, limit, None)) if key and limit > 0 else []
+
+    def _find(self, key: str, limit: int, language: str | None) -> tuple[Match, ...]:
+        answers = []
+        for name in self._name_of_each(key, limit, language).values():
+            how = "exact" if self._keys[name] == key else "prefix"
+            answers.append(
+                self._kb.match(name, how if self._keys[name].startswith(key) else "words")
+            )
+        return tuple(answers)
+
+    def _name_of_each(self, key: str, limit: int, language: str | None) -> dict[int, int]:
+        """Return the concepts with a name that matches, best first, each with that name."""
+        found: dict[int, int] = {}
+        self._collect(found, self._equal_rows(key), [key], limit, language)
+        self._collect(found, self._best_rows(key, limit), [key], limit, language)
+        words = key.split()
+        if len(found) < limit and len(words) > 1:
+            rarest = min(words, key=self._count)
+            self._collect(found, self._best_rows(rarest, limit, len(words)), words, limit, language)
+        return found
+
+    def _collect(
+        self,
+        found: dict[int, int],
+        names: list[int],
+        words: list[str],
+        limit: int,
+        language: str | None,
+    ) -> None:
+        """Add the names that have all words, one for a concept."""
+        for name in names:
+            if language is not None and self._kb.languages[self._languages[name]] != language:
+                continue
+            key = " " + self._keys[name]
+            if all(f" {word}" in key or _has_han(word, key) for word in words):
+                found.setdefault(int(self._concepts[name]), name)
+            if len(found) >= limit:
+                return
+
+    def _range(self, key: str) -> tuple[int, int]:
+        """Return the first and last place at which a word begins with a text."""
+        wanted = key.encode("utf-8", "surrogatepass")[:_COMPARED]
+        last = wanted + _AFTER[len(wanted) :]
+        low = np.searchsorted(self._words, np.bytes_(wanted))
+        return int(low), int(np.searchsorted(self._words, np.bytes_(last), side="right"))
+
+    def _equal_rows(self, key: str) -> list[int]:
+        """Return the names that are a text; they stand before longer ones that begin so."""
+        low, high = self._range(key)
+        rows: list[int] = self._names[low : min(low + _READ, high)].tolist()
+        return [row for row in sorted(rows) if self._keys[row] == key]
+
+    def _count(self, key: str) -> int:
+        low, high = self._range(key)
+        return high - low
+
+    def _best_rows(self, key: str, limit: int, n_words: int = 1) -> list[int]:
+        """Return the names at which a word begins with a text, best first."""
+        low, high = self._range(key)
+        priority, n_read = self._priority[low:high], limit * _READ * n_words
+        if len(priority) > n_read:
+            chosen = np.argpartition(priority, n_read)[:n_read]
+            chosen = chosen[np.argsort(priority[chosen])]
+        else:
+            chosen = np.argsort(priority)
+        rows: list[int] = self._names[low:high][chosen].tolist()
+        return rows
+
+
+def _has_han(word: str, key: str) -> bool:
+    """Whether a key has a word that begins with a Chinese character, which follows no space."""
+    return word.encode("utf-8", "surrogatepass")[0] in _HAN_LEADS and word in key
+
+
+def _word_starts(
+    keys: list[str],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.bytes_]]:
+    """Find where words begin: the name, the byte in it, and the bytes from there on.
+
+    A word begins after a space; every Chinese character is a word.
+    """
+    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    text = np.frombuffer(b"\n".join([*encoded, b""]), np.uint8)
+    starts = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]]) if len(keys) else lengths
+    before = np.concatenate([np.full(1, 10, np.uint8), text[:-1]])
+    han = np.isin(text, np.fromiter(_HAN_LEADS, np.uint8))
+    begins = np.flatnonzero((((before == 10) | (before == 32)) & (text > 32)) | han)
+    name = np.searchsorted(starts, begins, side="right") - 1
+    # bytes after the end of a name do not count
+    left = (starts + lengths)[name] - begins
+    padded = np.concatenate([text, np.zeros(_COMPARED, np.uint8)])
+    words = np.zeros((len(begins), _COMPARED), np.uint8)
+    for i in range(_COMPARED):
+        inside = left > i
+        words[inside, i] = padded[begins[inside] + i]
+    as_bytes = np.ascontiguousarray(words).view(f"S{_COMPARED}").ravel()
+    return name.astype(np.uint32), begins - starts[name], as_bytes

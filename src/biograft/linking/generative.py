@@ -38,7 +38,7 @@ from biograft.artifacts import (
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.kb.assembly import shared_names
+from biograft.kb.build import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import Candidate, Rows, Scores, pad_rows

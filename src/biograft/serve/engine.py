@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.names import normalise
-from biograft.kb.suggest import NameSuggestions
+from biograft.kb.search import NameSuggestions
 from biograft.linking import Candidate, LinkedDocument, Linker
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.answers import to_json

@@ -12,8 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from biograft.errors import FormatError, UnrecognisedError
-from biograft.kb.sources.files import open_zip, read_members
-from biograft.kb.sources.limits import max_value
+from biograft.kb.sources.files import max_value, open_zip, read_members
 from biograft.kb.sources.xml_records import parse_file
 from biograft.text.input_config import DOCX
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from biograft.errors import FormatError, InputError, MissingExtraError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import open_stored, open_zip, read_lines
+from biograft.kb.sources.files import ExpansionLimit, open_stored, open_zip, read_lines
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import peek_object, read_objects
-from biograft.kb.sources.limits import ExpansionLimit
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import read_cells
 from biograft.text.rich_text import packed_kind

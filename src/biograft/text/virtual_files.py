@@ -17,8 +17,7 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from biograft.errors import EncodingError, InputError
-from biograft.kb.sources.files import open_bytes, open_zip, read_members
-from biograft.kb.sources.limits import max_value, too_large
+from biograft.kb.sources.files import max_value, open_bytes, open_zip, read_members, too_large
 from biograft.text.input_config import UTF_8
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from biograft.errors import InputError
 from biograft.evaluation import read_gold
-from biograft.kb.sources.limits import EXPANSION, VALUE
+from biograft.kb.sources.files import EXPANSION, VALUE
 
 MIB = 1 << 20
 LINE = "100||0|3||Disease||flu||D1\n"

@@ -16,10 +16,10 @@ from biograft.kb import (
     BuildConfig,
     KnowledgeBase,
     NameRules,
-    assembly,
+    build as kb_build,
     build_store,
     collector,
-    id_rows,
+    concepts as kb_concepts,
 )
 from biograft.kb.records import NameRecord
 from biograft.kb.sources import ReadLog, SourceConfig
@@ -178,7 +178,7 @@ class TestNames:
         assert built.report.merged["names"] == 1
 
     def test_shared_names_are_dropped_in_every_partition(self, build, monkeypatch):
-        monkeypatch.setattr(assembly, "PARTITION_ROWS", 2)
+        monkeypatch.setattr(kb_build, "PARTITION_ROWS", 2)
         shared = [concept(f"C{k}", f"own {k}", "shared") for k in range(5)]
         built = build([*shared, concept("D", "a", "b")], names=NameRules(resolve_shared=True))
         names = [[name.text for name in each.names] for each in built.base]
@@ -199,8 +199,8 @@ class TestSameness:
     ):
         concepts = random_concepts(120, 1), random_concepts(30, 2, "D")
         single = build(*concepts, **options)
-        monkeypatch.setattr(assembly, "PARTITION_ROWS", partition_rows)
-        monkeypatch.setattr(id_rows, "MIN_ROWS", 0 if partition_rows == 11 else 1 << 30)
+        monkeypatch.setattr(kb_build, "PARTITION_ROWS", partition_rows)
+        monkeypatch.setattr(kb_concepts, "MIN_ROWS", 0 if partition_rows == 11 else 1 << 30)
         partitioned = build(*concepts, **options)
         assert partitioned.base.table("names").column("text").num_chunks > 1
         assert contents(partitioned.base) == contents(single.base)

@@ -16,13 +16,18 @@ from biograft.kb.records import (
     TypeRecord as TypeRecord,
 )
 from biograft.kb.sources.files import (
+    max_expansion as max_expansion,
+    max_value as max_value,
     open_bytes as open_bytes,
     open_stored as open_stored,
+    raise_limit as raise_limit,
     read_head as read_head,
     read_lines as read_lines,
     read_text as read_text,
 )
 from biograft.kb.sources.format import (
+    FORMATS as FORMATS,
+    STARTER as STARTER,
     Block as Block,
     Format as Format,
     Item as Item,
@@ -30,23 +35,14 @@ from biograft.kb.sources.format import (
     SourceConfig as SourceConfig,
     find_format as find_format,
     look_at as look_at,
-)
-from biograft.kb.sources.iris import short_id as short_id
-from biograft.kb.sources.limits import (
-    max_expansion as max_expansion,
-    max_value as max_value,
-    raise_limit as raise_limit,
+    read_source as read_source,
+    resolve as resolve,
+    sniff as sniff,
 )
 from biograft.kb.sources.log import (
     KEPT_EXAMPLES as KEPT_EXAMPLES,
     ReadLog as ReadLog,
     RejectionExample as RejectionExample,
     Rejections as Rejections,
-)
-from biograft.kb.sources.reader import (
-    FORMATS as FORMATS,
-    STARTER as STARTER,
-    read_source as read_source,
-    resolve as resolve,
-    sniff as sniff,
+    short_id as short_id,
 )

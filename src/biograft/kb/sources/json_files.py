@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from biograft.errors import ConfigError, EncodingError, FormatError
-from biograft.kb.sources.files import open_bytes, read_lines
-from biograft.kb.sources.limits import max_value, too_large
+from biograft.kb.sources.files import max_value, open_bytes, read_lines, too_large
 from biograft.kb.sources.log import ReadLog
 
 

@@ -21,9 +21,8 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.files import BufferLimit, read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
-from biograft.kb.sources.limits import BufferLimit
 from biograft.kb.sources.log import ReadLog
 
 _ABBREVIATION_WORDS = ("abbreviation", "acronym")

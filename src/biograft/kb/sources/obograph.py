@@ -24,9 +24,8 @@ from biograft.kb.records import (
     TypeRecord,
 )
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
-from biograft.kb.sources.iris import short_id
 from biograft.kb.sources.json_files import JsonStream
-from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.log import ReadLog, short_id
 from biograft.kb.sources.obo import is_abbreviation
 
 SCOPES = {

@@ -19,14 +19,16 @@ from xml.etree import ElementTree
 
 from biograft.errors import FormatError
 from biograft.kb.sources.files import (
+    ExpansionLimit,
+    max_value,
     open_bytes,
     open_stored,
     open_zip,
     read_head,
     read_members,
     refuse_utf16,
+    too_large,
 )
-from biograft.kb.sources.limits import ExpansionLimit, max_value, too_large
 
 MAX_ENTITY = 4096
 """Maximum bytes of the value of an entity."""

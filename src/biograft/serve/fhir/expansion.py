@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from biograft.kb.names import normalise
-from biograft.kb.suggest import NameSuggestions
+from biograft.kb.search import NameSuggestions
 from biograft.serve.fhir.code_systems import CodeSystem
 from biograft.serve.fhir.errors import TerminologyError
 from biograft.serve.fhir.names import designations, display, languages_of, wanted_designations

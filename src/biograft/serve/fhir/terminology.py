@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from biograft.kb import KnowledgeBase
-from biograft.kb.suggest import NameSuggestions
+from biograft.kb.search import NameSuggestions
 from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems
 from biograft.serve.fhir.compose import ValueSetReader
 from biograft.serve.fhir.errors import TerminologyError

@@ -17,9 +17,9 @@ from xml.etree.ElementTree import Element
 
 from biograft.artifacts import new_file
 from biograft.kb.names import whole_number
+from biograft.kb.sources.files import max_value
 from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import JsonStream
-from biograft.kb.sources.limits import max_value
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import read_xml_records, refuse_entities, root_name
 from biograft.text.documents import Document, Mention, Passage, Relation

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from biograft.artifacts import new_file
 from biograft.errors import OutputError
+from biograft.kb.sources.files import BufferLimit
 from biograft.kb.sources.format import Probe
-from biograft.kb.sources.limits import BufferLimit
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Passage
 from biograft.text.formats.fields import encode_text

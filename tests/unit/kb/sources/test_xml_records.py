@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
-from biograft.kb.sources.limits import VALUE
+from biograft.kb.sources.files import VALUE
 from biograft.kb.sources.xml_records import MAX_ENTITY, XmlGuard, parse_file, xml_files
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ import pytest
 
 from biograft.errors import InputError
 from biograft.kb.sources import ReadLog
-from biograft.kb.sources.limits import EXPANSION, VALUE
+from biograft.kb.sources.files import EXPANSION, VALUE
 from biograft.kb.sources.xml_records import xml_files
 from biograft.text import read_documents
 
