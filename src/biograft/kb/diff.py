@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -91,25 +91,55 @@ class StoreDiff:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Other explanations of differences: different options of the build."""
-        options = [_options(base) for base in (self.old, self.new)]
-        differing = sorted(key for key in {**options[0], **options[1]}
-                           if options[0].get(key) != options[1].get(key))  # fmt: skip
+        before, after = map(_options, (self.old, self.new))
+        names = sorted({*before, *after})
+        differing = [name for name in names if before.get(name) != after.get(name)]
         if not differing:
             return ()
         return (f"the stores were built with different options ({', '.join(differing)})",)
 
-    @cached_property
-    def type_codes(self) -> list[str]:
-        """The codes of the types of both stores."""
-        return _type_codes(self.old, self.new)
-
     def changes(self, kinds: Collection[str] = ()) -> Iterator[Change]:
-        """Yield the changes of some kinds, by default of all, in a fixed order."""
+        """Yield the changes of some kinds, by default of all, in a fixed order.
+
+        Args:
+            kinds: Names of ``CHANGES``.
+        """
         for kind, frame in self._frames.items():
             if kind in kinds or not kinds:
-                show = _KINDS[kind].show
                 for values in frame.iter_rows(named=True):
-                    yield show(self, kind, values)
+                    yield self._change(kind, values)
+
+    def _change(self, kind: str, values: dict[str, Any]) -> Change:
+        """Describe a row of a frame, whose columns depend on the kind of change."""
+        row, base, n_new = values["row"], self.new, len(self.new)
+        lost, gained = values.get("lost") or (), values.get("gained") or ()
+        language = ""
+        if kind == "added":
+            lost = self.old.ids_at(values["other"] or ())
+        elif kind in ("retired", "merged", "replaced"):
+            base, gained = self.old, self.new.ids_at(values["other"] or ())
+        elif kind == "renamed":
+            lost, gained = [self.old.name_at(values["old_row"])], [base.name_at(row)]
+        elif kind == "name-added":
+            name = self.new.name(values["position"])
+            gained, language = [name.text], name.language
+        elif kind == "name-removed":
+            name = self.old.name(values["position"])
+            lost, language = [name.text], name.language
+        elif kind == "moved":
+            lost, gained = (
+                [self.new.id_at(k) if k < n_new else self.old.id_at(k - n_new) for k in parents]
+                for parents in (lost, gained)
+            )
+        return Change(
+            kind,
+            base.id_at(row),
+            base.name_at(row),
+            tuple(lost),
+            tuple(gained),
+            language,
+            values.get("evidence") or "",
+        )
 
     def examples(self, kind: str, n: int) -> list[Change]:
         """Return the first changes of a kind."""
@@ -119,9 +149,15 @@ class StoreDiff:
         self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
     ) -> int:
         """Write one change a line as TSV or JSONL (gzipped for ``.gz``); return their number."""
-        lines = (_tsv if form_of(target) == ".tsv" else _jsonl)(self)
+        changes = self.changes()
+        if form_of(target) == ".tsv":
+            header = ["\t".join(_COLUMNS)]
+            lines = chain(header, (change.to_tsv() for change in changes))
+        else:
+            header = []
+            lines = chain(json.dumps(c.to_json(), ensure_ascii=False) for c in changes)
         n_lines = write_lines(lines, target, "changes", overwrite=overwrite, progress=progress)
-        return n_lines - (form_of(target) == ".tsv")
+        return n_lines - len(header)
 
     def to_json(self, n_examples: int) -> dict[str, Any]:
         """Return sizes, counts and the first changes of each kind as plain values."""
@@ -150,7 +186,16 @@ def diff_stores(
     only: Collection[str] = (),
     progress: Progress | None = None,
 ) -> StoreDiff:
-    """Compare two stores; ``only`` restricts the kinds of changes.
+    """Compare two stores.
+
+    Args:
+        old: The earlier store.
+        new: The later one.
+        only: Kinds of changes to look for, of ``CHANGES``; none: all.
+        progress: Display of the progress; None: none.
+
+    Raises:
+        ConfigError: There is no such kind of change.
 
     >>> diff_stores(old, new, only=["added", "retired"]).counts
     {'added': 312, 'retired': 4}
@@ -163,10 +208,10 @@ def diff_stores(
         progress.start("comparing ids")
         pairs = _Pairs(old, new)
         frames = {}
-        for kind, entry in _KINDS.items():
+        for kind, (_, find) in _KINDS.items():
             if kind in only or not only:
                 progress.start(f"comparing: {kind}")
-                frames[kind] = entry.find(pairs)
+                frames[kind] = find(pairs)
     finally:
         progress.finish()
     return StoreDiff(old, new, frames)
@@ -207,7 +252,7 @@ class _Pairs:
         return rows
 
     @cached_property
-    def _name_changes(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def name_changes(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Names gained and lost: the row of the new concept, and of the name in its store.
 
         The sums of hashes tell which concepts have other names; only those are compared in full.
@@ -222,32 +267,22 @@ class _Pairs:
             _names_of(table, base, rows[differ], concepts)
             for table, base, rows in zip(tables, bases, (self.old, self.new), strict=True)
         )
-        return _without(gained, lost), _without(lost, gained)
-
-    def names_added(self) -> pl.DataFrame:
-        return self._name_changes[0]
-
-    def names_removed(self) -> pl.DataFrame:
-        return self._name_changes[1]
+        key = ["row", "language", "text"]
+        return (
+            gained.join(lost, on=key, how="anti", maintain_order="left").select("row", "position"),
+            lost.join(gained, on=key, how="anti", maintain_order="left").select("row", "position"),
+        )
 
     def added(self) -> pl.DataFrame:
-        owners = _owners(self.fresh, self.old_base, (IdKind.ALTERNATE,))
-        return self.fresh.select("row").join(
-            _listed(owners), on="row", how="left", maintain_order="left"
-        )
+        owners = _listed(_owners(self.fresh, self.old_base, (IdKind.ALTERNATE,)))
+        return self.fresh.select("row").join(owners, on="row", how="left", maintain_order="left")
 
     def retired(self) -> pl.DataFrame:
         rest = self.gone.filter(~self.gone["row"].is_in(self.links["row"].implode()))
         considered = _listed(_owners(rest, self.new_base, (IdKind.CONSIDER,)))
         return rest.select("row").join(considered, on="row", how="left", maintain_order="left")
 
-    def merged(self) -> pl.DataFrame:
-        return self._taken_over().filter("existed")
-
-    def replaced(self) -> pl.DataFrame:
-        return self._taken_over().filter(~pl.col("existed"))
-
-    def _taken_over(self) -> pl.DataFrame:
+    def taken_over(self) -> pl.DataFrame:
         existed = pl.Series(self.existed[self.links["other"].to_numpy()])
         links = self.links.with_columns(existed=existed)
         return _listed(links).join(
@@ -276,18 +311,21 @@ class _Pairs:
         return _lost_and_gained(before, after[:, is_paired[after[0]]], n + len(self.old_base))
 
     def retyped(self) -> pl.DataFrame:
-        """Types that were gained or lost, as positions among the types of both stores."""
-        codes = _type_codes(self.old_base, self.new_base)
+        """Codes of types that were gained or lost."""
+        bases = (self.old_base, self.new_base)
+        codes = list(dict.fromkeys(kind.code for base in bases for kind in base.types))
         positions = {code: position for position, code in enumerate(codes)}
         sides = []
-        for base, rows in ((self.old_base, self.old), (self.new_base, self.new)):
+        for base, rows in zip(bases, (self.old, self.new), strict=True):
             concept_of = np.full(len(base), -1, np.int64)
             concept_of[rows] = self.new
             common = np.array([positions[kind.code] for kind in base.types] or [0], np.int64)
             concepts = concept_of[base.numbers("types", "concept")]
             kinds = common[base.numbers("types", "type")]
             sides.append(np.stack([concepts, kinds])[:, concepts >= 0])
-        return _lost_and_gained(sides[0], sides[1], max(len(codes), 1))
+        changed = _lost_and_gained(sides[0], sides[1], max(len(codes), 1))
+        code = pl.element().replace_strict(list(range(len(codes))), codes, return_dtype=pl.String)
+        return changed.with_columns(pl.col("lost", "gained").list.eval(code))
 
 
 def _keys(base: KnowledgeBase) -> pl.DataFrame:
@@ -363,11 +401,6 @@ def _names_of(names: pl.DataFrame, base: KnowledgeBase, rows: Rows, concepts: Ro
     )
 
 
-def _without(names: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    left = names.join(others, on=["row", "language", "text"], how="anti", maintain_order="left")
-    return left.select("row", "position")
-
-
 def _is_a(base: KnowledgeBase) -> tuple[Rows, Rows]:
     """Heads and tails of the is-a relations."""
     labels = base.relation_names
@@ -379,24 +412,19 @@ def _is_a(base: KnowledgeBase) -> tuple[Rows, Rows]:
     return heads, tails
 
 
-def _type_codes(old: KnowledgeBase, new: KnowledgeBase) -> list[str]:
-    """The codes of the types of both stores, each once."""
-    return list(dict.fromkeys(kind.code for base in (old, new) for kind in base.types))
-
-
 def _lost_and_gained(before: Rows, after: Rows, n_values: int) -> pl.DataFrame:
     """Compare sets of (row, value), given as two rows of numbers; list the values of each row."""
-    packed = [np.unique(rows * n_values + values) for rows, values in (before, after)]
+    first, second = (np.unique(rows * n_values + values) for rows, values in (before, after))
     lost, gained = (
-        _unpacked(np.setdiff1d(packed[a], packed[b], assume_unique=True), n_values, name)
-        for a, b, name in ((0, 1, "lost"), (1, 0, "gained"))
+        pl.DataFrame({"row": rows // n_values, name: rows % n_values})
+        .group_by("row", maintain_order=True)
+        .agg(name)
+        for name, rows in (
+            ("lost", np.setdiff1d(first, second, assume_unique=True)),
+            ("gained", np.setdiff1d(second, first, assume_unique=True)),
+        )
     )
     return lost.join(gained, on="row", how="full", coalesce=True).sort("row")
-
-
-def _unpacked(packed: Rows, n_values: int, name: str) -> pl.DataFrame:
-    frame = pl.DataFrame({"row": packed // n_values, name: packed % n_values})
-    return frame.group_by("row", maintain_order=True).agg(name)
 
 
 def _options(base: KnowledgeBase) -> dict[str, Any]:
@@ -407,83 +435,23 @@ def _options(base: KnowledgeBase) -> dict[str, Any]:
     return {**config, **{key: [source.get(key) for source in sources] for key in keys}}
 
 
-# ---- changes as records
-
-Values = dict[str, Any]
-
-
-def _show_added(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, owners = values["row"], values["other"] or ()
-    evidence = values["evidence"] or ""
-    others = tuple(diff.old.ids_at(owners))
-    return Change(kind, diff.new.id_at(row), diff.new.name_at(row), others, evidence=evidence)
-
-
-def _show_gone(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, others = values["row"], tuple(diff.new.ids_at(values["other"] or ()))
-    evidence = values["evidence"] or ""
-    base = diff.old
-    return Change(kind, base.id_at(row), base.name_at(row), new=others, evidence=evidence)
-
-
-def _show_renamed(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, before = values["row"], diff.old.name_at(values["old_row"])
-    name = diff.new.name_at(row)
-    return Change(kind, diff.new.id_at(row), name, (before,), (name,))
-
-
-def _show_name(diff: StoreDiff, kind: str, values: Values) -> Change:
-    gained, row = kind == "name-added", values["row"]
-    name = (diff.new if gained else diff.old).name(values["position"])
-    old, new = ((), (name.text,)) if gained else ((name.text,), ())
-    return Change(kind, diff.new.id_at(row), diff.new.name_at(row), old, new, name.language)
-
-
-def _show_moved(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, n = values["row"], len(diff.new)
-    lost, gained = (
-        tuple(diff.new.id_at(k) if k < n else diff.old.id_at(k - n) for k in values[name] or ())
-        for name in ("lost", "gained")
-    )
-    return Change(kind, diff.new.id_at(row), diff.new.name_at(row), lost, gained)
-
-
-def _show_types(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, codes = values["row"], diff.type_codes
-    lost, gained = (tuple(codes[k] for k in values[name] or ()) for name in ("lost", "gained"))
-    return Change(kind, diff.new.id_at(row), diff.new.name_at(row), lost, gained)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    help: str
-    find: Callable[[_Pairs], pl.DataFrame]
-    show: Callable[[StoreDiff, str, Values], Change]
-
-
-_KINDS = {
-    "added": _Kind("new concepts", _Pairs.added, _show_added),
-    "retired": _Kind("concepts that are gone", _Pairs.retired, _show_gone),
-    "merged": _Kind("concepts merged into another", _Pairs.merged, _show_gone),
-    "replaced": _Kind("concepts replaced by a new one", _Pairs.replaced, _show_gone),
-    "renamed": _Kind("other preferred names", _Pairs.renamed, _show_renamed),
-    "name-added": _Kind("names gained", _Pairs.names_added, _show_name),
-    "name-removed": _Kind("names lost", _Pairs.names_removed, _show_name),
-    "moved": _Kind("concepts with other parents", _Pairs.moved, _show_moved),
-    "types-changed": _Kind("concepts with other types", _Pairs.retyped, _show_types),
+_KINDS: dict[str, tuple[str, Callable[[_Pairs], pl.DataFrame]]] = {
+    "added": ("new concepts", _Pairs.added),
+    "retired": ("concepts that are gone", _Pairs.retired),
+    "merged": ("concepts merged into another", lambda pairs: pairs.taken_over().filter("existed")),
+    "replaced": (
+        "concepts replaced by a new one",
+        lambda pairs: pairs.taken_over().filter(~pl.col("existed")),
+    ),
+    "renamed": ("other preferred names", _Pairs.renamed),
+    "name-added": ("names gained", lambda pairs: pairs.name_changes[0]),
+    "name-removed": ("names lost", lambda pairs: pairs.name_changes[1]),
+    "moved": ("concepts with other parents", _Pairs.moved),
+    "types-changed": ("concepts with other types", _Pairs.retyped),
 }
 
-CHANGES = {kind: entry.help for kind, entry in _KINDS.items()}
+CHANGES = {kind: about for kind, (about, _) in _KINDS.items()}
 """The kinds of changes and what they are, in the order of a report."""
-
-
-def _tsv(diff: StoreDiff) -> Iterator[str]:
-    yield "\t".join(_COLUMNS)
-    yield from (change.to_tsv() for change in diff.changes())
-
-
-def _jsonl(diff: StoreDiff) -> Iterator[str]:
-    return (json.dumps(change.to_json(), ensure_ascii=False) for change in diff.changes())
 
 
 def form_of(target: Path) -> str:

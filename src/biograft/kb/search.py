@@ -1,19 +1,15 @@
 """Search names in a store: exact matches first, then prefixes, then names with all words.
 
 This is for browsing a store, not for linking: it scans all names once, which takes about a
-second for ten million of them.
+second for ten million of them. It needs nothing in memory.
 
-Suggestions while typing: names that begin with the text, or have a word that does.
-
-:func:`~biograft.kb.search_names` scans all names, and needs nothing in memory. This keeps the
+Suggestions while typing: names that begin with the text, or have a word that does. They keep the
 places where words begin in the names of a store, sorted, so that an answer takes microseconds to a
-few milliseconds, among any number of names. It is made when a process starts; a million names take
-seconds.
+few milliseconds, among any number of names. They are made when a process starts; a million names
+take seconds.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -31,33 +27,34 @@ MAX_SEARCHED = 100
 """Characters of a word by which names are looked through; those found are compared with all."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    rank: tuple[int, int, int]
-    row: int
-    how: str
-
-
 def search_names(
     base: KnowledgeBase, text: str, *, limit: int = 10, language: str | None = None
 ) -> list[Match]:
     """Return at most ``limit`` concepts by a name or a part of one, best match first.
+
+    Args:
+        base: The knowledge base.
+        text: A name, or words of one.
+        limit: Maximum number of concepts.
+        language: Language of the names; None: all.
 
     >>> [match.name for match in search_names(kb, "diabetes", limit=2)]
     ['diabetes', 'diabetes medicine']
     """
     matches = {match.concept: match for match in base.find(text, language=language)}
     if len(matches) < limit:
-        for candidate in _scan(base, text, language):
-            match = base.match(candidate.row, candidate.how)
+        for _, row, how in _scan(base, text, language):
+            match = base.match(row, how)
             matches.setdefault(match.concept, match)
             if len(matches) >= limit:
                 break
     return list(matches.values())[:limit]
 
 
-def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candidate]:
-    """Scan all names for those that contain every word of the query."""
+def _scan(
+    base: KnowledgeBase, text: str, language: str | None
+) -> list[tuple[tuple[bool, int], int, str]]:
+    """Scan all names for those that contain every word of the query: rank, row and how."""
     query = normalise(text)
     words = query.split()
     if not words or not query.isprintable():
@@ -71,22 +68,16 @@ def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candida
         rows = np.flatnonzero(table.column("language").to_numpy() == tag)
     for word in sorted(set(words), key=len, reverse=True):
         rows = rows[_rows_with(column[rows], word[:MAX_SEARCHED])]
+    if len(rows) > MAX_CANDIDATES:
+        lengths = column[rows].str.len_bytes().to_numpy()
+        rows = rows[np.argsort(lengths, kind="stable")[:MAX_CANDIDATES]]
     candidates = []
-    for row in _shortest(column, rows).tolist():
+    for row in rows.tolist():
         key = normalise(column[row])
         if all(word in key for word in words):
             prefix = key.startswith(query)
-            rank = (0 if prefix else 1, len(key), row)
-            candidates.append(_Candidate(rank, row, "prefix" if prefix else "words"))
-    return sorted(candidates, key=lambda candidate: candidate.rank)
-
-
-def _shortest(names: pl.Series, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Keep the shortest names if there are too many to rank."""
-    if len(rows) <= MAX_CANDIDATES:
-        return rows
-    lengths = names[rows].str.len_bytes().to_numpy()
-    return rows[np.argsort(lengths, kind="stable")[:MAX_CANDIDATES]]
+            candidates.append(((not prefix, len(key)), row, "prefix" if prefix else "words"))
+    return sorted(candidates)
 
 
 def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
@@ -161,32 +152,28 @@ class NameSuggestions:
         word; then names that have all its words, in any order.
         """
         key = normalise(text)
-        if not key or limit < 1:
-            return []
-        return list(self._find(key, limit, language))
+        matches = []
+        for name in self._name_of_each(key, limit, language).values():
+            how = "exact" if self._keys[name] == key else "prefix"
+            how = how if self._keys[name].startswith(key) else "words"
+            matches.append(self._kb.match(name, how))
+        return matches
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of the concepts that ``find`` returns, without making objects."""
-        key = normalise(text)
-        return list(self._name_of_each(key, limit, None)) if key and limit > 0 else []
-
-    def _find(self, key: str, limit: int, language: str | None) -> tuple[Match, ...]:
-        answers = []
-        for name in self._name_of_each(key, limit, language).values():
-            how = "exact" if self._keys[name] == key else "prefix"
-            answers.append(
-                self._kb.match(name, how if self._keys[name].startswith(key) else "words")
-            )
-        return tuple(answers)
+        return list(self._name_of_each(normalise(text), limit, None))
 
     def _name_of_each(self, key: str, limit: int, language: str | None) -> dict[int, int]:
         """Return the concepts with a name that matches, best first, each with that name."""
         found: dict[int, int] = {}
+        if not key or limit < 1:
+            return found
         self._collect(found, self._equal_rows(key), [key], limit, language)
         self._collect(found, self._best_rows(key, limit), [key], limit, language)
         words = key.split()
         if len(found) < limit and len(words) > 1:
-            rarest = min(words, key=self._count)
+            ranges = {word: self._range(word) for word in words}
+            rarest = min(words, key=lambda word: ranges[word][1] - ranges[word][0])
             self._collect(found, self._best_rows(rarest, limit, len(words)), words, limit, language)
         return found
 
@@ -220,10 +207,6 @@ class NameSuggestions:
         low, high = self._range(key)
         rows: list[int] = self._names[low : min(low + _READ, high)].tolist()
         return [row for row in sorted(rows) if self._keys[row] == key]
-
-    def _count(self, key: str) -> int:
-        low, high = self._range(key)
-        return high - low
 
     def _best_rows(self, key: str, limit: int, n_words: int = 1) -> list[int]:
         """Return the names at which a word begins with a text, best first."""

@@ -81,8 +81,8 @@ class TableWriter:
     def __init__(self, folder: Path, table: str) -> None:
         import pyarrow as pa
 
-        self.table, self.schema = table, _arrow_schema(table)
-        self.n_rows = 0
+        columns = SCHEMAS[table].items()
+        self.schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns])
         self._sink = pa.OSFile(str(folder / file_name(table)), "wb")
         self._writer = pa.ipc.new_file(self._sink, self.schema)
 
@@ -94,24 +94,13 @@ class TableWriter:
         batch = pa.record_batch(arrays, schema=self.schema)
         if batch.num_rows:
             self._writer.write_batch(batch)
-            self.n_rows += batch.num_rows
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._writer.close()
-        self._sink.close()
 
     def __enter__(self) -> TableWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-def _arrow_schema(table: str) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCHEMAS[table].items()])
+        self._writer.close()
+        self._sink.close()
 
 
 def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
@@ -251,28 +240,25 @@ def _take(chunk: TextChunk, rows: npt.NDArray[np.int64]) -> TextChunk:
 
 
 def _starts(chunks: list[Any]) -> list[int]:
-    total, starts = 0, []
-    for chunk in chunks:
-        starts.append(total)
-        total += len(chunk)
-    return starts
+    """Return the row at which each chunk begins."""
+    return [0, *itertools.accumulate(len(chunk) for chunk in chunks[:-1])]
 
 
 class Table:
     """One memory-mapped table of a store."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.path, self.name = folder / file_name(name), name
+        self.path = folder / file_name(name)
         try:
             self._file = open_arrow(self.path)
         except (OSError, ValueError) as error:
             raise StoreError(
                 f"{self.path}: missing or damaged ({error}); build the store again"
             ) from error
-        self._checked = False
         if self._file.types != SCHEMAS[name]:
             raise StoreError(f"{self.path}: unexpected columns; build the store again")
         self.n_rows = self._file.n_rows
+        self._is_checked = False
 
     def numbers(self, column: str) -> NumberColumn:
         """Return a column of numbers."""
@@ -280,35 +266,29 @@ class Table:
 
     def texts(self, column: str) -> TextColumn:
         """Return a column of texts."""
-        return TextColumn(self._text_chunks(column))
+        return TextColumn(cast("list[TextChunk]", self._file.chunks[column]))
 
     def checked_texts(self, column: str) -> TextColumn:
         """Return a column of texts, all of them within their file."""
-        self._check_once()
+        self._check_texts()
         return self.texts(column)
-
-    def _text_chunks(self, column: str) -> list[TextChunk]:
-        return cast("list[TextChunk]", self._file.chunks[column])
-
-    def _check_once(self) -> None:
-        if not self._checked:
-            self._check_texts()
-            self._checked = True
 
     def _check_texts(self) -> None:
         """Refuse texts out of their file, which Arrow would read all the same."""
-        for column, kind in SCHEMAS[self.name].items():
-            for offsets, data in self._text_chunks(column) if kind == TEXT else ():
+        columns = [] if self._is_checked else self._file.types.items()
+        for column, kind in columns:
+            for offsets, data in self.texts(column).chunks if kind == TEXT else ():
                 first, last = max(int(offsets[0]), 0), min(int(offsets[-1]), len(data))
                 try:
                     check_ends(column, offsets, last, first=first)
                 except ValueError as error:
                     raise STORE.damaged(self.path, error) from error
+        self._is_checked = True
 
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table, still memory-mapped."""
         arrow = import_extra("pyarrow", "a table of Arrow")
-        self._check_once()
+        self._check_texts()
         try:
             with arrow.memory_map(str(self.path)) as source:
                 whole: pa.Table = arrow.ipc.open_file(source).read_all()

@@ -164,8 +164,15 @@ def open_bytes(path: Path) -> IO[bytes]:
     if not magic.startswith(GZIP_MAGIC):
         return raw
     try:
-        if _states_too_much(raw):
-            _try_out(path)
+        packed = raw.seek(0, io.SEEK_END)
+        raw.seek(max(packed - 4, 0))
+        size = int.from_bytes(raw.read(), "little")  # of the last member, modulo 4 GiB
+        raw.seek(0)
+        if is_expanded(packed, size):
+            # fail before the first of very many rows is read
+            with path.open("rb") as again, _unpacked(path, again) as file:
+                while file.read(_READ_BYTES):
+                    pass
     except BaseException:
         raw.close()
         raise
@@ -174,22 +181,6 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 def _unpacked(path: Path, raw: IO[bytes]) -> _UnpackedFile:
     return _UnpackedFile(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
-
-
-def _try_out(path: Path) -> None:
-    """Decompress a gzipped file, so that it fails before the first of very many rows is read."""
-    with path.open("rb") as raw, _unpacked(path, raw) as file:
-        while file.read(_READ_BYTES):
-            pass
-
-
-def _states_too_much(raw: IO[bytes]) -> bool:
-    """Whether a gzipped file ends with a size above the limit, or is damaged."""
-    packed = raw.seek(0, io.SEEK_END)
-    raw.seek(max(packed - 4, 0))
-    size = int.from_bytes(raw.read(4), "little")  # of the last member, modulo 4 GiB
-    raw.seek(0)
-    return is_expanded(packed, size)
 
 
 def open_stored(path: Path) -> IO[bytes]:
@@ -424,7 +415,8 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]
             if not data.endswith(b"\n"):
                 data += file.readline(MAX_LINE_BYTES + 1)
             if first == 1:
-                data = _without_bom(data, path)
+                refuse_utf16(data, path)
+                data = data.removeprefix(codecs.BOM_UTF8)
             _check_bytes(data, path, first)
             yield LineBlock(data, first, min(raw.tell() / total, 1.0))
             first += data.count(b"\n")
@@ -461,7 +453,7 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
             f"byte 0x{data[error.start]:02x} is not {encoding}",
             path=path,
             line=line,
-            text=_line_at(data, error.start).decode(encoding, errors="replace"),
+            text=data.split(b"\n")[line - first].decode(encoding, errors="replace"),
             remedy=f"name the encoding ({_guess(data)})",
         ) from error
     except UnicodeError as error:  # codecs that are not for files, such as idna
@@ -478,17 +470,6 @@ def _guess(data: bytes) -> str:
         return "encoding latin-1?"
     high = sum(byte > 0x7F for byte in data[:HEAD_BYTES])
     return "encoding gb18030?" if high * 10 > min(len(data), HEAD_BYTES) else "encoding latin-1?"
-
-
-def _line_at(data: bytes, position: int) -> bytes:
-    start = data.rfind(b"\n", 0, position) + 1
-    end = data.find(b"\n", position)
-    return data[start : end if end >= 0 else len(data)]
-
-
-def _without_bom(chunk: bytes, path: Path) -> bytes:
-    refuse_utf16(chunk, path)
-    return chunk.removeprefix(codecs.BOM_UTF8)
 
 
 def refuse_utf16(head: bytes, path: Path) -> None:
@@ -512,16 +493,11 @@ def _check_bytes(data: bytes, path: Path, first: int) -> None:
             # jump back from the last allowed end: few steps even in large blocks
             end = data.rfind(b"\n", start, start + MAX_LINE_BYTES + 1) + 1
             if end <= start:
-                _check_length(data[start:], path, first + data.count(b"\n", 0, start))
+                raise FormatError(
+                    f"a line of over {MAX_LINE_BYTES >> 20} MiB",
+                    path=path,
+                    line=first + data.count(b"\n", 0, start),
+                    text=data[start : start + 200].decode("utf-8", errors="replace"),
+                    remedy="line ends are missing, or the format is another; name it",
+                )
             start = end
-
-
-def _check_length(line: bytes, path: Path, number: int) -> None:
-    if len(line) > MAX_LINE_BYTES:
-        raise FormatError(
-            f"a line of over {MAX_LINE_BYTES >> 20} MiB",
-            path=path,
-            line=number,
-            text=line[:200].decode("utf-8", errors="replace"),
-            remedy="line ends are missing, or the format is another; name it",
-        )
