@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ class TaskConfig:
 
     path: Path
     format: str = ""
-    """Name of the format; empty: recognised by content."""
+    """Name of the format, or a TOML file that declares one; empty: recognised by content."""
     encoding: str = "utf-8"
     columns: Mapping[str, str] = field(default_factory=dict)
     """For tables: the column (or key) of each role, as ``{"first": "q1", "label": "#3"}``."""
@@ -68,20 +69,18 @@ def by_lines(fits: Callable[[list[str]], bool]) -> Callable[[Probe], bool]:
     return recognise
 
 
+DATA_SETS_FILE = Path(__file__).with_name("data_sets.toml")
+"""Declares the layouts of published data sets."""
+
 TASK_FORMATS: Registry[TaskFormat] = Registry(
     "task format",
     {
-        "cmedqq": ("chineseblue:CMEDQQ", "label, text, text (cMedQQ, cMedQNLI); tabs"),
-        "cmedqa": ("chineseblue:CMEDQA", "0/1, question, answer; tabs, quoted as in CSV"),
-        "webmedqa": ("chineseblue:WEBMEDQA", "id, 0/1, department, question, answer; tabs"),
-        "cmedir": ("chineseblue:CMEDIR", "searches and graded pages; JSON lines"),
-        "cmedtc": ("chineseblue:CMEDTC", "class, text (cMedTC, cMedIC); a tab"),
-        "hoc": ("blurb:HOC", "labels 0_1,1_0,..., sentence, id; tabs"),
-        "bioasq": ("blurb:BIOASQ", "id, question, context, yes/no; tabs"),
+        **{
+            name: (f"table:DATA_SETS.{name}", each["about"])
+            for name, each in tomllib.loads(DATA_SETS_FILE.read_text("utf-8")).items()
+        },
         "ddi": ("ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
-        "chemprot": ("blurb:CHEMPROT", "text with << >> and [[ ]], label; JSON lines"),
         "cmeie": ("cmeie:FORMAT", "text, spo_list (CMeIE, CHIP-RE); JSON lines"),
-        "gad": ("blurb:GAD", "id, sentence with @GENE$ and @DISEASE$, label; tabs"),
         "cmdd-replies": (
             "cmdd:REPLIES",
             "dialogues: which sentence is the doctor's reply; JSON lines",
@@ -112,10 +111,23 @@ def sniff_task(path: Path) -> str:
     return find_format(look_into(path), TASK_FORMATS, problem)
 
 
+def load_format(name: str) -> TaskFormat:
+    """Return a format by its name, or by the TOML file that declares its layout.
+
+    Args:
+        name: A name of ``TASK_FORMATS``, or a path that ends in ``.toml``.
+    """
+    if name.endswith(".toml"):
+        from biograft.text.tasks.table import read_layout
+
+        return read_layout(Path(name))
+    return TASK_FORMATS.load(name)
+
+
 def resolve_task(config: TaskConfig) -> TaskConfig:
     """Complete settings with the format, and check that all options apply to it."""
     name = config.format or ("table" if config.columns else sniff_task(config.path))
-    relevant = TASK_FORMATS.load(name).options
+    relevant = load_format(name).options
     defaults = {field.name: field for field in fields(TaskConfig)}
     for option in _OPTIONS:
         empty = getattr(config, option) in ({}, defaults[option].default)
@@ -127,8 +139,8 @@ def resolve_task(config: TaskConfig) -> TaskConfig:
 def read_examples(config: TaskConfig, log: ReadLog | None = None) -> Iterator[Example]:
     """Read a task file as a stream of examples; malformed records go to the log."""
     config = resolve_task(config)
-    reader = TASK_FORMATS.load(config.format)
-    yield from reader.read(config, log if log is not None else ReadLog(config.path))
+    read = load_format(config.format).read
+    yield from read(config, log if log is not None else ReadLog(config.path))
 
 
 def read_task(config: TaskConfig) -> TaskSet:

@@ -1,40 +1,140 @@
-"""Task tables with a column mapping: CSV, TSV or JSON lines.
+"""Tables of task examples: CSV, TSV or JSON lines, by a mapping of columns to roles.
 
-The mapped roles determine the kind: ``first, second [, label, id]`` are pairs; ``text, label
-[, context, id]`` are classes, with ``labels`` (several in a cell, separated by ``|``, or a list)
-instead of ``label`` for multi-label tasks; ``query, answer, relevance [, id]`` are rankings,
-grouped by question. A column is named by its header (in JSON: its key), or by its position: ``#1``.
+A layout is given on the command line (``--columns``), or declared in a few lines of TOML:
+``data_sets.toml`` has those of published data sets and says what each key means. A column is named
+by its header (in JSON: its key), or by its position: ``#1``. Rows are parsed line by line, so that
+a malformed row does not affect others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import csv
+import re
+import tomllib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any
 
+from biograft.config import Choice, Config, from_mapping, load_toml
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import read_lines
-from biograft.kb.sources.json_files import read_objects
+from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.table import find_delimiter, unquoted
-from biograft.text.tasks.records import Answer, ClassExample, Example, PairExample
-from biograft.text.tasks.registry import TaskConfig, TaskFormat
-from biograft.text.tasks.rows import JudgedAnswer, group_by_question, read_csv, relevance
+from biograft.text.documents import Mention
+from biograft.text.tasks.records import (
+    Answer,
+    ClassExample,
+    Example,
+    PairExample,
+    RankingExample,
+    RelationExample,
+    unmark,
+)
+from biograft.text.tasks.registry import DATA_SETS_FILE, TaskConfig, TaskFormat, by_lines
 
 if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog
 
 SEPARATOR = "|"
-NEEDED = {
-    "pair": ("first", "second"),
-    "class": ("text",),
-    "ranking": ("query", "answer", "relevance"),
+QUOTE = '"'
+MAX_CELL_LINES = 200
+"""Maximum lines of a quoted cell; a longer one counts as an unclosed quote."""
+ROLES = {
+    "pair": (("first", "second"), ("label", "id")),
+    "class": (("text",), ("label", "labels", "context", "id")),
+    "ranking": (("query", "answer", "relevance"), ("id", "candidates", "answer_id")),
+    "relation": (("text", "label"), ("id",)),
 }
-OPTIONAL = {
-    "pair": ("label", "id"),
-    "class": ("label", "labels", "context", "id"),
-    "ranking": ("id",),
-}
+"""The roles that each kind of example needs, and those that it may have."""
+_FLAGS = re.compile(r"\d+_[01](?:,\d+_[01])*")
+_INDICATOR = re.compile(r"@([A-Z]+)(?:-([A-Z]+))?\$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout(Config):
+    """The layout of a task file: which column has which role, and how its cells are read."""
+
+    about: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    n_columns: int = 0
+    header: str = ""
+    quotes: Annotated[str, Choice("", "text", "csv")] = ""
+    classes: tuple[str, ...] = ()
+    labels: Annotated[str, Choice("", "flags")] = ""
+    mentions: Annotated[str, Choice("", "indicators")] = ""
+    marks: tuple[tuple[str, str], ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of example that the roles make."""
+        known = sorted({role for roles in ROLES.values() for role in (*roles[0], *roles[1])})
+        for role in self.columns:
+            if role not in known:
+                raise ConfigError(f"columns: no role is called {role!r}; {nearest(role, known)}")
+        kinds = ["relation"] if self.marks or self.mentions else ["pair", "class", "ranking"]
+        for kind in kinds:
+            needed, optional = ROLES[kind]
+            if set(needed) <= set(self.columns):
+                if stray := set(self.columns) - {*needed, *optional}:
+                    raise ConfigError(f"columns: a {kind} has no {', '.join(sorted(stray))}")
+                if {"label", "labels"} <= set(self.columns):
+                    raise ConfigError(
+                        "columns: label is one, labels are several; map only one of both"
+                    )
+                return kind
+        raise ConfigError(
+            "columns: map first and second (pairs), text and label (classes), or query, answer and "
+            "relevance (rankings)"
+        )
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the columns are keys: neither positions nor, as far as is said, a header."""
+        return not self.header and not any(each.startswith("#") for each in self.columns.values())
+
+    @property
+    def positions(self) -> int:
+        """Number of cells of a row without a header that names the columns."""
+        return max(self.n_columns, *(int(each[1:]) for each in self.columns.values()))
+
+    def fits(self, lines: list[str]) -> bool:
+        """Whether the first lines of a file can only have this layout."""
+        if self.header and lines[0] == self.header:
+            return True
+        if self.is_json:
+            inner = {"answer", "relevance", "answer_id"} if "candidates" in self.columns else set()
+            keys = {column for role, column in self.columns.items() if role not in inner}
+            marks = [mark for pair in self.marks for mark in pair]
+            return keys <= set(peek_object(lines[0])) and all(
+                mark in line for line in lines for mark in marks
+            )
+        if not (self.classes or self.mentions):
+            return False
+        rows = [line.split("\t") for line in lines]
+        return all(
+            len(row) == self.positions
+            and (not self.classes or row[self._at("label")].strip() in self.classes)
+            and (not self.mentions or _INDICATOR.search(row[self._at("text")]))
+            for row in rows
+        )
+
+    def _at(self, role: str) -> int:
+        return int(self.columns[role][1:]) - 1
+
+    def format(self) -> TaskFormat:
+        """Return the format of files with this layout."""
+        options = frozenset({"grouped"} if self.groups else ())
+        recognise: Any = by_lines(self.fits)
+        return TaskFormat(
+            self.kind, lambda config, log: read_rows(self, config, log), recognise, options
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,113 +154,156 @@ class _RoleRow:
         return next((role for role in roles if not self.get(role).strip()), "")
 
 
-def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
-    """Read examples in the order of the rows."""
-    kind = kind_of_columns(config.columns)
-    rows = _rows(config, log)
-    if kind == "ranking":
-        return iter(group_by_question(_judged_answers(rows, log)))
-    return _classes(rows, log) if kind == "class" else _paired(rows, log)
+class _InvalidRowError(ValueError):
+    """A row that is no example."""
 
 
-def kind_of_columns(columns: Mapping[str, str]) -> str:
-    """Return the kind of example that the mapped roles make."""
-    known = sorted({role for roles in (*NEEDED.values(), *OPTIONAL.values()) for role in roles})
-    for role in columns:
-        if role not in known:
-            raise ConfigError(f"columns: no role is called {role!r}; {nearest(role, known)}")
-    for kind, needed in NEEDED.items():
-        if set(needed) <= set(columns):
-            if stray := set(columns) - {*needed, *OPTIONAL[kind]}:
-                raise ConfigError(f"columns: a {kind} has no {', '.join(sorted(stray))}")
-            if {"label", "labels"} <= set(columns):
-                raise ConfigError("columns: label is one, labels are several; map only one of both")
-            return kind
-    raise ConfigError(
-        "columns: map first and second (pairs), text and label (classes), or query, answer and "
-        "relevance (rankings)"
-    )
+def read_rows(layout: Layout, config: TaskConfig, log: ReadLog) -> Iterator[Example]:
+    """Read the examples of a file, in the order of its rows.
 
-
-def _paired(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[PairExample]:
-    for row in rows:
-        if empty := row.empty("first", "second", *({"label"} & set(row.cells))):
-            log.reject(f"{empty} is empty", row.line, row.text)
+    Args:
+        layout: The layout of the file.
+        config: The file; ``grouped`` takes the group of each label.
+        log: Counts the rows, and those that are rejected.
+    """
+    if layout.note:
+        log.note(layout.note)
+    read = _READERS[layout.kind]
+    questions: dict[tuple[str, str], list[Answer]] = {}
+    for row in _rows(layout, config, log):
+        try:
+            made = read(row, layout, config)
+        except _InvalidRowError as problem:
+            log.reject(str(problem), row.line, row.text)
             continue
-        yield PairExample(
-            row.get("first"), row.get("second"), row.get("label").strip(), row.get("id")
-        )
+        if isinstance(made, Answer):
+            questions.setdefault((row.get("id").strip(), row.get("query")), []).append(made)
+        else:
+            yield made
+    for (identifier, query), answers in questions.items():
+        yield RankingExample(query, tuple(answers), identifier)
 
 
-def _classes(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[ClassExample]:
-    for row in rows:
-        if empty := row.empty("text", *({"label"} & set(row.cells))):
-            log.reject(f"{empty} is empty", row.line, row.text)
-            continue
-        labels = _several(row.cells["labels"]) if "labels" in row.cells else (row.get("label"),)
-        nonempty = tuple(label.strip() for label in labels if label.strip())
-        multi = "labels" in row.cells
-        yield ClassExample(row.get("text"), nonempty, row.get("context"), multi, row.get("id"))
+def _check_cells(row: _RoleRow, *roles: str) -> None:
+    if empty := row.empty(*roles):
+        raise _InvalidRowError(f"{empty} is empty")
 
 
-def _several(value: Any) -> list[str]:
+def _pair(row: _RoleRow, layout: Layout, config: TaskConfig) -> PairExample:
+    _check_cells(row, "first", "second", *({"label"} & set(row.cells)))
+    return PairExample(row.get("first"), row.get("second"), row.get("label").strip(), row.get("id"))
+
+
+def _class(row: _RoleRow, layout: Layout, config: TaskConfig) -> ClassExample:
+    _check_cells(row, "text", *({"label"} & set(row.cells)))
+    multi = "labels" in row.cells
+    labels = _several(row.cells["labels"], layout) if multi else [row.get("label")]
+    if layout.classes and labels[0].strip() not in layout.classes:
+        raise _InvalidRowError(f"the label is none of {', '.join(layout.classes)}")
+    kept = tuple(label.strip() for label in labels if label.strip())
+    return ClassExample(row.get("text"), kept, row.get("context"), multi, row.get("id").strip())
+
+
+def _several(value: Any, layout: Layout) -> list[str]:
+    if layout.labels == "flags":
+        if not _FLAGS.fullmatch(str(value).strip()):
+            raise _InvalidRowError("labels are not of the form 0_1,1_0,...")
+        flags = (label.split("_") for label in str(value).strip().split(","))
+        return [name for name, flag in flags if flag == "1"]
     return list(map(str, value)) if isinstance(value, list) else str(value or "").split(SEPARATOR)
 
 
-def _judged_answers(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[JudgedAnswer]:
-    for row in rows:
-        grade = relevance(row.get("relevance"))
-        if grade is None:
-            log.reject("relevance is not a whole number such as 0 or 1", row.line, row.text)
-        elif empty := row.empty("query", "answer"):
-            log.reject(f"{empty} is empty", row.line, row.text)
-        else:
-            yield row.get("id"), row.get("query"), Answer(row.get("answer"), grade)
+def _ranking(row: _RoleRow, layout: Layout, config: TaskConfig) -> Answer | RankingExample:
+    """Make an answer, or a ranking of a row that has all answers of a question."""
+    if "candidates" not in layout.columns:
+        return _answer(row)
+    found = row.cells.get("candidates")
+    if not isinstance(found, list) or row.empty("query"):
+        raise _InvalidRowError("not a query with its candidates")
+    columns = layout.columns
+    rows = [
+        _RoleRow(row.line, {r: each.get(columns[r]) for r in _INNER if r in columns}, row.text)
+        for each in found
+        if isinstance(each, dict)
+    ]
+    if not found or len(rows) < len(found):
+        raise _InvalidRowError("a query without candidates")
+    return RankingExample(row.get("query"), tuple(map(_answer, rows)), row.get("id"))
 
 
-def _rows(config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
+_INNER = ("answer", "relevance", "answer_id")
+
+
+def _answer(row: _RoleRow) -> Answer:
+    grade = whole_number(row.get("relevance").strip())
+    if grade is None:
+        raise _InvalidRowError("relevance is not a whole number such as 0 or 1")
+    _check_cells(row, *({"query"} & set(row.cells)), "answer")
+    return Answer(row.get("answer"), grade, row.get("answer_id"))
+
+
+def _relation(row: _RoleRow, layout: Layout, config: TaskConfig) -> RelationExample:
+    _check_cells(row, "text", "label")
+    text, label = row.get("text"), row.get("label").strip()
+    if layout.marks:
+        unmarked = unmark(text, layout.marks)
+        if unmarked is None:
+            shown = " and one ".join(f"{a.strip()} {b.strip()}" for a, b in layout.marks)
+            raise _InvalidRowError(f"not exactly one {shown}")
+        text, first, second = unmarked
+    else:
+        found = [
+            Mention(match.start(), match.end(), match[0], type=kind)
+            for match in _INDICATOR.finditer(text)
+            for kind in match.groups()
+            if kind
+        ]
+        if len(found) != 2:
+            raise _InvalidRowError(f"{len(found)} indicators such as @GENE$, expected 2")
+        first, second = found
+    if config.grouped:
+        if label not in layout.groups:
+            raise _InvalidRowError("a relation of no group")
+        label = layout.groups[label]
+    return RelationExample(text, first, second, label, id=row.get("id").strip())
+
+
+_READERS: dict[str, Callable[[_RoleRow, Layout, TaskConfig], Example | Answer]] = {
+    "pair": _pair,
+    "class": _class,
+    "ranking": _ranking,
+    "relation": _relation,
+}
+
+
+def _rows(layout: Layout, config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
     first = next((line for _, line in read_lines(config.path, config.encoding) if line.strip()), "")
+    columns = layout.columns
     if first.lstrip().startswith("{"):
-        yield from _json_rows(config, log)
+        inner = _INNER if "candidates" in columns else ()
+        keys = {role: key for role, key in columns.items() if role not in inner}
+        for row in read_objects(config.path, log, config.encoding):
+            if missing := [key for key in keys.values() if key not in row.value]:
+                log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)
+                continue
+            yield _RoleRow(row.line, {r: row.value[key] for r, key in keys.items()}, row.text)
         return
     positions: dict[str, int] = {}
-    n_cells = 0
-    numbered = all(column.startswith("#") for column in config.columns.values())
-    for line, cells, text in _cells(config, log, find_delimiter(first)):
+    numbered = all(column.startswith("#") for column in columns.values())
+    n_cells = layout.positions if numbered and layout.quotes else 0
+    log.opened(config.path)
+    for line, cells, text in _cells(layout.quotes, config, log, find_delimiter(first)):
         if not positions:
             header = [] if numbered else [cell.strip() for cell in cells]
-            positions = {r: _position(c, header, config, line) for r, c in config.columns.items()}
-            n_cells = len(cells)
-            if header:
+            positions = {role: _position(c, header, config, line) for role, c in columns.items()}
+            n_cells = n_cells or len(cells)
+            if header or text == layout.header:
                 continue
         log.read()
         if len(cells) != n_cells or len(cells) <= max(positions.values()):
             log.reject(f"{len(cells)} cells, expected {n_cells}", line, text)
         else:
             yield _RoleRow(line, {role: cells[k] for role, k in positions.items()}, text)
-
-
-def _cells(
-    config: TaskConfig, log: ReadLog, delimiter: str
-) -> Iterator[tuple[int, list[str], str]]:
-    """Yield rows of cells; in a TSV quotes are text, unless they enclose a whole cell."""
-    log.opened(config.path)
-    if delimiter != "\t":
-        for row in read_csv(config, log, delimiter):
-            yield row.line, row.cells, row.text
-        return
-    for number, line in read_lines(config.path, config.encoding):
-        if line.strip():
-            yield number, [unquoted(cell) for cell in line.split("\t")], line
-
-
-def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
-    for row in read_objects(config.path, log, config.encoding):
-        missing = [key for key in config.columns.values() if key not in row.value]
-        if missing:
-            log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)
-            continue
-        yield _RoleRow(row.line, {r: row.value[key] for r, key in config.columns.items()}, row.text)
 
 
 def _position(column: str, header: list[str], config: TaskConfig, line: int) -> int:
@@ -180,4 +323,111 @@ def _position(column: str, header: list[str], config: TaskConfig, line: int) -> 
     return header.index(column)
 
 
-FORMAT = TaskFormat("", read, options=frozenset({"columns"}))
+Row = tuple[int, list[str], str]
+"""The first line of a row, its cells, and its text."""
+
+
+def _cells(quotes: str, config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
+    """Yield rows of cells; in a TSV quotes are text, unless they enclose a whole cell."""
+    if quotes == "csv" or (delimiter != "\t" and not quotes):
+        yield from read_csv(config, log, "\t" if quotes else delimiter)
+        return
+    for number, line in read_lines(config.path, config.encoding):
+        if line.strip():
+            cells = line.split("\t")
+            yield number, cells if quotes else [unquoted(cell) for cell in cells], line
+
+
+def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
+    """Read rows of CSV, whose quoted cells may span several lines.
+
+    Args:
+        config: The file.
+        log: Counts the rows whose quotes are not those of CSV.
+        delimiter: The character between cells.
+    """
+    waiting: deque[tuple[int, str]] = deque()
+    lines = read_lines(config.path, config.encoding)
+
+    def following(n: int) -> tuple[int, str] | None:
+        """Return the n-th line that is not used yet."""
+        while len(waiting) <= n:
+            if (line := next(lines, None)) is None:
+                return None
+            waiting.append(line)
+        return waiting[n]
+
+    while (first := following(0)) is not None:
+        number, text = first
+        n, is_open = 1, _is_open(text, delimiter)
+        while n < MAX_CELL_LINES and is_open and (more := following(n)):
+            is_open = _is_open(more[1], delimiter, is_open=True)  # each line is looked at once
+            text += "\n" + more[1]
+            n += 1
+        cells = parse_csv(text, delimiter)
+        if cells is None:  # only the line that opens the quote is lost
+            log.read()
+            log.reject("quotes that are not those of CSV", number, first[1])
+            n = 1
+        elif text.strip():
+            yield number, cells, text
+        for _ in range(n):
+            waiting.popleft()
+
+
+def parse_csv(text: str, delimiter: str) -> list[str] | None:
+    """Split a row whose cells may be quoted; None if its quotes are invalid.
+
+    >>> parse_csv('0,"a, b"', ",")
+    ['0', 'a, b']
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        rows = list(csv.reader([text], delimiter=delimiter, quotechar=QUOTE, strict=True))
+    except csv.Error:
+        return None
+    return rows[0] if len(rows) == 1 else None
+
+
+def _is_open(text: str, delimiter: str, *, is_open: bool = False) -> bool:
+    """Whether a text, which may begin inside a quoted cell, ends inside one.
+
+    A quote opens a cell only at its start.
+    """
+    start = 0
+    while start >= 0:
+        if is_open or text.startswith(QUOTE, start):
+            end = text.find(QUOTE, start + (not is_open))
+            while end >= 0 and text.startswith(QUOTE, end + 1):
+                end = text.find(QUOTE, end + 2)
+            if end < 0:
+                return True
+            start, is_open = end, False
+        start = text.find(delimiter, start) + 1 or -1
+    return False
+
+
+def _read_table(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
+    return read_rows(Layout(columns=config.columns), config, log)
+
+
+FORMAT = TaskFormat("", _read_table, options=frozenset({"columns"}))
+
+
+@cache
+def read_layout(path: Path) -> TaskFormat:
+    """Read the layout of a data set of your own from a TOML file.
+
+    Args:
+        path: A file with the keys of ``data_sets.toml``.
+    """
+    return from_mapping(Layout, load_toml(path), f"{path.name}: ").format()
+
+
+DATA_SETS = SimpleNamespace(
+    **{
+        name: from_mapping(Layout, values, f"{name}.").format()
+        for name, values in tomllib.loads(DATA_SETS_FILE.read_text("utf-8")).items()
+    }
+)
+"""The formats of published data sets, by name."""

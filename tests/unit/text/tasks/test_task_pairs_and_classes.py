@@ -32,9 +32,9 @@ def test_malformed_pairs_are_rejected(write):
     result = read(write("a.txt", "1\ta\n1\ta\tb\n\tx\ty\n0\tc\td\te\n"), "cmedqq")
     assert result.examples == (PairExample("a", "b", "1"),)
     assert rejected(result) == {
-        "2 cells, expected 3 (label, text, text)": [(1, "1\ta")],
-        "label or text is empty": [(3, "\tx\ty")],
-        "4 cells, expected 3 (label, text, text)": [(4, "0\tc\td\te")],
+        "2 cells, expected 3": [(1, "1\ta")],
+        "label is empty": [(3, "\tx\ty")],
+        "4 cells, expected 3": [(4, "0\tc\td\te")],
     }
     assert result.log.n_read == 4
 
@@ -47,7 +47,7 @@ def test_a_file_without_examples_is_refused(write):
 def test_classes_with_carriage_returns(write):
     result = read(write("a.txt", "Age\t 2)年龄&gt; 70\r\n\tx\r\n"), "cmedtc")
     assert result.examples == (ClassExample(" 2)年龄&gt; 70", ("Age",)),)
-    assert rejected(result) == {"class or text is empty": [(2, "\tx")]}
+    assert rejected(result) == {"label is empty": [(2, "\tx")]}
 
 
 HOC = "labels\tsentence\tindex\n0_1,1_0,2_1\tTumours grow .\t11_s0\n0_0,1_0,2_0\tNo .\t11_s1\n"
@@ -73,7 +73,7 @@ def test_questions_with_yes_or_no(write):
         ClassExample("Is it?", ("yes",), "It is.", id="b1"),
         ClassExample("Is it?", ("no",), id="b2"),
     )
-    assert list(rejected(result)) == ["the answer is neither yes nor no"]
+    assert list(rejected(result)) == ["the label is none of yes, no"]
     recognised = read(write("b.tsv", "b1\tIs it?\tIt is.\tyes\n"))
     assert recognised.format == "bioasq"
 

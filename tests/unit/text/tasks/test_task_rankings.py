@@ -17,9 +17,9 @@ def test_answers_are_grouped_in_the_order_of_the_file(write):
         RankingExample("q2", (Answer("x", 1),)),
     )
     assert {r: e[0].line for r, e in result.log.rejected.examples.items()} == {
-        "an unclosed quote": 4,
-        "the label is not a whole number such as 0 or 1": 5,
-        "question or answer is empty": 6,
+        "quotes that are not those of CSV": 4,
+        "relevance is not a whole number such as 0 or 1": 5,
+        "answer is empty": 6,
     }
     assert result.log.n_read == 6
 
@@ -46,8 +46,9 @@ def test_searches_keep_grades_and_addresses(write):
     assert result.format == "cmedir"
     assert result.examples == (RankingExample("q", (Answer("t", 2, "u"), Answer("s", 0, "v"))),)
     assert dict(result.log.rejected.counts) == {
-        "a document without title or grade": 2,
-        "not of the form query, documents": 1,
+        "answer is empty": 1,
+        "a query without candidates": 1,
+        "the key 'documents' is missing": 1,
         "not JSON": 1,
         "not a JSON object": 1,
     }

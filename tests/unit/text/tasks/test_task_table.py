@@ -100,3 +100,17 @@ def test_answers_are_grouped_by_question(write):
 def test_mappings_that_make_no_sense(write, columns, message):
     with pytest.raises(ConfigError, match=message):
         read(write("a.csv", "a,b,c\n1,2,3\n"), **columns)
+
+
+def test_a_layout_of_your_own_is_a_format(write):
+    layout = write(
+        "mine.toml",
+        'columns = { label = "#2", text = "#1" }\nquotes = "text"\nclasses = ["yes", "no"]\n',
+    )
+    path = write("a.tsv", 'Is it "flu"?\tyes\nWhat?\tmaybe\n')
+    result = read_task(TaskConfig(path=path, format=str(layout)))
+    assert result.examples == (ClassExample('Is it "flu"?', ("yes",)),)
+    assert dict(result.log.rejected.counts) == {"the label is none of yes, no": 1}
+    wrong = write("wrong.toml", 'colums = { text = "#1" }\n')
+    with pytest.raises(ConfigError, match=r"wrong.toml: .*colums.*did you mean 'columns'"):
+        read_task(TaskConfig(path=path, format=str(wrong)))
