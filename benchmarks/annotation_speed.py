@@ -39,7 +39,8 @@ from biograft.kb.sources import SourceConfig
 from biograft.kb.sources.files import open_bytes
 from biograft.linking import build_index
 from biograft.linking.annotation import AnnotationConfig, Annotator
-from biograft.linking.annotation.work import Chunk, annotate_chunk, find_files, read_chunks
+from biograft.linking.annotation.chunks import Chunk, find_files, read_chunks
+from biograft.linking.annotation.runner import annotate_chunk
 from biograft.text import NamesIndex
 from biograft.text.inputs import Inputs
 

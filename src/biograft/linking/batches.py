@@ -16,8 +16,6 @@ from biograft.text.documents import Document
 
 BATCH = 32
 """Documents whose mentions are searched together."""
-_MAX_CHARACTERS = 1 << 20
-"""Characters of text after which a batch is full, whatever the number of documents."""
 
 
 def check_mentions(texts: Sequence[str]) -> list[str]:
@@ -34,8 +32,22 @@ def check_mentions(texts: Sequence[str]) -> list[str]:
     return mentions
 
 
-def make_batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:
-    """Collect documents until there are ``size`` of them, or much text."""
+def make_batches(
+    documents: Iterable[Document | str], size: int, max_characters: int = 1 << 20
+) -> Iterator[list[Document]]:
+    """Collect documents into batches.
+
+    Args:
+        documents: texts or documents.
+        size: documents of a full batch.
+        max_characters: characters of text after which a batch is full, too.
+
+    Yields:
+        batches of documents.
+
+    Raises:
+        ConfigError: if there is a single document, or something else.
+    """
     if isinstance(documents, str | Document):
         raise ConfigError("documents: expected several, found one; call linker(text)")
     batch: list[Document] = []
@@ -47,7 +59,7 @@ def make_batches(documents: Iterable[Document | str], size: int) -> Iterator[lis
             )
         batch.append(document if isinstance(document, Document) else Document("", document))
         n_characters += len(batch[-1].text)
-        if len(batch) >= size or n_characters >= _MAX_CHARACTERS:
+        if len(batch) >= size or n_characters >= max_characters:
             yield batch
             batch, n_characters = [], 0
     if batch:

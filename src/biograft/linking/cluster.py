@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from biograft.compute import Opener
+from biograft.compute import Finished, Opener
 from biograft.errors import MissingExtraError
 
 J = TypeVar("J")
 R = TypeVar("R")
-_EXTRA_CORES = 2
-"""Cores besides one per actor: Ray Data hangs if its reading tasks find none."""
 _JOBS_PER_ACTOR = 2
 """Jobs that are read ahead per actor."""
 _RETRIES = 3
@@ -21,7 +20,7 @@ _RETRIES = 3
 
 
 @contextmanager
-def ray_cluster(workers: int, purpose: str) -> Iterator[Any]:
+def _ray_cluster(workers: int, purpose: str) -> Iterator[Any]:
     """Give Ray, joined to the cluster of ``RAY_ADDRESS``, or to one started on this machine.
 
     A cluster that was there before is left as it is.
@@ -37,7 +36,7 @@ def ray_cluster(workers: int, purpose: str) -> Iterator[Any]:
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
     else:
-        ray.init(num_cpus=workers + _EXTRA_CORES, include_dashboard=False, **quiet)
+        ray.init(num_cpus=workers, include_dashboard=False, **quiet)
     try:
         yield ray
     finally:
@@ -56,22 +55,45 @@ class _JobActor:
 
 
 def run_on_ray(
-    work: Callable[[Any, J], R], jobs: Iterable[J], opener: Opener, workers: int, purpose: str
+    work: Callable[[Any, J], R],
+    jobs: Iterable[J | Finished[R]],
+    opener: Opener,
+    workers: int,
+    purpose: str,
 ) -> Iterator[R]:
-    """Do ``work(opened, job)`` for all jobs by actors, and yield the results in their order."""
-    with ray_cluster(workers, purpose) as ray:
+    """Do ``work(opened, job)`` for all jobs by actors.
+
+    Args:
+        work: called with what an actor has opened, and a job.
+        jobs: the jobs; of those that are finished the result is yielded.
+        opener: opens what an actor needs.
+        workers: number of actors.
+        purpose: what Ray is needed for, in the message if it is missing.
+
+    Yields:
+        the results in the order of the jobs.
+    """
+    with _ray_cluster(workers, purpose) as ray:
         from ray.util import ActorPool
 
         kind = ray.remote(
             num_cpus=1, max_restarts=_RETRIES, max_task_retries=_RETRIES
         )(_JobActor)  # fmt: skip
         pool: Any = ActorPool([kind.remote(work, opener) for _ in range(workers)])
-        n_waiting = 0
+        pending: deque[Finished[R] | None] = deque()
         for job in jobs:
-            if n_waiting == _JOBS_PER_ACTOR * workers:
-                yield pool.get_next()
-                n_waiting -= 1
-            pool.submit(lambda actor, value: actor.do.remote(value), job)
-            n_waiting += 1
-        while pool.has_next():
-            yield pool.get_next()
+            if len(pending) == _JOBS_PER_ACTOR * workers:
+                yield _next_result(pool, pending)
+            if isinstance(job, Finished):
+                pending.append(job)
+            else:
+                pool.submit(lambda actor, value: actor.do.remote(value), job)
+                pending.append(None)
+        while pending:
+            yield _next_result(pool, pending)
+
+
+def _next_result(pool: Any, pending: deque[Finished[R] | None]) -> R:
+    finished = pending.popleft()
+    result: R = pool.get_next() if finished is None else finished.result
+    return result

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.linking.annotation.chunks import (
+        AnnotationReport as AnnotationReport,
+        find_files as find_files,
+    )
     from biograft.linking.annotation.config import AnnotationConfig as AnnotationConfig
     from biograft.linking.annotation.pipeline import (
         Annotator as Annotator,
@@ -17,10 +21,6 @@ if TYPE_CHECKING:
         ExecutionConfig as ExecutionConfig,
         annotate as annotate,
         read_frequencies as read_frequencies,
-    )
-    from biograft.linking.annotation.work import (
-        AnnotationReport as AnnotationReport,
-        find_files as find_files,
     )
 
 

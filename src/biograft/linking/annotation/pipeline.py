@@ -1,10 +1,14 @@
-"""The annotator: dictionary matching, abbreviations, linking, and selection of disjoint spans."""
+"""The annotator: dictionary matching, abbreviations, linking, and selection of disjoint spans.
+
+Where documents have mentions of their own, these are linked by the concept ids that they state.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +51,7 @@ _CACHE_SIZE = 1 << 18
 
 _UNKNOWN, _NO_CONCEPT, _BY_NAME, _BY_LINKER = range(4)
 """Codes for how a form was linked."""
-_HOWS = {_NO_CONCEPT: "nothing", _BY_NAME: "name", _BY_LINKER: "linker"}
+_HOWS = ("unknown", "nothing", "name", "linker")
 
 
 class _LinkedForms:
@@ -133,12 +137,9 @@ class Annotator:
         counts["documents"] += len(documents)
         counts["characters"] += sum(len(document.text) for document in documents)
         counts["spans"] += sum(map(len, spans))
-        language = self.config.language
         for document, linked in zip(documents, spans, strict=True):
-            own = document.language or language
-            yield AnnotatedDocument(document.id, document.text, tuple(linked), own)
-
-    # ---- spans to be linked
+            language = document.language or self.config.language
+            yield AnnotatedDocument(document.id, document.text, tuple(linked), language)
 
     def _find_spans(self, texts: Sequence[str]) -> tuple[_SpanBatch, dict[int, str]]:
         """Find the spans of texts to be linked; unambiguous names are resolved at once.
@@ -180,27 +181,24 @@ class Annotator:
         """Replace abbreviations by long forms, and add abbreviations that are no names."""
         spans = batch.spans
         cuts = np.searchsorted(spans.document, np.arange(len(texts) + 1)).tolist()
-        more: list[tuple[int, int, int]] = []
-        replaced: list[int] = []
-        expanded: list[str] = []  # of those replaced, then of those added
-        expanded_more: list[str] = []
+        replaced: dict[int, str] = {}
+        added: dict[tuple[int, int, int], str] = {}
         for n, text in enumerate(texts):
             long_forms = self._forms.long_forms(text)
             if not long_forms:
                 continue
-            inside = slice(cuts[n], cuts[n + 1])
-            ends = list(zip(spans.start[inside].tolist(), spans.end[inside].tolist(), strict=True))
-            for k, (start, end) in enumerate(ends, cuts[n]):
+            known = set()
+            for k in range(cuts[n], cuts[n + 1]):
+                start, end = int(spans.start[k]), int(spans.end[k])
+                known.add((start, end))
                 long = long_forms.expand(text[start:end])
                 if long is not None:
-                    replaced.append(k)
-                    expanded.append(long)
-            known = set(ends)
+                    replaced[k] = long
             for mention in self._forms.short_mentions(text, (), long_forms):
                 if (mention.start, mention.end) not in known:
-                    more.append((n, mention.start, mention.end))
-                    expanded_more.append(long_forms.expand(mention.text) or "")
-        expanded += expanded_more
+                    long = long_forms.expand(mention.text) or ""
+                    added[n, mention.start, mention.end] = long
+        expanded = [*replaced.values(), *added.values()]
         if not expanded:
             return batch
         lengths = np.array([len(each) for each in expanded])
@@ -210,13 +208,12 @@ class Annotator:
             for number, form in zip(numbers.tolist(), expanded, strict=True)
             if self._linked.hows[number] == _UNKNOWN
         }
-        added = np.array(more, np.int64).reshape(-1, 3).T
-        both = [np.concatenate(columns) for columns in zip(spans, added, strict=True)]
+        more = np.array(list(added), np.int64).reshape(-1, 3).T
+        both = [np.concatenate(columns) for columns in zip(spans, more, strict=True)]
         forms = np.concatenate([batch.forms, numbers[len(replaced) :]])
-        forms[replaced] = numbers[: len(replaced)]
-        abbreviated = np.ones(len(forms), np.bool_)
-        abbreviated[: len(batch.forms)] = False
-        abbreviated[replaced] = True
+        forms[list(replaced)] = numbers[: len(replaced)]
+        abbreviated = np.arange(len(forms)) >= len(batch.forms)
+        abbreviated[list(replaced)] = True
         return _SpanBatch(Spans(*both), forms, abbreviated)
 
     def _look_up_names(self, number: int, form: str, rows: Sequence[int]) -> None:
@@ -264,8 +261,6 @@ class Annotator:
         low = form.casefold()
         return form if not names or low in map(str.casefold, names) else names[0]
 
-    # ---- selection
-
     def _select(
         self, batch: _SpanBatch, n_documents: int, counts: Counter[str]
     ) -> list[list[LinkedSpan]]:
@@ -304,3 +299,53 @@ def _first_of_span(matches: PatternMatches) -> npt.NDArray[np.int64]:
     for column in (matches.text, matches.start, matches.end):
         new[1:] |= column[1:] != column[:-1]
     return np.flatnonzero(new)
+
+
+def with_given(
+    annotated: Iterable[AnnotatedDocument],
+    documents: Iterable[Document],
+    kb: KnowledgeBase,
+    how: str,
+    counts: Counter[str],
+) -> Iterator[AnnotatedDocument]:
+    """Replace the spans of documents by those given, or (``both``) add the given ones.
+
+    Of overlapping spans a given one stays, of two given ones the longer.
+
+    Args:
+        annotated: the documents with the spans found.
+        documents: the same documents, with the mentions given.
+        kb: the knowledge base of the spans.
+        how: ``given`` or ``both``.
+        counts: counts spans, and mentions that are left out, without a concept of the knowledge
+            base or outside the text.
+
+    Yields:
+        the documents with their spans.
+    """
+    for found, document in zip(annotated, documents, strict=True):
+        given: list[LinkedSpan] = []
+        linked = _linked(document, kb, counts)
+        for span in sorted(linked, key=lambda span: (span.start - span.end, span.start)):
+            if not _overlaps(span, given):
+                given.append(span)
+        kept = [span for span in found.spans if how == "both" and not _overlaps(span, given)]
+        spans = tuple(sorted([*given, *kept]))
+        counts["by given mention"] += len(given)
+        counts["spans"] += len(spans) - len(found.spans)
+        yield replace(found, spans=spans)
+
+
+def _linked(document: Document, kb: KnowledgeBase, counts: Counter[str]) -> Iterator[LinkedSpan]:
+    for mention in document.mentions:
+        row = next((row for row in map(kb.find_row, mention.concepts) if row is not None), None)
+        if row is None:
+            counts["given without a concept of the store"] += 1
+        elif 0 <= mention.start < mention.end <= len(document.text):
+            yield LinkedSpan(mention.start, mention.end, kb.id_at(row), 1.0)
+        else:
+            counts["given outside the text"] += 1
+
+
+def _overlaps(span: LinkedSpan, others: Iterable[LinkedSpan]) -> bool:
+    return any(span.start < other.end and other.start < span.end for other in others)

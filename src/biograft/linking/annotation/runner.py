@@ -1,12 +1,16 @@
-"""Run corpus annotation over files with an engine; concept frequencies (Q(e) of SMedBERT)."""
+"""Corpus annotation: chunks of text files to shards, and concept frequencies (Q(e) of SMedBERT)."""
 
 from __future__ import annotations
 
+import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,60 +24,190 @@ from biograft.artifacts import (
     new_file,
     sole_writer,
 )
-from biograft.compute import n_cores
-from biograft.errors import ConfigError, OutputError
+from biograft.compute import Finished, Workers, n_cores, run_in_order
+from biograft.config import AtLeast, Config
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.annotation.config import AnnotationConfig
-from biograft.linking.annotation.engines import run_local
-from biograft.linking.annotation.work import (
+from biograft.linking.annotation.chunks import (
     CHUNK_BYTES,
     AnnotationReport,
-    Job,
-    TextFile,
+    Chunk,
     find_files,
     read_chunks,
+    read_records,
 )
+from biograft.linking.annotation.config import AnnotationConfig
+from biograft.linking.annotation.pipeline import Annotator, with_given
+from biograft.linking.batches import make_batches
+from biograft.linking.cluster import run_on_ray
 from biograft.progress import Progress
 from biograft.registry import Registry
+from biograft.text.cleaning import Cleaner
 from biograft.text.input_config import InputConfig
-from biograft.text.inputs import Inputs
-from biograft.text.shards import SHARDS, shard_path
+from biograft.text.inputs import InputFile, Inputs
+from biograft.text.shards import (
+    SHARDS,
+    AnnotatedDocument,
+    read_report,
+    shard_path,
+    write_shard,
+)
 
 FREQUENCIES = "frequencies.parquet"
+_DOCUMENTS, _CHARACTERS = 512, 1 << 18
+"""Maximum documents and characters of a batch."""
 
 
-def count_concepts(shards: Iterable[Path]) -> pa.Table:
-    """Count the spans of each concept: columns ``concept`` and ``count``, most frequent first."""
-    total = pa.table({"concept": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+def write_frequencies(folder: Path, shards: Iterable[Path]) -> int:
+    """Count the spans of each concept, and write columns ``concept`` and ``count``.
+
+    Args:
+        folder: the folder of the shards, which the frequencies are written to.
+        shards: the paths of the shards.
+
+    Returns:
+        the number of concepts; the most frequent is first.
+    """
+    counts: Counter[str] = Counter()
     for path in shards:
         with pq.ParquetFile(path) as file:
             column = file.read(columns=["mentions.list.element.concept"])["mentions"]
         spans = pc.struct_field(column.combine_chunks().flatten(), "concept")
         counted = pc.value_counts(spans)
-        part = pa.table({"concept": counted.field(0), "count": counted.field(1)})
-        both = pa.concat_tables([total, part])
-        total = both.group_by("concept").aggregate([("count", "sum")])
-        total = total.rename_columns(["concept", "count"])
-    return total.sort_by([("count", "descending"), ("concept", "ascending")])
-
-
-def write_frequencies(folder: Path, shards: Iterable[Path]) -> pa.Table:
-    """Count concepts and write the frequencies to the folder of the shards."""
-    table = count_concepts(shards)
+        counts.update(dict(zip(*(part.to_pylist() for part in counted.flatten()), strict=True)))
+    order = sorted(counts, key=lambda concept: (-counts[concept], concept))
+    concepts = pa.array(order, pa.string())
+    numbers = pa.array([counts[concept] for concept in order], pa.int64())
     with new_file(folder / FREQUENCIES, overwrite=True) as file:
+        table = pa.table({"concept": concepts, "count": numbers})
         pq.write_table(table, file, compression="zstd")
-    return table
+    return len(order)
 
 
 def read_frequencies(folder: str | Path) -> dict[str, int]:
-    """Read the number of spans of each concept."""
+    """Read the number of spans of each concept.
+
+    Args:
+        folder: a folder of shards.
+
+    Returns:
+        the counts by concept, the most frequent first.
+
+    Raises:
+        StoreError: if the file is missing or damaged.
+    """
     path = Path(folder) / FREQUENCIES
     try:
         table = pq.read_table(path)
         return dict(zip(table["concept"].to_pylist(), table["count"].to_pylist(), strict=True))
     except (OSError, pa.ArrowException, KeyError) as error:
         raise SHARDS.damaged(path, error) from error
+
+
+def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, Any]:
+    """Annotate a chunk into its shard.
+
+    Args:
+        annotator: finds and links the spans.
+        chunk: the text.
+        out: the folder of the shards.
+
+    Returns:
+        the report of the shard, which is kept in it.
+    """
+    report, how, cleaning = AnnotationReport(), annotator.config.mentions, annotator.config.cleaning
+    report.add({"rejected": chunk.rejected})
+    documents = read_records(chunk, report, mentions=how != "find")
+    if cleaning is not None:
+        cleaner = Cleaner(cleaning)
+        documents = chain.from_iterable(map(cleaner.clean, documents))
+        report.cleaned = cleaner.report.counts
+    annotated: list[AnnotatedDocument] = []
+    was_enabled = gc.isenabled()
+    gc.disable()  # it would go through all spans of a chunk many times
+    try:
+        for batch in make_batches(documents, _DOCUMENTS, _CHARACTERS):
+            found = annotator.annotate(batch, report.counts)
+            if how != "find":
+                found = with_given(found, batch, annotator.kb, how, report.counts)
+            annotated += found
+        values = report.to_json()
+        write_shard(shard_path(out, chunk.index), annotated, values)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Shared input of all workers, besides the text."""
+
+    kb: Path
+    out: Path
+    config: AnnotationConfig
+
+    def open(self) -> Annotator:
+        """Open the annotator, which takes memory and, for large stores, time."""
+        return Annotator.open(self.kb, self.config)
+
+
+def _annotate_chunk(out: Path, annotator: Annotator, chunk: Chunk) -> dict[str, Any]:
+    return annotate_chunk(annotator, chunk, out)
+
+
+def run_local(
+    job: Job, chunks: Iterable[Chunk | Finished[dict[str, Any]]], workers: int
+) -> Iterator[dict[str, Any]]:
+    """Engine ``local``: annotate chunks on the cores of this machine.
+
+    The annotator is opened once and forked, so that the workers share its memory; if an index needs
+    torch, or the system cannot fork, each worker opens its own.
+
+    Args:
+        job: knowledge base, output and settings.
+        chunks: the text, and the reports of shards that are there already.
+        workers: number of processes.
+
+    Returns:
+        the reports of all shards in order.
+    """
+    execution = Workers(
+        n=workers,
+        place=str(job.out),
+        remedy="take fewer --workers and continue with --resume",
+        fork=job.config.index is None,
+    )
+    return run_in_order(partial(_annotate_chunk, job.out), chunks, job, execution)
+
+
+def run_ray(
+    job: Job, chunks: Iterable[Chunk | Finished[dict[str, Any]]], workers: int
+) -> Iterator[dict[str, Any]]:
+    """Engine ``ray``: annotate chunks by actors of Ray, each with an annotator of its own.
+
+    Args:
+        job: knowledge base, output and settings.
+        chunks: the text, and the reports of shards that are there already.
+        workers: number of actors.
+
+    Returns:
+        the reports of all shards in order.
+    """
+    work, purpose = partial(_annotate_chunk, job.out), "annotating with --engine ray"
+    return run_on_ray(work, chunks, job, workers, purpose)
+
+
+def _unfinished(out: Path, chunks: Iterable[Chunk]) -> Iterator[Chunk | Finished[dict[str, Any]]]:
+    """Yield the chunks that have no shard, and the reports of the shards that there are."""
+    for chunk in chunks:
+        path = shard_path(out, chunk.index)
+        try:
+            yield Finished(read_report(path)) if path.exists() else chunk
+        except StoreError:
+            path.unlink()  # damaged from outside, since only complete files are written
+            yield chunk
 
 
 PLAN = ArtifactKind(
@@ -85,15 +219,15 @@ PLAN = ArtifactKind(
     keys=("made_of",),
 )
 
-Engine = Callable[[Job, Sequence[TextFile], int, int], Iterator[dict[str, Any]]]
-"""Yields the reports of all shards in order; takes a job, files, workers and bytes per chunk."""
+Engine = Callable[[Job, Iterable[Chunk | Finished[dict[str, Any]]], int], Iterator[dict[str, Any]]]
+"""Yields the reports of all shards in order; takes a job, chunks or reports, and workers."""
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {
-        "local": ("biograft.linking.annotation.runner:local", "all cores of this machine"),
+        "local": ("biograft.linking.annotation.runner:run_local", "all cores of this machine"),
         "ray": (
-            "biograft.linking.annotation.engines:run_ray",
+            "biograft.linking.annotation.runner:run_ray",
             "a Ray cluster, or one on this machine",
         ),
     },
@@ -101,30 +235,17 @@ ENGINES: Registry[Engine] = Registry(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutionConfig:
+class ExecutionConfig(Config):
     """Execution of an annotation; only ``chunk_bytes`` affects the result."""
 
     engine: str = "local"
-    workers: int = 0
+    workers: Annotated[int, AtLeast(0)] = 0
     """Number of processes; 0: one per core."""
     resume: bool = False
     reading: InputConfig = field(default_factory=lambda: InputConfig(lines=True))
     """Options for reading files; a line of plain text is a document."""
-    chunk_bytes: int = CHUNK_BYTES
+    chunk_bytes: Annotated[int, AtLeast(1)] = CHUNK_BYTES
     """Size of the text of a shard."""
-
-    def __post_init__(self) -> None:
-        if self.workers < 0:
-            raise ConfigError(f"workers: expected 0 or more, found {self.workers}")
-        if self.chunk_bytes < 1:
-            raise ConfigError(f"chunk_bytes: expected 1 or more, found {self.chunk_bytes}")
-
-
-def local(
-    job: Job, files: Sequence[TextFile], workers: int, chunk_bytes: int
-) -> Iterator[dict[str, Any]]:
-    """Engine ``local``: annotate on this machine."""
-    return run_local(job, read_chunks(files, chunk_bytes), workers)
 
 
 def annotate(
@@ -157,51 +278,38 @@ def annotate(
     base = KnowledgeBase.open(kb)
     inputs = Inputs([texts] if isinstance(texts, str | Path) else texts, execution.reading)
     files = find_files(inputs)
-    if execution.engine != "local" and any(file.input.is_local for file in files):
-        raise ConfigError(
-            f"--engine {execution.engine}: standard input and zip archives can only be read by "
-            "the local engine; save or unpack them first"
-        )
     job = Job(Path(kb).absolute(), out.absolute(), config)
     made_of = _fingerprint_inputs(base, job, files, execution)
     with sole_writer(out):
         _open_output(out, made_of, resume=execution.resume)
-        work = engine(job, files, execution.workers or n_cores(), execution.chunk_bytes)
-        notes = {"skipped": list(map(str, inputs.skipped)), "notes": inputs.notes}
-        return _annotate(work, out, {"made_of": made_of, **notes}, progress)
-
-
-def _annotate(
-    work: Iterator[dict[str, Any]], out: Path, origin: dict[str, Any], progress: Progress
-) -> dict[str, Any]:
-    """Run the engine, count concepts, and write the manifest."""
-    started = time.perf_counter()
-    report, n_shards = AnnotationReport(), 0
-    progress.start("annotate")
-    for shard_report in work:
-        report.add(shard_report)
-        n_shards += 1
-        progress.advance(shard_report["counts"].get("documents", 0))
-    progress.start("count")
-    paths = [shard_path(out, number) for number in range(n_shards)]
-    concepts = write_frequencies(out, paths)
-    progress.finish()
-    files = {name: each for name, each in describe_files(out).items() if name.endswith(".parquet")}
-    content = {
-        **origin,
-        "n_shards": n_shards,
-        "n_documents": report.counts["documents"],
-        "n_spans": report.counts["spans"],
-        "n_concepts": len(concepts),
-        "report": report.to_json(),
-        "seconds": round(time.perf_counter() - started, 3),
-        "files": files,
-    }
-    return SHARDS.write(out, content, overwrite=True)
+        started, report, n_shards = time.perf_counter(), AnnotationReport(), 0
+        progress.start("annotate")
+        chunks = _unfinished(job.out, read_chunks(files, execution.chunk_bytes))
+        for shard_report in engine(job, chunks, execution.workers or n_cores()):
+            report.add(shard_report)
+            n_shards += 1
+            progress.advance(shard_report["counts"].get("documents", 0))
+        progress.start("count")
+        n_concepts = write_frequencies(out, [shard_path(out, n) for n in range(n_shards)])
+        progress.finish()
+        described = describe_files(out).items()
+        content = {
+            "made_of": made_of,
+            "skipped": list(map(str, inputs.skipped)),
+            "notes": inputs.notes,
+            "n_shards": n_shards,
+            "n_documents": report.counts["documents"],
+            "n_spans": report.counts["spans"],
+            "n_concepts": n_concepts,
+            "report": report.to_json(),
+            "seconds": round(time.perf_counter() - started, 3),
+            "files": {name: each for name, each in described if name.endswith(".parquet")},
+        }
+        return SHARDS.write(out, content, overwrite=True)
 
 
 def _fingerprint_inputs(
-    base: KnowledgeBase, job: Job, files: Iterable[TextFile], execution: ExecutionConfig
+    base: KnowledgeBase, job: Job, files: Iterable[InputFile], execution: ExecutionConfig
 ) -> dict[str, Any]:
     """Return everything that determines the bytes of the shards."""
     index = job.config.index
@@ -212,9 +320,16 @@ def _fingerprint_inputs(
         "chunk_bytes": execution.chunk_bytes,
         "reading": asdict(execution.reading),
         "inputs": [
-            {"file": file.path.name, "bytes": file.n_bytes, "format": file.form} for file in files
+            {"file": file.path.name, "bytes": _n_bytes(file.path), "format": file.form}
+            for file in files
         ],
     }
+
+
+def _n_bytes(path: Path) -> int:
+    """Return the size of a file, or of all files of a folder."""
+    files = filter(Path.is_file, path.rglob("*")) if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files)
 
 
 def _open_output(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:

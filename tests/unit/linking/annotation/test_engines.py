@@ -26,7 +26,7 @@ def workers_of_this_process():
             above = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-        if command.startswith(b"ray::MapWorker") and os.getpid() in (parent, above):
+        if command.startswith(b"ray::_JobActor") and os.getpid() in (parent, above):
             workers.append(int(folder.name))
     return workers
 

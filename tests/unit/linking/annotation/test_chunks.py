@@ -6,7 +6,7 @@ import pytest
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.kb.sources.files import MAX_LINE_BYTES
 from biograft.linking.annotation import AnnotationReport, find_files
-from biograft.linking.annotation.work import read_chunks, read_records
+from biograft.linking.annotation.chunks import read_chunks, read_records
 from biograft.text import InputConfig, Inputs
 from biograft.text.documents import Document
 
@@ -119,7 +119,7 @@ def test_what_the_reader_of_documents_rejects_is_in_the_report(write):
     path = write("a.pubtator", PUBTATOR + "nonsense\n")
     inputs = Inputs([path], InputConfig(lines=True))
     chunks = list(read_chunks(find_files(inputs), 1 << 20))
-    ((reason, entry),) = json.loads(chunks[-1].rejected).items()
+    ((reason, entry),) = chunks[-1].rejected.items()
     assert "another document" in reason
     assert entry["examples"][0]["line"] == 8
 
