@@ -79,7 +79,6 @@ def test_a_failed_batch_is_raised(monkeypatch):
         list(link_in_processes(object, failed, 2))
 
 
-def test_batches_end_by_number_or_by_length(monkeypatch):
-    monkeypatch.setattr("biograft.linking.batches._MAX_CHARACTERS", 5)
-    sizes = [len(batch) for batch in make_batches(["a", "b", "c", "dddddd", "e"], 2)]
+def test_batches_end_by_number_or_by_length():
+    sizes = [len(batch) for batch in make_batches(["a", "b", "c", "dddddd", "e"], 2, 5)]
     assert sizes == [2, 2, 1]
