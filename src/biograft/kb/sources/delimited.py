@@ -7,7 +7,7 @@ invalid lines are rejected with their line numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import polars as pl
 
 from biograft.errors import FormatError
 from biograft.kb.sources.files import LineBlock, decode, read_line_blocks
-from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.log import KEPT_EXAMPLES, ReadLog
 
 T = TypeVar("T")
 _NEWLINE = 10
@@ -56,6 +56,59 @@ def read_rows(
             frame = _parse_by_line(lines, path, log, layout, wanted)
         log.read(frame.height, lines.fraction)
         yield frame
+
+
+class RowChecker:
+    """A block of rows; each check drops and counts the rows that fail.
+
+    Args:
+        frame: The rows, with their ``line``.
+        path: The file.
+        log: Where rows are counted.
+        separator: Separator of the cells in examples.
+    """
+
+    def __init__(self, frame: pl.DataFrame, path: Path, log: ReadLog, separator: str) -> None:
+        self.frame = frame
+        self.path, self._log, self._separator = path, log, separator
+
+    def column(self, name: str) -> pl.Series:
+        """Return one column."""
+        return self.frame[name]
+
+    def doubt(self, wrong: pl.Series, reason: str) -> None:
+        """Count wrong rows as doubtful, and keep them."""
+        self._log_rows(wrong, reason, self._log.doubt)
+
+    def reject_unless(self, right: pl.Series, reason: str) -> None:
+        """Count wrong rows as rejected, and drop them."""
+        if not right.all():
+            self._log_rows(~right, reason, self._log.reject)
+            self.frame = self.frame.filter(right)
+
+    def filter_unless(self, wanted: pl.Series, reason: str) -> None:
+        """Count unwanted rows as filtered, and drop them."""
+        if not wanted.all():
+            rows = self.frame.filter(wanted)
+            self._log.filter(reason, self.frame.height - rows.height)
+            self.frame = rows
+
+    def filter_among(self, name: str, wanted: Sequence[str], reason: str) -> None:
+        """Drop the rows whose value in a column is none of those wanted; none: all are."""
+        if wanted:
+            self.filter_unless(self.frame[name].is_in(wanted), reason)
+
+    def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
+        """Log rows, with the first as examples."""
+        n = int(wrong.sum())
+        if not n:
+            return
+        examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
+        for row in examples.iter_rows(named=True):
+            text = self._separator.join(str(value) for name, value in row.items() if name != "line")
+            log_row(reason, row["line"], text, path=self.path)
+        if n > examples.height:
+            log_row(reason, path=self.path, n=n - examples.height)
 
 
 def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:

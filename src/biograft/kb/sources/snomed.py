@@ -6,7 +6,7 @@ They are concepts, descriptions, relations and the historical associations of in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,60 +23,12 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.delimited import DelimitedLayout, read_rows
-from biograft.kb.sources.files import read_head
-from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig
-from biograft.kb.sources.log import KEPT_EXAMPLES, ReadLog
+from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, read_rows
+from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
+from biograft.kb.sources.log import ReadLog
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-class RowChecker:
-    """A block of rows of an RF2 file; each check drops and counts the rows that fail."""
-
-    def __init__(self, frame: pl.DataFrame, path: Path, log: ReadLog) -> None:
-        import polars as pl
-
-        self.frame = frame.with_columns(pl.col("line").cast(pl.Int64))
-        self.path, self._log = path, log
-
-    def column(self, name: str) -> pl.Series:
-        """Return one column."""
-        return self.frame[name]
-
-    def is_id(self, name: str) -> pl.Series:
-        """Return a mask of the rows with an SCTID in a column: six to eighteen digits."""
-        return self.frame[name].str.contains(r"^[1-9][0-9]{5,17}$")
-
-    def doubt(self, wrong: pl.Series, reason: str) -> None:
-        """Count wrong rows as doubtful, and keep them."""
-        self._log_rows(wrong, reason, self._log.doubt)
-
-    def reject_unless(self, right: pl.Series, reason: str) -> None:
-        """Count wrong rows as rejected, and drop them."""
-        if not right.all():
-            self._log_rows(~right, reason, self._log.reject)
-            self.frame = self.frame.filter(right)
-
-    def filter_unless(self, wanted: pl.Series, reason: str) -> None:
-        """Count unwanted rows as filtered, and drop them."""
-        if not wanted.all():
-            rows = self.frame.filter(wanted)
-            self._log.filter(reason, self.frame.height - rows.height)
-            self.frame = rows
-
-    def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
-        """Log rows, with the first as examples."""
-        n = int(wrong.sum())
-        if not n:
-            return
-        examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
-        for row in examples.iter_rows(named=True):
-            text = "\t".join(str(value) for name, value in row.items() if name != "line")
-            log_row(reason, row["line"], text, path=self.path)
-        if n > examples.height:
-            log_row(reason, path=self.path, n=n - examples.height)
 
 
 def _layout(columns: str) -> DelimitedLayout:
@@ -154,7 +106,7 @@ def find_files(path: Path) -> dict[str, list[Path]]:
 
 def _kind(file: Path) -> str:
     """Return the kind of a file, whose header must be known."""
-    lines = Probe(file, read_head(file)).lines(1)
+    lines = look_at(file).lines(1)
     kind = kind_of(lines)
     if not kind:
         raise FormatError(
@@ -377,6 +329,11 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         yield from release.successors(path)
 
 
+def _is_id(rows: RowChecker, name: str) -> pl.Series:
+    """Return a mask of the rows with an SCTID in a column: six to eighteen digits."""
+    return rows.column(name).str.contains(r"^[1-9][0-9]{5,17}$")
+
+
 class _Release:
     """The state of reading a release: the ids of inactive concepts, and the names."""
 
@@ -392,10 +349,10 @@ class _Release:
         """Read the active and valid rows of a file."""
         wanted = ["id", "active", *USED[kind]]
         for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
-            rows = RowChecker(frame, path, self._log)
+            rows = RowChecker(frame, path, self._log, "\t")
             rows.reject_unless(rows.column("active").is_in(["0", "1"]), "active is neither 0 nor 1")
             for column in sorted(IDS.intersection(USED[kind])):
-                rows.reject_unless(rows.is_id(column), f"{column} is no id of SNOMED CT")
+                rows.reject_unless(_is_id(rows, column), f"{column} is no id of SNOMED CT")
             if kind != CONCEPTS and (active_only or not self._config.keep_suppressed):
                 rows.filter_unless(rows.column("active") == "1", "inactive")
                 self._without_inactive(rows, kind)
@@ -415,7 +372,7 @@ class _Release:
         import polars as pl
 
         for rows in self.rows(path, CONCEPTS):
-            rows.reject_unless(rows.is_id("id"), "id is no id of SNOMED CT")
+            rows.reject_unless(_is_id(rows, "id"), "id is no id of SNOMED CT")
             ids = rows.column("id")
             rows.doubt(
                 ids.is_in(self._seen.implode()) | ~ids.is_first_distinct(), "id defined twice"

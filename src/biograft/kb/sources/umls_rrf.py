@@ -9,7 +9,7 @@ are one triple in the store.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,9 +29,9 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.delimited import DelimitedLayout, ids_lost, read_rows
+from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, ids_lost, read_rows
 from biograft.kb.sources.files import is_empty, read_head
-from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig
+from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
 
 FileReader: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
@@ -123,7 +123,7 @@ def _files(path: Path) -> dict[str, Path]:
             )
         read_head(files["MRCONSO"])  # names are required, so it must not be empty
         return files
-    lines = Probe(path, read_head(path)).lines(5)
+    lines = look_at(path).lines(5)
     kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
     if kind is None:
         raise UnrecognisedError(
@@ -136,19 +136,17 @@ def _files(path: Path) -> dict[str, Path]:
 
 
 def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    wanted = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
-    wanted += ["CODE"] if config.keep_codes else []
+    columns = "CUI LAT TS STT ISPREF SAB TTY STR SUPPRESS" + " CODE" * config.keep_codes
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
     chosen = _concepts_of(path, config) if config.keep_concepts_of else None
-    for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
-        whole = _without_empty(rows, ("CUI", "STR"), path, log)
-        frame = _without_suppressed(whole, config, log)
+    for rows in _rows(path, "MRCONSO", columns, ("CUI", "STR"), config, log):
+        whole = rows.frame
+        _filter_suppressed(rows, config)
         if chosen is not None:
-            of_chosen = frame.filter(_among(frame["CUI"], chosen))
-            log.filter("concept of other vocabularies", frame.height - of_chosen.height)
-            frame = of_chosen
-        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
-        frame = _select(frame, "TTY", config.term_types, "term type", log)
+            rows.filter_unless(_among(rows.column("CUI"), chosen), "concept of other vocabularies")
+        rows.filter_among("SAB", config.vocabularies, "vocabulary")
+        rows.filter_among("TTY", config.term_types, "term type")
+        frame = rows.frame
         if frame.height < whole.height:
             log.leave_out(ids_lost(whole["CUI"], frame["CUI"]))
         codes = {tag: language_code(tag) for tag in frame["LAT"].unique()}
@@ -176,10 +174,10 @@ def _concepts_of(path: Path, config: SourceConfig) -> Hashes:
     pass over the file. A set of hashes takes 8 bytes a concept, 32 MB for the whole UMLS.
     """
     chosen = [np.zeros(0, np.uint64)]
-    wanted, log = ["CUI", "LAT", "SAB", "SUPPRESS"], ReadLog(path)
-    for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
-        frame = _without_suppressed(rows, config, log)
-        frame = frame.filter(pl.col("SAB").is_in(config.keep_concepts_of))
+    for rows in _rows(path, "MRCONSO", "CUI LAT SAB SUPPRESS", (), config, ReadLog(path)):
+        _filter_suppressed(rows, config)
+        rows.filter_among("SAB", config.keep_concepts_of, "vocabulary")
+        frame = rows.frame
         if config.languages:
             tags = [t for t in frame["LAT"].unique() if language_code(t) in config.languages]
             frame = frame.filter(pl.col("LAT").is_in(tags))
@@ -206,22 +204,17 @@ def _codes(frame: pl.DataFrame) -> Block:
 
 
 def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in read_rows(
-        path, log, LAYOUTS["MRSTY"], ["CUI", "TUI", "STN", "STY"], config.encoding
-    ):
-        frame = _without_empty(rows, ("CUI", "TUI"), path, log)
+    for rows in _rows(path, "MRSTY", "CUI TUI STN STY", ("CUI", "TUI"), config, log):
         yield Block(
             TypeRecord,
-            frame.select(concept="CUI", type="TUI", label="STY", tree="STN", line="line"),
+            rows.frame.select(concept="CUI", type="TUI", label="STY", tree="STN", line="line"),
         )
 
 
 def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    wanted = ["CUI", "SAB", "DEF", "SUPPRESS"]
-    for rows in read_rows(path, log, LAYOUTS["MRDEF"], wanted, config.encoding):
-        frame = _without_empty(rows, ("CUI", "DEF"), path, log)
-        frame = _without_suppressed(frame, config, log)
-        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
+    for rows in _rows(path, "MRDEF", "CUI SAB DEF SUPPRESS", ("CUI", "DEF"), config, log):
+        _filter_suppressed(rows, config)
+        rows.filter_among("SAB", config.vocabularies, "vocabulary")
         # MRDEF has no language; translated vocabularies end in their language's code
         language = pl.coalesce(
             pl.col("SAB")
@@ -231,25 +224,26 @@ def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterato
         )
         yield Block(
             DefinitionRecord,
-            frame.select(concept="CUI", text="DEF", language=language, source="SAB", line="line"),
+            rows.frame.select(
+                concept="CUI", text="DEF", language=language, source="SAB", line="line"
+            ),
         )
 
 
 def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    wanted = ["CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS"]
+    columns = "CUI1 REL CUI2 RELA SAB SUPPRESS"
     named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
     up = named.is_in(["isa", "CHD"])
     down = named.is_in(["inverse_isa", "PAR"])
-    for rows in read_rows(path, log, LAYOUTS["MRREL"], wanted, config.encoding):
-        frame = _without_empty(rows, ("CUI1", "CUI2", "REL"), path, log)
-        frame = _without_suppressed(frame, config, log)
-        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
+    for rows in _rows(path, "MRREL", columns, ("CUI1", "CUI2", "REL"), config, log):
+        _filter_suppressed(rows, config)
+        rows.filter_among("SAB", config.vocabularies, "vocabulary")
         # these hold between atoms (two names of one concept), not between concepts
-        between = frame.filter(pl.col("CUI1") != pl.col("CUI2"))
-        log.filter("relation of a concept to itself", frame.height - between.height)
+        between = rows.column("CUI1") != rows.column("CUI2")
+        rows.filter_unless(between, "relation of a concept to itself")
         yield Block(
             RelationRecord,
-            between.select(
+            rows.frame.select(
                 head=pl.when(down).then("CUI1").otherwise("CUI2"),
                 relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
                 tail=pl.when(down).then("CUI2").otherwise("CUI1"),
@@ -267,46 +261,33 @@ _SUCCESSORS = {
 
 
 def _read_retired(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in read_rows(path, log, LAYOUTS["MRCUI"], ["CUI1", "REL", "CUI2"], config.encoding):
-        frame = _without_empty(rows, ("CUI1", "REL"), path, log)
-        named = pl.col("REL").is_in(list(_SUCCESSORS)) & (pl.col("CUI2") != "")
-        replaced = frame.filter(named)
-        log.filter("retired concept without a successor", frame.height - replaced.height)
+    for rows in _rows(path, "MRCUI", "CUI1 REL CUI2", ("CUI1", "REL"), config, log):
+        named = rows.column("REL").is_in(list(_SUCCESSORS)) & (rows.column("CUI2") != "")
+        rows.filter_unless(named, "retired concept without a successor")
         kind = pl.col("REL").replace(_SUCCESSORS)
-        yield Block(IdRecord, replaced.select(concept="CUI2", id="CUI1", kind=kind, line="line"))
+        yield Block(IdRecord, rows.frame.select(concept="CUI2", id="CUI1", kind=kind, line="line"))
 
 
-def _without_empty(
-    frame: pl.DataFrame, columns: tuple[str, ...], path: Path, log: ReadLog
-) -> pl.DataFrame:
-    """Reject rows with an empty required field."""
-    empty = pl.any_horizontal(pl.col(column).str.len_bytes() == 0 for column in columns)
-    invalid = frame.filter(empty)
-    if not invalid.height:
-        return frame
-    for row in invalid.iter_rows(named=True):
-        column = next(c for c in columns if not row[c])
-        text = "|".join(str(value) for name, value in row.items() if name != "line")
-        log.reject(f"{column} is empty", row["line"], text, path=path)
-    return frame.filter(~empty)
+def _rows(
+    path: Path,
+    kind: str,
+    columns: str,
+    required: Sequence[str],
+    config: SourceConfig,
+    log: ReadLog,
+) -> Iterator[RowChecker]:
+    """Read some columns of a file; rows with an empty required field are rejected."""
+    wanted = columns.split()
+    for frame in read_rows(path, log, LAYOUTS[kind], wanted, config.encoding):
+        rows = RowChecker(frame, path, log, "|")
+        for column in required:
+            rows.reject_unless(rows.column(column) != "", f"{column} is empty")
+        yield rows
 
 
-def _without_suppressed(frame: pl.DataFrame, config: SourceConfig, log: ReadLog) -> pl.DataFrame:
-    if config.keep_suppressed:
-        return frame
-    selected = frame.filter(pl.col("SUPPRESS") == "N")
-    log.filter("suppressed", frame.height - selected.height)
-    return selected
-
-
-def _select(
-    frame: pl.DataFrame, column: str, wanted: tuple[str, ...], reason: str, log: ReadLog
-) -> pl.DataFrame:
-    if not wanted:
-        return frame
-    selected = frame.filter(frame[column].is_in(wanted))
-    log.filter(reason, frame.height - selected.height)
-    return selected
+def _filter_suppressed(rows: RowChecker, config: SourceConfig) -> None:
+    if not config.keep_suppressed:
+        rows.filter_unless(rows.column("SUPPRESS") == "N", "suppressed")
 
 
 FORMAT = Format(recognise, read)
