@@ -574,6 +574,7 @@ def _build(
                     for f in log.files
                 ),
                 n_read=log.n_read,
+                n_rejected=log.rejected.counts.total(),
                 filtered=dict(log.filtered.most_common()),
                 rejected=log.rejected.to_json(),
                 doubtful=log.doubtful.to_json(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,14 @@ class SourceReport:
 
     path: str
     format: str
-    files: tuple[dict[str, Any], ...]
     n_read: int
+    n_rejected: int
+    """Number of rejected rows, for any reason."""
     filtered: dict[str, int]
     rejected: dict[str, Any]
     doubtful: dict[str, Any]
     notes: tuple[str, ...]
-
-    @property
-    def n_rejected(self) -> int:
-        """Number of rejected rows, for any reason."""
-        return sum(int(entry["n"]) for entry in self.rejected.values())
+    files: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -58,20 +55,7 @@ class BuildReport:
             "merged": self.merged,
             "dropped": self.dropped,
             "warnings": list(self.warnings),
-            "sources": [
-                {
-                    "path": source.path,
-                    "format": source.format,
-                    "n_read": source.n_read,
-                    "n_rejected": source.n_rejected,
-                    "filtered": source.filtered,
-                    "rejected": source.rejected,
-                    "doubtful": source.doubtful,
-                    "notes": list(source.notes),
-                    "files": list(source.files),
-                }
-                for source in self.sources
-            ],
+            "sources": [asdict(source) for source in self.sources],
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
         }
 

@@ -6,8 +6,7 @@ names. A translation is a name of its concept, of the kind that its predicate sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_code
@@ -30,23 +29,6 @@ _DEFINITIONS = ("IAO_0000115", "definition", "hasDefinition")
 _UNTRANSLATED = "NOT_TRANSLATED"
 
 
-@dataclass(frozen=True, slots=True)
-class _Translation:
-    """A row: its concept, its text and language, and what the text is to the concept."""
-
-    line: int
-    concept: str
-    predicate: str
-    text: str
-    language: str
-    status: str
-
-    @property
-    def kind(self) -> NameKind | None:
-        """The kind of name; None for what is no name."""
-        return _KINDS.get(self.predicate)
-
-
 def recognise(probe: Probe) -> bool:
     """A header with a column for everything that is read."""
     lines = [line for line in probe.lines() if not line.startswith("#")]
@@ -58,28 +40,6 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name or the definition of every row."""
-    for row in _translations(config, log):
-        if row.kind is not None:
-            yield NameRecord(row.concept, row.text, row.language, row.kind, line=row.line)
-        elif row.predicate in _DEFINITIONS:
-            yield DefinitionRecord(row.concept, row.text, row.language, line=row.line)
-        else:
-            log.reject(f"unknown predicate {row.predicate!r}", row.line, row.text)
-
-
-def read_names(config: SourceConfig, log: ReadLog) -> Iterator[NameRecord]:
-    """Yield the names that mean the concept itself: labels and exact synonyms."""
-    for item in read(config, log):
-        if not isinstance(item, NameRecord):
-            log.filter("no name")
-        elif item.kind not in (NameKind.PREFERRED, NameKind.SYNONYM):
-            log.filter("a broader, narrower or related name")
-        else:
-            yield item
-
-
-def _translations(config: SourceConfig, log: ReadLog) -> Iterator[_Translation]:
-    """Read the rows that have a translation."""
     log.opened(config.path)
     columns: dict[str, int] = {}
     n_cells = 0
@@ -93,22 +53,30 @@ def _translations(config: SourceConfig, log: ReadLog) -> Iterator[_Translation]:
         if len(cells) != n_cells:
             log.reject(f"{len(cells)} columns, expected {n_cells}", line, "\t".join(cells))
             continue
-        row = _row(line, {role: cells[k].strip() for role, k in columns.items()})
-        if row.status.upper().replace(" ", "_") == _UNTRANSLATED:
+        row = {role: cells[k].strip() for role, k in columns.items()}
+        concept, text, language = row["concept"], row["text"], language_code(row["language"])
+        predicate = row["predicate"].replace("IAO:", "IAO_").rpartition(":")[2]
+        if row.get("status", "").upper().replace(" ", "_") == _UNTRANSLATED:
             log.filter("not translated")
-        elif not (row.concept and row.text and row.language):
+        elif not (concept and text and language):
             log.reject("concept, translation or language is empty", line, "\t".join(cells))
+        elif predicate in _KINDS:
+            yield NameRecord(concept, text, language, _KINDS[predicate], line=line)
+        elif predicate in _DEFINITIONS:
+            yield DefinitionRecord(concept, text, language, line=line)
         else:
-            yield row
+            log.reject(f"unknown predicate {predicate!r}", line, text)
 
 
-def _row(line: int, cells: Mapping[str, str]) -> _Translation:
-    """Make a translation of cells; of a predicate the part after the prefix is kept."""
-    predicate = cells["predicate"].replace("IAO:", "IAO_").rpartition(":")[2]
-    language = language_code(cells["language"])
-    return _Translation(
-        line, cells["concept"], predicate, cells["text"], language, cells.get("status", "")
-    )
+def read_names(config: SourceConfig, log: ReadLog) -> Iterator[NameRecord]:
+    """Yield the names that mean the concept itself: labels and exact synonyms."""
+    for item in read(config, log):
+        if not isinstance(item, NameRecord):
+            log.filter("no name")
+        elif item.kind not in (NameKind.PREFERRED, NameKind.SYNONYM):
+            log.filter("a broader, narrower or related name")
+        else:
+            yield item
 
 
 def _positions(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:

@@ -10,7 +10,6 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from biograft.kb.names import HAN, language_code
 from biograft.kb.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.kb.sources.files import read_head, read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
-from biograft.kb.sources.json_files import JsonRow, read_objects
+from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.triples import NamedEntities
 
@@ -110,16 +109,18 @@ def recognise_pages(probe: Probe) -> bool:
 def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each page's name, description and relations."""
     language = language_code(config.language or "zh")
-    entities, pages = NamedEntities(language), set[str]()
+    entities = NamedEntities(language)
     encoding = chinese_encoding(config.path, config.encoding)
     for row in read_objects(config.path, log, encoding):
         page, line = row.value, row.line
         name = _text(page, (SUMMARY, "name"))
-        if not _is_name(name, row, log):
+        if not name:
+            log.reject(f"no name in {SUMMARY}", line, row.text)
             continue
-        if name in pages:
-            log.doubt("id defined twice", line, name)
-        pages.add(name)
+        if is_truncated(name):
+            log.reject(TRUNCATED, line, name)
+            continue
+        log.define(name, line)
         yield from entities.mention(name, "Disease", line)
         if own_id := _text(page, ("id",)):
             yield IdRecord(name, own_id, line=line)
@@ -128,16 +129,6 @@ def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         for path, relation in RELATIONS.items():
             items = _items(page, path, line, log)
             yield from relate(entities, name, relation, items, log, line)
-
-
-def _is_name(name: str, row: JsonRow, log: ReadLog) -> bool:
-    if not name:
-        log.reject(f"no name in {SUMMARY}", row.line, row.text)
-    elif is_truncated(name):
-        log.reject(TRUNCATED, row.line, name)
-    else:
-        return True
-    return False
 
 
 def _find(page: Any, path: tuple[str, ...]) -> Any:
@@ -193,44 +184,32 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each row's name, aliases and relations."""
     log.opened(config.path)
     language = language_code(config.language or "zh")
-    entities, seen = NamedEntities(language), set[str]()
-    for row in _rows(config.path, chinese_encoding(config.path, config.encoding), log):
-        name = row.cells["name"].strip()
+    entities = NamedEntities(language)
+    encoding = chinese_encoding(config.path, config.encoding)
+    for line, cells in _rows(config.path, encoding, log):
+        name = cells["name"].strip()
         if not name:
-            log.reject("no name", row.line, ",".join(row.cells.values()))
+            log.reject("no name", line, ",".join(cells.values()))
             continue
         if is_truncated(name):
-            log.reject(TRUNCATED, row.line, name)
+            log.reject(TRUNCATED, line, name)
             continue
-        if name in seen:
-            log.doubt("id defined twice", row.line, name)
-        seen.add(name)
-        yield from entities.mention(name, "Disease", row.line)
-        yield from _aliases(row, name, language, log)
+        log.define(name, line)
+        yield from entities.mention(name, "Disease", line)
+        for part in _ALIAS_BREAK.split(cells["alias"].replace("[详细]", " ")):
+            alias = part.strip()
+            if not alias or alias in PAGE_TEXT:
+                continue
+            if is_truncated(alias):
+                log.reject(TRUNCATED, line, alias)
+            elif alias != name:
+                yield NameRecord(name, alias, language, line=line)
         for column, relation in COLUMNS.items():
-            items = row.cells.get(column, "").split()
-            yield from relate(entities, name, relation, items, log, row.line)
+            items = cells.get(column, "").split()
+            yield from relate(entities, name, relation, items, log, line)
 
 
-def _aliases(row: _AliasRow, name: str, language: str, log: ReadLog) -> Iterator[NameRecord]:
-    """Yield the synonyms in the alias cell, without the name itself."""
-    for part in _ALIAS_BREAK.split(row.cells["alias"].replace("[详细]", " ")):
-        alias = part.strip()
-        if not alias or alias in PAGE_TEXT:
-            continue
-        if is_truncated(alias):
-            log.reject(TRUNCATED, row.line, alias)
-        elif alias != name:
-            yield NameRecord(name, alias, language, line=row.line)
-
-
-@dataclass(frozen=True, slots=True)
-class _AliasRow:
-    line: int
-    cells: dict[str, str]
-
-
-def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_AliasRow]:
+def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[tuple[int, dict[str, str]]]:
     """Read the rows whose cells fit the columns of the header."""
     lines = (line + "\n" for _, line in read_lines(path, encoding))
     header = _header(next(lines, ""))
@@ -251,36 +230,26 @@ def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_AliasRow]:
             return
         except csv.Error as error:
             log.read()
-            _refuse_unclosed(error, path, start)
+            if "field larger" in str(error) or "unexpected end" in str(error):
+                # it would swallow all rows after it
+                raise FormatError(
+                    "a quoted cell is not closed", path=path, line=start, remedy="close the quotes"
+                ) from error
             log.reject(f"not CSV ({error})", start)
             continue
-        if cells:
-            log.read()
-            if _fits(cells, header, start, log):
-                yield _AliasRow(start, dict(zip(header, cells, strict=False)))
+        if not cells:
+            continue
+        log.read()
+        if len(cells) != len(header):
+            log.reject(f"{len(cells)} cells, expected {len(header)}", start, ",".join(cells))
+        elif any(cell for cell, column in zip(cells, header, strict=True) if not column):
+            log.reject("cells without a column, so the row is shifted", start, ",".join(cells))
+        else:
+            yield start, dict(zip(header, cells, strict=True))
 
 
 def _header(line: str) -> list[str]:
     return [cell.strip().strip('"') for cell in line.split(",")]
-
-
-def _fits(cells: list[str], header: list[str], line: int, log: ReadLog) -> bool:
-    """Whether the cells of a row fit the columns."""
-    if len(cells) != len(header):
-        log.reject(f"{len(cells)} cells, expected {len(header)}", line, ",".join(cells))
-    elif any(cell for cell, column in zip(cells, header, strict=True) if not column):
-        log.reject("cells without a column, so the row is shifted", line, ",".join(cells))
-    else:
-        return True
-    return False
-
-
-def _refuse_unclosed(error: csv.Error, path: Path, line: int) -> None:
-    """Raise a ``FormatError`` for an unclosed quote, which would swallow all rows after it."""
-    if "field larger" in str(error) or "unexpected end" in str(error):
-        raise FormatError(
-            "a quoted cell is not closed", path=path, line=line, remedy="close the quotes"
-        ) from error
 
 
 DISEASE_TABLE = Format(recognise_table, read_table, languages_inside=False, tabular=True)

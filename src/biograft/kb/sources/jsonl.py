@@ -68,7 +68,6 @@ def _looks_right(line: str) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every line."""
-    seen: set[str] = set()
     for path in _files(config.path):
         for row in read_objects(path, log, config.encoding):
             try:
@@ -76,10 +75,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             except _MalformedError as error:
                 log.reject(str(error), row.line, row.text, path=path)
                 continue
-            concept = records[0].concept  # type: ignore[union-attr]
-            if concept in seen:
-                log.doubt("id defined twice", row.line, concept, path=path)
-            seen.add(concept)
+            log.define(records[0].concept, row.line, path=path)  # type: ignore[union-attr]
             yield from records
 
 
@@ -94,7 +90,7 @@ def _files(path: Path) -> list[Path]:
 
 def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator[Record]:
     """Convert a JSON object into records."""
-    if not _is_id(value.get("id")):
+    if not isinstance(value.get("id"), str) or not value["id"].strip():
         raise _MalformedError("no id")
     for key in value:
         if key not in KEYS:
@@ -117,10 +113,6 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
         kind = _kind(further.get("kind", "alternate"), IdKind)
         yield IdRecord(concept, _text(further.get("id")), kind, line)
     yield from _relations(value.get("relations", ()), concept, line)
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _types(value: Any, concept: str, line: int, config: SourceConfig) -> Iterator[Record]:

@@ -180,6 +180,7 @@ class ReadLog:
         self.iris = ConceptIris() if iris is None else iris
         """Ids of concepts that sources name by IRIs, the same for all sources of a build."""
         self._advanced, self._on_open = advanced, on_open
+        self._defined: set[str] = set()
 
     def opened(self, path: Path) -> None:
         """Note that a file is being read."""
@@ -208,6 +209,20 @@ class ReadLog:
 
     def _example(self, path: Path | None, line: int, text: str) -> RejectionExample:
         return RejectionExample(str(path or self.path), line, _encodable(shorten(text)))
+
+    def define(self, concept: str, line: int, *, path: Path | None = None) -> bool:
+        """Note that a concept is defined; return False, as doubtful, if it was already.
+
+        Args:
+            concept: Its id.
+            line: Line of the definition.
+            path: The file, if the source has several.
+        """
+        is_new = concept not in self._defined
+        if not is_new:
+            self.doubt("id defined twice", line, concept, path=path)
+        self._defined.add(concept)
+        return is_new
 
     def leave_out(self, concepts: Iterable[str]) -> None:
         """Note the ids of filtered concepts; a concept with a kept name stays."""

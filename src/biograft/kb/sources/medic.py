@@ -97,7 +97,6 @@ class _Diseases:
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._config, self._log = config, log
         self._language = config.language or "en"
-        self._seen: set[str] = set()
 
     def read_old_form(self, lines: Lines) -> Iterator[Record]:
         """Read ``id|id||name|name`` lines."""
@@ -199,18 +198,13 @@ class _Diseases:
         yield from self._types(concept, _split(cells.get("SlimMappings", "")), line)
 
     def _names(self, concept: str, names: list[str], line: int) -> Iterator[Record]:
-        kind = NameKind.PREFERRED
-        if concept in self._seen:
-            self._log.doubt("id defined twice", line, concept)
-            kind = NameKind.SYNONYM
-        self._seen.add(concept)
+        kind = NameKind.PREFERRED if self._log.define(concept, line) else NameKind.SYNONYM
         for name in names:
             yield NameRecord(concept, name, self._language, kind, line=line)
             kind = NameKind.SYNONYM
 
     def _types(self, concept: str, types: list[str], line: int) -> Iterator[Record]:
-        default = [self._config.default_type] if self._config.default_type else []
-        for name in types or default:
+        for name in filter(None, types or [self._config.default_type]):
             yield TypeRecord(concept, name, line=line)
 
 

@@ -206,7 +206,7 @@ def recognise(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of each record, then the hierarchy."""
     log.opened(config.path)
-    seen, trees = set[str](), Trees()
+    trees = Trees()
     for record in read_xml_records(config.path, ROOTS, RECORDS):
         log.read(fraction=record.fraction)
         prefix = ROOTS[record.root.tag]
@@ -214,10 +214,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not ui:
             log.reject(f"record without {prefix}UI", record.line, record.element.tag)
             continue
-        if ui in seen:
-            log.doubt("id defined twice", record.line, ui)
-        seen.add(ui)
-        yield from _facts(record, ui, _language(record.root, config), log)
+        log.define(ui, record.line)
+        # translated editions declare their language
+        language = language_code(record.root.get("LanguageCode") or config.language or "en")
+        yield from _facts(record, ui, language, log)
         yield from _types(record, ui, trees, log)
     if not log.n_read:
         raise FormatError(
@@ -226,11 +226,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             remedy="check that it is MeSH XML and complete",
         )
     yield from _hierarchy(trees, log)
-
-
-def _language(root: Element, config: SourceConfig) -> str:
-    """Return the declared language of a translated edition, else the configured one."""
-    return language_code(root.get("LanguageCode") or config.language or "en")
 
 
 def _facts(record: XmlRecord, ui: str, language: str, log: ReadLog) -> Iterator[Record]:

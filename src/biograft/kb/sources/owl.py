@@ -28,8 +28,8 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.files import BufferLimit, open_bytes, read_head
-from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.files import BufferLimit, open_bytes
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog, short_id
 from biograft.kb.sources.obo import is_abbreviation
 from biograft.kb.sources.xml_records import XmlGuard, root_name
@@ -139,14 +139,11 @@ class OwlEntity:
     def add(self, predicate: str, value: Any) -> None:
         """Add a triple."""
         self.values.setdefault(predicate, []).append(value)
-        self._check_size(value)
+        self.limit.add(getattr(value, "value", ""))
 
     def annotate(self, node: str, predicate: str, value: Any) -> None:
         """Add a triple of an annotation of a statement."""
         self.annotations.setdefault(node, {})[predicate] = value
-        self._check_size(value)
-
-    def _check_size(self, value: Any) -> None:
         self.limit.add(getattr(value, "value", ""))
 
     def merge(self, other: OwlEntity) -> None:
@@ -155,14 +152,6 @@ class OwlEntity:
             for value in values:
                 self.add(predicate, value)
         self.annotations.update(other.annotations)
-
-    def has_facts(self) -> bool:
-        """Whether any triple states a fact about a class or concept."""
-        return not FACT_PREDICATES.isdisjoint(self.values)
-
-    def has(self, predicate: str) -> bool:
-        """Whether there is a triple with this predicate."""
-        return predicate in self.values
 
     def iris(self, predicate: str) -> set[str]:
         """Return the IRIs that are objects of a predicate."""
@@ -176,10 +165,6 @@ class OwlEntity:
             for value in self.values.get(predicate, ())
             if (_is_iri(value) or _is_text(value)) and value.value.strip()
         ]
-
-    def blank_parents(self) -> list[str]:
-        """Return the blank nodes that this is a subclass of."""
-        return [value.value for value in self.values.get(SUBCLASS, ()) if _is_blank(value)]
 
     def abbreviations(self) -> set[tuple[str, str]]:
         """Return predicate and text of the synonyms that are annotated as abbreviations."""
@@ -461,7 +446,7 @@ def recognise(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of each class or concept, in the order of the file."""
     log.opened(config.path)
-    syntax = rdf_syntax(Probe(config.path, read_head(config.path)).text)
+    syntax = rdf_syntax(look_at(config.path).text)
     if not syntax:
         raise FormatError(
             "is neither RDF/XML nor Turtle nor N-Triples",
@@ -550,13 +535,16 @@ class _Ontology:
                 entity.merge(earlier)
             yield from self._entities.read(entity, fraction)
             if not self._entities.is_filtered(entity.iri):
-                for node in entity.blank_parents():
-                    yield from self._below(entity.iri, node)
-        elif types & PROPERTY_TYPES or entity.has(SHORTHAND):
+                for parent in filter(_is_blank, entity.values.get(SUBCLASS, ())):
+                    yield from self._below(entity.iri, parent.value)
+        elif types & PROPERTY_TYPES or SHORTHAND in entity.values:
             self._properties[entity.iri] = self._property_name(entity)
         elif types & ONTOLOGY_TYPES:
-            self._notes(entity)
-        elif entity.has_facts():
+            for value in entity.texts(*VERSION):
+                self._log.note(f"data version: {value}")
+            for value in entity.texts(*LICENCES):
+                self._log.note(f"licence: {value}")
+        elif not FACT_PREDICATES.isdisjoint(entity.values):
             if entity.iri not in self._waiting:
                 self._waiting[entity.iri] = self._entity(entity.iri)
             self._waiting[entity.iri].merge(entity)
@@ -570,12 +558,6 @@ class _Ontology:
         if short == entity.iri and (labels := entity.texts(RDFS_LABEL)):
             return "_".join(labels[0].split())
         return short
-
-    def _notes(self, entity: OwlEntity) -> None:
-        for value in entity.texts(*VERSION):
-            self._log.note(f"data version: {value}")
-        for value in entity.texts(*LICENCES):
-            self._log.note(f"licence: {value}")
 
     def _below(self, head: str, node: str) -> Iterator[Record]:
         """Yield the relation of a class's restriction, once that is complete."""

@@ -22,7 +22,6 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name, aliases, types and definition of every concept."""
-    seen: set[str] = set()
     for line, value in _concepts(config, log):
         concept = value.get("concept_id") if isinstance(value, dict) else None
         if not isinstance(concept, str) or not concept:
@@ -31,11 +30,8 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
             log.reject("no canonical_name", line, concept)
             continue
-        if concept in seen:
-            log.doubt("id defined twice", line, concept)
         language = config.language or "en"
-        kind = NameKind.SYNONYM if concept in seen else NameKind.PREFERRED
-        seen.add(concept)
+        kind = NameKind.PREFERRED if log.define(concept, line) else NameKind.SYNONYM
         yield NameRecord(concept, value["canonical_name"], language, kind, line=line)
         for alias in _strings(value.get("aliases")):
             yield NameRecord(concept, alias, language, line=line)

@@ -9,8 +9,8 @@ from pathlib import Path
 from biograft.errors import InputError
 from biograft.kb.names import language_of_script
 from biograft.kb.records import NameKind, NameRecord, RelationRecord, TypeRecord
-from biograft.kb.sources.files import read_head, read_lines
-from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import unquoted
 
@@ -55,7 +55,7 @@ def recognise(probe: Probe) -> bool:
     """
     if probe.members:
         parts = _find_splits(probe.members)
-        return len(parts) > 1 and recognise(_probe(probe.path / parts[0]))
+        return len(parts) > 1 and recognise(look_at(probe.path / parts[0]))
     lines = [line.split("\t") for line in probe.lines()]
     if not lines:
         return False
@@ -71,10 +71,6 @@ def _find_splits(members: Iterable[str]) -> list[str]:
     names = set(members)
     wanted = (f"{part}{ending}" for part in SPLITS for ending in _ENDINGS)
     return [name for name in wanted if name in names]
-
-
-def _probe(path: Path) -> Probe:
-    return Probe(path, read_head(path))
 
 
 def _has_few_relations(probe: Probe) -> bool:
