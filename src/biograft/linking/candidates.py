@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
+from biograft.errors import ConfigError, nearest
+from biograft.kb import KnowledgeBase
 from biograft.text.documents import Document, Mention
 
 _DECIMALS = 6
@@ -34,6 +36,31 @@ def pad_rows(lines: Sequence[Sequence[int] | Rows], width: int | None = None) ->
     for row, line in enumerate(lines):
         padded[row, : len(line)] = line
     return padded
+
+
+def names_in(kb: KnowledgeBase, languages: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which names of a store are in some languages.
+
+    Args:
+        kb: The store.
+        languages: Codes of languages; none: all.
+
+    Returns:
+        A flag for each row of the names table.
+
+    Raises:
+        ConfigError: The store has no names in a language.
+    """
+    if not languages:
+        return np.ones(kb.n_names, np.bool_)
+    for language in languages:
+        if language not in kb.languages:
+            raise ConfigError(
+                f"languages: {kb.folder} has no names in {language!r}; "
+                f"{nearest(language, kb.languages)}"
+            )
+    codes = [kb.languages.index(language) for language in languages]
+    return np.isin(kb.numbers("names", "language"), codes)
 
 
 class NameHits(NamedTuple):

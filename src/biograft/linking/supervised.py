@@ -10,9 +10,10 @@ The ranker runs on numpy; torch is only needed to train it
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import erf, sqrt
 from pathlib import Path
@@ -49,6 +50,13 @@ def assign_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
 def _key(text: str) -> str:
     """Normalise whitespace and case, as counts and names of a store do."""
     return " ".join(text.split()).casefold()
+
+
+def _known(counts: Mapping[str, int], kb: KnowledgeBase) -> Iterator[tuple[int, int]]:
+    """Yield the row and count of each concept that the store still has."""
+    for identifier, n in counts.items():
+        if (row := kb.find_row(identifier)) is not None:
+            yield row, n
 
 
 class MentionMemory:
@@ -99,9 +107,9 @@ class MentionMemory:
         for key in sorted(self._totals):
             counts, total = self.linked(key)
             texts[key] = [total, {kb.id_at(row): n for row, n in sorted(counts.items())}]
-        frequency = self.frequency()
-        rows = np.flatnonzero(frequency).tolist()
-        return {"texts": texts, "concepts": {kb.id_at(r): int(frequency[r]) for r in rows}}
+        frequency = self.frequency().tolist()
+        concepts = {kb.id_at(row): int(n) for row, n in enumerate(frequency) if n}
+        return {"texts": texts, "concepts": concepts}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], kb: KnowledgeBase) -> MentionMemory:
@@ -110,14 +118,10 @@ class MentionMemory:
         of_concept = memory._of_concept.setdefault(0, np.zeros(len(kb), np.float32))
         for key, (total, concepts) in values["texts"].items():
             memory._totals[key][0] = total
-            for identifier, n in concepts.items():
-                row = kb.find_row(identifier)
-                if row is not None:
-                    memory._texts[key][row, 0] = n
-        for identifier, n in values["concepts"].items():
-            row = kb.find_row(identifier)
-            if row is not None:
-                of_concept[row] = n
+            for row, n in _known(concepts, kb):
+                memory._texts[key][row, 0] = n
+        for row, n in _known(values["concepts"], kb):
+            of_concept[row] = n
         return memory
 
 
@@ -148,13 +152,12 @@ class FeatureExtractor:
     """Computes the features of a candidate pool for one store and one memory."""
 
     def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
-        table = kb.table("names")
-        self._concepts = table.column("concept").to_numpy().astype(np.int64)
-        self._names = table.column("text")
+        self._concepts: I64 = kb.numbers("names", "concept").astype(np.int64)
+        self._names = kb.texts("names", "text")
         self._n_names = np.bincount(self._concepts, minlength=len(kb)).astype(np.float32)
         self._memory = memory
-        self._frequency: dict[int, F32] = {}
-        self._words: dict[int, frozenset[str]] = {}
+        self._frequency = functools.cache(memory.frequency)
+        self._words_of = functools.cache(lambda row: _words(self._names[row]))
 
     def concepts_of(self, rows: I64) -> I64:
         """Return the concepts of names."""
@@ -209,33 +212,26 @@ class FeatureExtractor:
 
     def _of_text(self, text: str, rows: I64, scores: F32, starts: I64) -> list[F32]:
         """Compare the names with the text itself; the first generator is the lexical one."""
-        form, folded = DEFAULT_STEPS(text), text.casefold()
-        words = frozenset(form.split())
+        folded, words = text.casefold(), _words(text)
         equal = np.zeros(len(rows), np.float32)
-        for column in np.flatnonzero(scores[0] >= NORMALISED - 1e-4):
-            equal[column] = self._names[int(rows[column])].as_py().casefold() == folded
         normalised = (scores[0] >= NORMALISED - 1e-4).astype(np.float32)
-        shared = np.array([_overlap(words, self._words_of(int(row))) for row in rows], np.float32)
+        for column in np.flatnonzero(normalised).tolist():
+            equal[column] = self._names[int(rows[column])].casefold() == folded
+        shared = np.zeros(len(rows), np.float32)
+        for column, row in enumerate(rows.tolist()):
+            own = self._words_of(row)
+            shared[column] = len(words & own) / max(len(words | own), 1)
         return [np.maximum.reduceat(values, starts) for values in (equal, normalised, shared)]
-
-    def _words_of(self, row: int) -> frozenset[str]:
-        words = self._words.get(row)
-        if words is None:
-            words = frozenset(DEFAULT_STEPS(self._names[row].as_py()).split())
-            self._words[row] = words
-        return words
 
     def _of_memory(self, text: str, concepts: I64, leave_out: int) -> list[F32]:
         counts, total = self._memory.linked(text, leave_out)
-        if leave_out not in self._frequency:
-            self._frequency[leave_out] = self._memory.frequency(leave_out)
         linked = np.array([counts.get(int(c), 0) for c in concepts], np.float32)
         seen = np.full(len(concepts), float(total > 0), np.float32)
         return [
             linked / np.float32(max(total, 1)),
             seen,
             np.log1p(linked),
-            np.log1p(self._frequency[leave_out][concepts]),
+            np.log1p(self._frequency(leave_out)[concepts]),
             np.log1p(self._n_names[concepts]),
         ]
 
@@ -248,8 +244,8 @@ def _first_best(values: F32, starts: I64) -> I64:
     return order[starts]
 
 
-def _overlap(a: frozenset[str], b: frozenset[str]) -> float:
-    return len(a & b) / len(a | b) if a or b else 0.0
+def _words(text: str) -> frozenset[str]:
+    return frozenset(DEFAULT_STEPS(text).split())
 
 
 _AXES = (1, 1, 3, 2, 2)
@@ -378,23 +374,31 @@ class TrainedRanker:
 
 
 def load_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
-    """Load a trained ranker for a store, which need not be the one it was trained with."""
+    """Load a trained ranker.
+
+    Args:
+        folder: Its folder.
+        kb: A store, which need not be the one it was trained with.
+
+    Returns:
+        The ranker.
+
+    Raises:
+        StoreError: The folder is damaged, of another format, or trained with other features.
+    """
     manifest = RANKER.read(folder)
     try:
         generators = [str(name) for name in manifest["generators"]]
         features = list(manifest["features"])
     except (KeyError, TypeError) as error:
         raise RANKER.damaged(folder / RANKER.file, repr(error)) from error
-    expected = feature_names(generators)
+    expected, path = feature_names(generators), folder / MEMORY
     if features != expected:
         raise StoreError(f"{folder}: trained with other features; train the linker again")
-    network, memory = Network.load(folder, len(expected)), _read_memory(folder / MEMORY, kb)
-    RANKER.check_files(folder, manifest, hashes=True)
-    return TrainedRanker(kb, network, memory, generators)
-
-
-def _read_memory(path: Path, kb: KnowledgeBase) -> MentionMemory:
+    network = Network.load(folder, len(expected))
     try:
-        return MentionMemory.from_json(json.loads(path.read_bytes()), kb)
+        memory = MentionMemory.from_json(json.loads(path.read_bytes()), kb)
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise RANKER.damaged(path, repr(error)) from error
+    RANKER.check_files(folder, manifest, hashes=True)
+    return TrainedRanker(kb, network, memory, generators)

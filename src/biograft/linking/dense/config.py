@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from biograft.artifacts import ArtifactKind, describe_files
+from biograft.artifacts import ArtifactKind
 from biograft.config import AtLeast, Choice, Config, Option
 from biograft.kb.names import language_codes
 
@@ -57,8 +56,3 @@ DENSE_INDEX = ArtifactKind(
     absent="make one with `biograft index`",
     keys=("config", "store", "encoder", "n_texts", "n_names", "dim", "largest_norm", "files"),
 )
-
-
-def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    """Write the manifest of a finished folder, with the size and hash of every file."""
-    DENSE_INDEX.write(folder, {**content, "files": describe_files(folder)})

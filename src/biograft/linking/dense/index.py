@@ -11,10 +11,10 @@ import functools
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,22 @@ import numpy.typing as npt
 from biograft.artifacts import (
     check_ends,
     check_range,
+    describe_files,
     new_file,
     new_folder,
     save_array,
     sole_writer,
 )
 from biograft.config import check_choice, from_mapping
-from biograft.errors import ConfigError, OutputError, StoreError, nearest
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import NameHits, Scores
+from biograft.linking.candidates import NameHits, Scores, names_in
 from biograft.linking.dense.config import (
     DENSE_INDEX,
     GENERATORS,
     SIMILARITIES,
     DenseConfig,
-    write_manifest,
 )
 from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.dense.search import (
@@ -61,6 +61,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
+SHARD = 8192
+"""Texts encoded between two saves: some seconds of work."""
+_STATE, _CONTENT = "state.json", "index"
+"""In ``FOLDER.partial``: the progress of the build, and the folder that becomes the index."""
+
+
 @dataclass(frozen=True, slots=True)
 class DistinctNames:
     """The distinct texts of a store's names, in the order of their first names.
@@ -79,17 +86,27 @@ class DistinctNames:
 def collect_texts(
     kb: KnowledgeBase, prepare: Callable[[str], str], languages: Sequence[str]
 ) -> DistinctNames:
-    """Collect the distinct texts of a store's names, prepared for an encoder.
+    """Collect the distinct texts of a store's names.
 
-    Names that are empty after preparation are excluded.
+    Args:
+        kb: The store.
+        prepare: Prepares a name for an encoder; a name that is empty then is excluded.
+        languages: Names in these languages only; none: all.
+
+    Returns:
+        The texts, and the names that have each.
+
+    Raises:
+        ConfigError: The store has no names in a language.
     """
     import pyarrow as pa
 
     names = kb.table("names")
-    rows = np.arange(names.num_rows)
-    if languages:
-        rows = rows[np.isin(names["language"].to_numpy(), _codes(kb, languages))]
-    original = _combined(names["text"].take(pa.array(rows))).dictionary_encode()
+    rows = np.flatnonzero(names_in(kb, languages))
+    column = names["text"].take(pa.array(rows)).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    original = column.dictionary_encode()
     prepared = [prepare(text) or None for text in original.dictionary.to_pylist()]
     distinct = pa.array(prepared, pa.large_string()).dictionary_encode()
     texts = _indices(distinct.indices)[_indices(original.indices)]  # (names,): -1 for no text
@@ -99,30 +116,6 @@ def collect_texts(
     return DistinctNames(distinct.dictionary, starts, rows[np.argsort(texts, kind="stable")])
 
 
-def find_texts(texts: pa.Array, known: pa.Array) -> Rows:
-    """Return the index of each text in ``known``; -1 if it is not there."""
-    import pyarrow.compute as pc
-
-    return _indices(pc.index_in(texts, value_set=known))
-
-
-def _codes(kb: KnowledgeBase, languages: Sequence[str]) -> list[int]:
-    for language in languages:
-        if language not in kb.languages:
-            raise ConfigError(
-                f"languages: {kb.folder} has no names in {language!r}; "
-                f"{nearest(language, kb.languages)}"
-            )
-    return [kb.languages.index(language) for language in languages]
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    combined = column.combine_chunks()
-    return combined.combine_chunks() if isinstance(combined, pa.ChunkedArray) else combined
-
-
 def _indices(indices: pa.Array) -> Rows:
     import pyarrow.compute as pc
 
@@ -130,15 +123,7 @@ def _indices(indices: pa.Array) -> Rows:
     return filled.astype(np.int64)
 
 
-TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
-SHARD = 8192
-"""Texts encoded between two saves: some seconds of work."""
-_STATE, _CONTENT = "state.json", "index"
-"""In ``FOLDER.partial``: the progress of the build, and the folder that becomes the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedNames:
+class EncodedNames(NamedTuple):
     """The texts and vectors of an earlier index."""
 
     texts: pa.Array
@@ -147,125 +132,17 @@ class EncodedNames:
     """The encoder as its manifest describes it."""
 
 
-@dataclass(slots=True)
-class IndexBuilder:
-    """Builds one dense index."""
-
-    kb: KnowledgeBase
-    encoder: NameEncoder
-    config: DenseConfig
-    encoded: EncodedNames | None = None
-    progress: Progress = field(default_factory=lambda: Progress(enabled=False))
-
-    def build(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Encode all names and move the finished index to its folder."""
-        with sole_writer(folder):
-            _refuse_foreign(folder, overwrite)
-            self._build(folder, overwrite=overwrite)
-
-    def _build(self, folder: Path, *, overwrite: bool) -> None:
-        if self.config.approximate:
-            load_faiss()  # fail now rather than after hours of encoding
-        names = collect_texts(self.kb, self.encoder.prepare, self.config.languages)
-        provenance = self._provenance(names)
-        partial = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
-        vectors = self._encode_names(partial, names, provenance)
-        self._finish(partial / _CONTENT, names, vectors, provenance)
-        with new_folder(folder, overwrite=overwrite) as work:
-            for path in (partial / _CONTENT).iterdir():
-                path.rename(work / path.name)
-        shutil.rmtree(partial)
-
-    def _encode_names(
-        self, partial: Path, names: DistinctNames, provenance: dict[str, Any]
-    ) -> VectorTable:
-        """Write the vectors shard by shard, continuing an interrupted build."""
-        vectors, n_done = self._resume(partial, len(names), provenance)
-        self.progress.start("encode names")
-        for start in range(n_done, len(names), SHARD):
-            rows = np.arange(start, min(start + SHARD, len(names)))
-            self._fill(vectors, rows, names.texts[start : start + SHARD])
-            vectors.flush()
-            _write_state(partial, provenance, int(rows[-1]) + 1)
-            self.progress.advance(len(rows), (rows[-1] + 1) / len(names))
-        self.progress.finish()
-        return vectors
-
-    def _resume(
-        self, partial: Path, n_texts: int, provenance: dict[str, Any]
-    ) -> tuple[VectorTable, int]:
-        """Open the vectors of an interrupted build of the same index, or start a new build."""
-        n_done = _read_state(partial, provenance)
-        if n_done:
-            with contextlib.suppress(StoreError):
-                vectors = VectorTable.open(partial / _CONTENT, self.config.storage, writable=True)
-                if (vectors.n_rows, vectors.dim) == (n_texts, self.encoder.dim):
-                    _keep_vectors(partial / _CONTENT)
-                    return vectors, n_done
-        if partial.exists():
-            shutil.rmtree(partial)
-        content = partial / _CONTENT
-        content.mkdir(parents=True)
-        return VectorTable.create(content, self.config.storage, n_texts, self.encoder.dim), 0
-
-    def _provenance(self, names: DistinctNames) -> dict[str, Any]:
-        config = asdict(self.config)
-        return {
-            "config": {**config, "languages": list(self.config.languages)},
-            "store": {"fingerprint": store_fingerprint(self.kb)},
-            "encoder": self.encoded.encoder if self.encoded else describe_encoder(self.encoder),
-            "n_texts": len(names),
-            "n_names": len(names.rows),
-            "dim": self.encoder.dim,
-        }
-
-    def _fill(self, vectors: VectorTable, rows: Rows, texts: pa.Array) -> None:
-        """Write one shard: vectors of an earlier index are copied, other texts encoded."""
-        import pyarrow as pa
-
-        matches = np.full(len(rows), -1, dtype=np.int64)
-        if self.encoded is not None:
-            matches = find_texts(texts, self.encoded.texts)
-            vectors.copy(rows[matches >= 0], self.encoded.vectors, matches[matches >= 0])
-        new = np.flatnonzero(matches < 0)
-        if len(new):
-            new_texts = texts.take(pa.array(new)).to_pylist()
-            vectors.write(rows[new], encode(self.encoder, self.config, new_texts))
-
-    def _finish(
-        self, folder: Path, names: DistinctNames, vectors: VectorTable, provenance: dict[str, Any]
-    ) -> None:
-        """Write the rest of an index, the manifest last."""
-        import pyarrow as pa
-
-        table = pa.table({"text": names.texts})
-        with (
-            pa.OSFile(str(folder / TEXTS), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema) as writer,
-        ):
-            writer.write_table(table)
-        save_array(folder / STARTS, names.starts)
-        save_array(folder / ROWS, names.rows)
-        self.encoder.save_pretrained(folder / ENCODER, overwrite=True)
-        if self.config.approximate:
-            self.progress.start("link neighbours")
-            GraphSearch.build(vectors, folder)
-            self.progress.finish()
-        write_manifest(folder, {**provenance, "largest_norm": vectors.largest_norm()})
-
-
-def describe_encoder(encoder: NameEncoder) -> dict[str, Any]:
-    """Describe an encoder for a manifest: fingerprint, name, settings and their origins."""
-    return {
-        "fingerprint": encoder.fingerprint(),
-        "name": encoder.name,
-        "settings": asdict(encoder.settings),
-        "origins": dict(encoder.origins),
-    }
-
-
 def encode(encoder: NameEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
-    """Encode texts with the settings of an index."""
+    """Encode texts with the settings of an index.
+
+    Args:
+        encoder: The encoder.
+        config: Similarity, batch size and precision.
+        texts: Names or mentions.
+
+    Returns:
+        One vector for each text: (texts, dim).
+    """
     return encoder.encode(
         texts,
         batch_size=config.batch_size,
@@ -274,9 +151,78 @@ def encode(encoder: NameEncoder, config: DenseConfig, texts: Sequence[str]) -> V
     )
 
 
+def _build(
+    kb: KnowledgeBase,
+    encoder: NameEncoder,
+    config: DenseConfig,
+    folder: Path,
+    *,
+    encoded: EncodedNames | None = None,
+    overwrite: bool,
+    progress: Progress | None,
+) -> None:
+    """Encode all names of a store, or those not ``encoded`` before, and write the index."""
+    import pyarrow as pa
+
+    progress = progress or Progress(enabled=False)
+    with sole_writer(folder):
+        _refuse_foreign(folder, overwrite)
+        if config.approximate:
+            load_faiss()  # fail now rather than after hours of encoding
+        names = collect_texts(kb, encoder.prepare, config.languages)
+        provenance = {
+            "config": {**asdict(config), "languages": list(config.languages)},
+            "store": {"fingerprint": store_fingerprint(kb)},
+            "encoder": encoded.encoder
+            if encoded
+            else {
+                "fingerprint": encoder.fingerprint(),
+                "name": encoder.name,
+                "settings": asdict(encoder.settings),
+                "origins": dict(encoder.origins),
+            },
+            "n_texts": len(names),
+            "n_names": len(names.rows),
+            "dim": encoder.dim,
+        }
+        partial = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
+        content = partial / _CONTENT
+        vectors, n_done = _resume(partial, config.storage, provenance)
+        progress.start("encode names")
+        for start in range(n_done, len(names), SHARD):
+            texts = names.texts[start : start + SHARD]
+            rows = np.arange(start, start + len(texts))
+            _encode_shard(encoder, config, vectors, rows, texts, encoded)
+            vectors.flush()
+            state = {"provenance": provenance, "n_done": int(rows[-1]) + 1}
+            with new_file(partial / _STATE, overwrite=True) as file:
+                file.write(json.dumps(state).encode())
+            progress.advance(len(rows), (rows[-1] + 1) / len(names))
+        progress.finish()
+        table = pa.table({"text": names.texts})
+        with (
+            pa.OSFile(str(content / TEXTS), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            writer.write_table(table)
+        save_array(content / STARTS, names.starts)
+        save_array(content / ROWS, names.rows)
+        encoder.save_pretrained(content / ENCODER, overwrite=True)
+        if config.approximate:
+            progress.start("link neighbours")
+            GraphSearch.build(vectors, content)
+            progress.finish()
+        largest = {"largest_norm": vectors.largest_norm()}
+        DENSE_INDEX.write(content, {**provenance, **largest, "files": describe_files(content)})
+        with new_folder(folder, overwrite=overwrite) as work:
+            for path in content.iterdir():
+                path.rename(work / path.name)
+        shutil.rmtree(partial)
+
+
 def _refuse_foreign(folder: Path, overwrite: bool) -> None:
     """Refuse an output folder that may not be replaced, before the encoding starts."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if DENSE_INDEX.is_free(folder):
         return
     if not overwrite:
         raise OutputError(
@@ -287,30 +233,48 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
         raise OutputError(f"{folder}: not a dense index, so it is not replaced by one")
 
 
-def _keep_vectors(content: Path) -> None:
-    """Remove what an interrupted build wrote beside the vectors; it may be half-written."""
-    for path in content.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in (VECTORS, SCALES):
-            path.unlink()
+def _resume(partial: Path, storage: str, provenance: Mapping[str, Any]) -> tuple[VectorTable, int]:
+    """Open the vectors of an interrupted build of the same index, or start a new build.
 
-
-def _read_state(partial: Path, provenance: dict[str, Any]) -> int | None:
-    """Return the number of texts encoded by an interrupted build of the same index, if any."""
-    try:
+    What was written beside the vectors may be half-written, and is removed.
+    """
+    content, shape = partial / _CONTENT, (provenance["n_texts"], provenance["dim"])
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, StoreError):
         state = json.loads((partial / _STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(state, dict) or state.get("provenance") != provenance:
-        return None
-    return int(state["n_done"])
+        vectors = VectorTable.open(content, storage, writable=True)
+        if state["provenance"] == provenance and (vectors.n_rows, vectors.dim) == shape:
+            for path in content.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name not in (VECTORS, SCALES):
+                    path.unlink()
+            return vectors, int(state["n_done"])
+    if partial.exists():
+        shutil.rmtree(partial)
+    content.mkdir(parents=True)
+    return VectorTable.create(content, storage, *shape), 0
 
 
-def _write_state(partial: Path, provenance: dict[str, Any], n_done: int) -> None:
-    content = json.dumps({"provenance": provenance, "n_done": n_done})
-    with new_file(partial / _STATE, overwrite=True) as file:
-        file.write(content.encode())
+def _encode_shard(
+    encoder: NameEncoder,
+    config: DenseConfig,
+    vectors: VectorTable,
+    rows: Rows,
+    texts: pa.Array,
+    encoded: EncodedNames | None,
+) -> None:
+    """Write one shard: vectors of an earlier index are copied, other texts encoded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    matches = np.full(len(rows), -1, dtype=np.int64)
+    if encoded is not None:
+        matches = _indices(pc.index_in(texts, value_set=encoded.texts))
+        vectors.copy(rows[matches >= 0], encoded.vectors, matches[matches >= 0])
+    new = np.flatnonzero(matches < 0)
+    if len(new):
+        new_texts = texts.take(pa.array(new)).to_pylist()
+        vectors.write(rows[new], encode(encoder, config, new_texts))
 
 
 _SAMPLED_VECTORS = 10_000
@@ -337,8 +301,8 @@ class DenseIndex:
         self.config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
         self.vectors = VectorTable.open(folder, self.config.storage)
         self.largest_norm = float(manifest["largest_norm"])
-        if similarity not in (None, self.config.similarity):
-            self._compare_by(similarity or "")
+        if similarity is not None and similarity != self.config.similarity:
+            self._compare_by(similarity)
         self.name = GENERATORS[self.config.similarity]
         self._starts = cast("Rows", load_array(folder / STARTS, np.int64))
         self._rows = cast("Rows", load_array(folder / ROWS, np.int64))
@@ -363,9 +327,8 @@ class DenseIndex:
         progress: Progress | None = None,
     ) -> DenseIndex:
         """Encode every distinct name of a store, or resume an interrupted build; open the index."""
-        builder = IndexBuilder(kb, encoder, config or DenseConfig())
-        builder.progress = progress or builder.progress
-        builder.build(Path(folder), overwrite=overwrite)
+        config, folder = config or DenseConfig(), Path(folder)
+        _build(kb, encoder, config, folder, overwrite=overwrite, progress=progress)
         return cls.open(folder, kb, encoder)
 
     @classmethod
@@ -415,9 +378,7 @@ class DenseIndex:
         config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
         vectors = VectorTable.open(folder, config.storage)
         encoded = EncodedNames(_read_texts(folder), vectors, manifest["encoder"])
-        builder = IndexBuilder(kb, encoder, config, encoded)
-        builder.progress = progress or builder.progress
-        builder.build(out, overwrite=True)
+        _build(kb, encoder, config, out, encoded=encoded, overwrite=True, progress=progress)
         return cls.open(out, kb, encoder)
 
     @functools.cached_property
@@ -449,11 +410,10 @@ class DenseIndex:
         """Find the k nearest names of each text; an empty text has none."""
         vectors, vector_of = self._encode(texts)
         vector_hits = self.search_vectors(vectors, k)
-        hits = no_hits(len(texts), k)
-        encoded = vector_of >= 0
-        hits.rows[encoded] = vector_hits.rows[vector_of[encoded]]
-        hits.scores[encoded] = vector_hits.scores[vector_of[encoded]]
-        hits.scores[encoded] /= self._scales(vectors)[vector_of[encoded]]
+        hits, encoded = no_hits(len(texts), k), vector_of >= 0
+        own = vector_of[encoded]
+        hits.rows[encoded] = vector_hits.rows[own]
+        hits.scores[encoded] = vector_hits.scores[own] / self._scales(vectors)[own]
         return NameHits(*hits)
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
@@ -463,8 +423,9 @@ class DenseIndex:
         names = np.where(rows >= 0, self._text_of_name[rows], -1)
         if len(vectors) and len(self):
             encoded = vector_of >= 0
-            scores[encoded] = rescore(self.vectors, vectors[vector_of[encoded]], names[encoded])
-            scores[encoded] /= self._scales(vectors)[vector_of[encoded]]
+            own = vector_of[encoded]
+            scores[encoded] = rescore(self.vectors, vectors[own], names[encoded])
+            scores[encoded] /= self._scales(vectors)[own]
         return scores
 
     def search_vectors(self, vectors: Vectors, k: int) -> NameHits:
@@ -526,11 +487,9 @@ class DenseIndex:
         """Compare vectors that were kept as they are by their cosine."""
         check_choice("similarity", similarity, SIMILARITIES)
         if similarity != "cosine" or self.config.approximate:
-            reason = (
-                "is an approximate index for inner products"
-                if self.config.approximate
-                else ("holds vectors of length 1")
-            )
+            reason = "is an approximate index for inner products"
+            if not self.config.approximate:
+                reason = "holds vectors of length 1"
             raise ConfigError(
                 f"similarity: {self.folder} {reason}, so it has no search by {similarity}; "
                 f"make an index for it with `biograft index --similarity {similarity}`"

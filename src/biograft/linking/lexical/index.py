@@ -11,8 +11,9 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import NameHits, Rows, Scores
+from biograft.linking.candidates import NameHits, Rows, Scores, names_in
 from biograft.linking.lexical.ngrams import (
     NgramVocabulary,
     Weights,
@@ -151,7 +152,9 @@ def build_arrays(
     progress.start("inverting")
     weights = weigh(grams, ends, n_grams)
     del grams, ends
-    of_row = _renumber(of_row, weights.ranks)
+    new_ids = np.full(len(forms) + 1, -1, np.int64)  # the last is for excluded names
+    new_ids[weights.ranks] = np.arange(len(forms))
+    of_row = new_ids[of_row]
     substitution = None
     if config.synonym_substitution:
         progress.start("learning words")
@@ -159,7 +162,12 @@ def build_arrays(
         concepts = kb.numbers("names", "concept").astype(np.int64)
         substitution = WordSynonyms.learn(ordered, of_row, concepts)
     progress.finish()
-    return IndexArrays(vocabulary, weights, *_group_rows(of_row, len(forms))), substitution
+    rows = np.flatnonzero(of_row >= 0)
+    order = np.argsort(of_row[rows], kind="stable")
+    starts = np.zeros(len(forms) + 1, np.int64)
+    np.cumsum(np.bincount(of_row[rows], minlength=len(forms)), out=starts[1:])
+    arrays = IndexArrays(vocabulary, weights, rows[order].astype(np.uint32), starts)
+    return arrays, substitution
 
 
 def _normalise_names(
@@ -167,16 +175,7 @@ def _normalise_names(
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the distinct forms of the names, and the form of each name (-1: excluded)."""
     steps, n_names = Steps.parse(config.steps), kb.n_names
-    included = np.ones(n_names, bool)
-    if config.languages:
-        for language in config.languages:
-            if language not in kb.languages:
-                raise ConfigError(
-                    f"languages: {kb.folder} has no names in {language!r}; "
-                    f"it has {', '.join(kb.languages)}"
-                )
-        tags = [kb.languages.index(language) for language in config.languages]
-        included = np.isin(kb.numbers("names", "language"), tags)
+    included = names_in(kb, config.languages).tolist()
     form_ids: dict[str, int] = {}
     of_row = np.full(n_names, -1, np.int64)
     for row, text in enumerate(kb.texts("names", "text")):
@@ -185,26 +184,6 @@ def _normalise_names(
         if (row + 1) % _ADVANCE == 0:
             progress.advance(_ADVANCE, row / n_names)
     return list(form_ids), of_row
-
-
-def _renumber(
-    of_row: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.int64]:
-    """Renumber the form of each name by the new order of the forms."""
-    new_ids = np.full(len(ranks) + 1, -1, np.int64)  # the last is for excluded names
-    new_ids[ranks] = np.arange(len(ranks))
-    return new_ids[of_row]
-
-
-def _group_rows(
-    of_row: npt.NDArray[np.int64], n_forms: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the name rows grouped by form, and the start of each group."""
-    rows = np.flatnonzero(of_row >= 0)
-    order = np.argsort(of_row[rows], kind="stable")
-    starts = np.zeros(n_forms + 1, np.int64)
-    np.cumsum(np.bincount(of_row[rows], minlength=n_forms), out=starts[1:])
-    return rows[order].astype(np.uint32), starts
 
 
 LEXICAL_INDEX = ArtifactKind(
@@ -310,10 +289,8 @@ class LexicalIndex:
         """Find the k nearest names of each text, exactly."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
-        try:
+        with self._checked():
             return self._search_texts(texts, k)
-        except ValueError as error:
-            raise self._damaged(error) from error
 
     def _search_texts(self, texts: Sequence[str], k: int) -> NameHits:
         distinct = list(dict.fromkeys(text[:MAX_LENGTH] for text in texts))
@@ -323,11 +300,12 @@ class LexicalIndex:
         n_cores = os.cpu_count() or 1
         size = min(max(-(-len(forms) // n_cores), _FEW), _CHUNK)
         chunks = [forms[a : a + size] for a in range(0, len(forms), size)]
+        find = partial(self._search_forms, k)
         if len(chunks) == 1:
-            all_hits = [self._search_forms(forms, k)]
+            all_hits = [find(forms)]
         else:
             with ThreadPoolExecutor(n_cores) as pool:
-                all_hits = list(pool.map(lambda chunk: self._search_forms(chunk, k), chunks))
+                all_hits = list(pool.map(find, chunks))
         hits = NameHits(*(np.concatenate(arrays) for arrays in zip(*all_hits, strict=True)))
         self._prefer_equal(distinct, forms, hits)
         index_of = {text: i for i, text in enumerate(distinct)}
@@ -335,21 +313,23 @@ class LexicalIndex:
         return NameHits(hits.rows[order], hits.scores[order])
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score the given names for each text, as a search would: (texts, names)."""
-        try:
+        """Score the given names for each text, as a search would: (texts, names).
+
+        Args:
+            texts: The texts.
+            rows: Rows of names for each text, -1 for none.
+
+        Returns:
+            The scores, -inf for a name that is not indexed.
+        """
+        with self._checked():
             return self._score_texts(texts, rows)
-        except ValueError as error:
-            raise self._damaged(error) from error
 
     def _score_texts(self, texts: Sequence[str], rows: Rows) -> Scores:
         forms = [self._steps(text[:MAX_LENGTH]) for text in texts]
-        name_forms = np.where(rows >= 0, self._form_of_row[rows], -1)
+        name_forms = np.where(rows >= 0, self._form_of_row[rows], -1).astype(np.int64)
         cosines = score_texts(
-            join_texts(forms),
-            self._vocabulary,
-            self._weights,
-            self._unknown,
-            name_forms.astype(np.int64),
+            join_texts(forms), self._vocabulary, self._weights, self._unknown, name_forms
         )
         scores = np.where(name_forms >= 0, cosines * np.float32(SIMILAR), -np.inf)
         scores = scores.astype(np.float32)
@@ -362,9 +342,13 @@ class LexicalIndex:
             scores[query, column] = self._equality(texts[query], forms[query], name)
         return scores
 
-    def _damaged(self, error: ValueError) -> Exception:
-        """Return the error for what a search has read; one in memory has no file to be damaged."""
-        return LEXICAL_INDEX.damaged(self._folder, error) if self._folder else error
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        """Report what a search has read; an index in memory has no file to be damaged."""
+        try:
+            yield
+        except ValueError as error:
+            raise LEXICAL_INDEX.damaged(self._folder, error) if self._folder else error from error
 
     def _equality(self, text: str, form: str, name: str) -> float:
         """Score a name with the n-grams of the text: equal but for case, equal in form, or not."""
@@ -379,7 +363,7 @@ class LexicalIndex:
         forms[rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
-    def _search_forms(self, forms: list[str], k: int) -> NameHits:
+    def _search_forms(self, k: int, forms: list[str]) -> NameHits:
         hits, cosines = search_texts(
             join_texts(forms), self._vocabulary, self._weights, self._unknown, k
         )
