@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from biograft.errors import ConfigError, NotFoundError, nearest
@@ -44,12 +45,20 @@ class Registry(Generic[T]):
     """The named things of one kind, each imported on first use.
 
     ``home`` is the package that the targets are relative to. Installed packages add entries
-    through the entry points of the ``group``, which are read on first use.
+    through the entry points of the ``group``, which are read on first use. ``layouts`` is the
+    target of a function that makes an entry of a TOML file, whose path is then a name.
     """
 
     def __init__(
-        self, kind: str, entries: Mapping[str, tuple[str, str]], *, group: str = "", home: str = ""
+        self,
+        kind: str,
+        entries: Mapping[str, tuple[str, str]],
+        *,
+        group: str = "",
+        home: str = "",
+        layouts: str = "",
     ) -> None:
+        self._read_layout = f"{home}.{layouts}" if layouts else ""
         self.kind, self.group = kind, group
         self._shipped = {
             name: Entry(f"{home}.{target}" if home else target, about)
@@ -82,7 +91,10 @@ class Registry(Generic[T]):
         return iter(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._entries
+        return isinstance(name, str) and (self._is_layout(name) or name in self._entries)
+
+    def _is_layout(self, name: str) -> bool:
+        return bool(self._read_layout) and name.endswith(".toml")
 
     def help(self) -> dict[str, str]:
         """Return the line of help of every name."""
@@ -103,7 +115,9 @@ class Registry(Generic[T]):
                 warnings.warn(str(error), stacklevel=2)
 
     def load(self, name: str) -> T:
-        """Import the thing registered under a name."""
+        """Import the thing registered under a name, or make it of the layout in a TOML file."""
+        if self._is_layout(name):
+            return cast("T", load_object(self._read_layout)(Path(name)))
         if name not in self._entries:
             raise NotFoundError(f"no {self.kind} is called {name!r}; {nearest(name, self)}")
         entry = self._entries[name]

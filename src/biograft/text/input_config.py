@@ -59,7 +59,7 @@ class InputConfig(Config):
             from biograft.text.formats.registry import DOCUMENT_FORMATS
 
             known = (TEXT, HTML, DOCX, TABLE, *DOCUMENT_FORMATS)
-            if self.format not in known:
+            if self.format not in known and self.format not in DOCUMENT_FORMATS:
                 raise ConfigError(
                     f"--format: no format is called {self.format!r}; {nearest(self.format, known)}"
                 )

@@ -26,7 +26,7 @@ def first_object(probe: Probe) -> dict[str, Any]:
     return peek_object(next(iter(probe.lines(1)), ""))
 
 
-def field(value: Any, key: str, kind: type[T], default: T | None = None) -> T:
+def field(value: Any, key: str | int, kind: type[T], default: T | None = None) -> T:
     """Return the value of a key, checked to have a type; the default if the key is missing."""
     if not isinstance(value, dict):
         raise MalformedError("expected an object")

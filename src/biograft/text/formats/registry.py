@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from biograft.registry import Registry
 from biograft.text.documents import Document
 from biograft.text.formats.format import DocumentFormat, FormatAdapter
 
+LAYOUTS_FILE = Path(__file__).with_name("layouts.toml")
+"""Declares layouts of JSON; the file says what its keys mean."""
+_LAYOUTS = tomllib.loads(LAYOUTS_FILE.read_text("utf-8"))
+
 DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
     "document format",
     {
@@ -25,10 +30,10 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
         "brat": ("brat:FORMAT", "brat: a folder of .txt and .ann files"),
         "pubtator": ("pubtator:FORMAT", "PubTator: ID|t|title, ID|a|abstract, mentions"),
         "cmdd": ("cmdd:FORMAT", "CMDD: Chinese dialogues with symptoms (read only)"),
-        "cmedqaner": ("chineseblue:CMEDQANER", "cMedQANER: JSON lines, mention_data"),
-        "cehrner": ("chineseblue:CEHRNER", "cEHRNER: the same with labels for types"),
+        "cmedqaner": ("layouts:LAYOUTS.cmedqaner", _LAYOUTS["cmedqaner"]["about"]),
+        "cehrner": ("layouts:LAYOUTS.cehrner", _LAYOUTS["cehrner"]["about"]),
         "bioc-json": ("bioc:BIOC_JSON", "BioC JSON collections"),
-        "cmeee": ("cmeee:FORMAT", "CMeEE: a JSON list of texts with entities"),
+        "cmeee": ("layouts:LAYOUTS.cmeee", _LAYOUTS["cmeee"]["about"]),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
         "char-tags": ("char_tags:FORMAT", "a character and its tag (B_type) a line"),
         "conll": ("conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),
@@ -37,6 +42,7 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
     },
     group="biograft.document_formats",
     home="biograft.text.formats",
+    layouts="layouts:read_layout",
 )
 
 

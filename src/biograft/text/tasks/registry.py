@@ -91,6 +91,7 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
     },
     group="biograft.task_formats",
     home="biograft.text.tasks",
+    layouts="table:read_layout",
 )
 _OPTIONS = ("columns", "split", "dev_list", "grouped", "schema")
 
@@ -111,23 +112,10 @@ def sniff_task(path: Path) -> str:
     return find_format(look_into(path), TASK_FORMATS, problem)
 
 
-def load_format(name: str) -> TaskFormat:
-    """Return a format by its name, or by the TOML file that declares its layout.
-
-    Args:
-        name: A name of ``TASK_FORMATS``, or a path that ends in ``.toml``.
-    """
-    if name.endswith(".toml"):
-        from biograft.text.tasks.table import read_layout
-
-        return read_layout(Path(name))
-    return TASK_FORMATS.load(name)
-
-
 def resolve_task(config: TaskConfig) -> TaskConfig:
     """Complete settings with the format, and check that all options apply to it."""
     name = config.format or ("table" if config.columns else sniff_task(config.path))
-    relevant = load_format(name).options
+    relevant = TASK_FORMATS.load(name).options
     defaults = {field.name: field for field in fields(TaskConfig)}
     for option in _OPTIONS:
         empty = getattr(config, option) in ({}, defaults[option].default)
@@ -139,7 +127,7 @@ def resolve_task(config: TaskConfig) -> TaskConfig:
 def read_examples(config: TaskConfig, log: ReadLog | None = None) -> Iterator[Example]:
     """Read a task file as a stream of examples; malformed records go to the log."""
     config = resolve_task(config)
-    read = load_format(config.format).read
+    read = TASK_FORMATS.load(config.format).read
     yield from read(config, log if log is not None else ReadLog(config.path))
 
 

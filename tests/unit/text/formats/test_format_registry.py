@@ -1,6 +1,7 @@
 import pytest
 
 from biograft.errors import ConfigError, FormatError, OutputError
+from biograft.kb.sources import ReadLog
 from biograft.text import convert, read_documents, write_documents
 from biograft.text.documents import Document, Mention, Passage, Relation
 
@@ -58,3 +59,27 @@ def test_documents_with_the_same_id_get_separate_files(tmp_path):
     assert write_documents(documents, tmp_path / "out", "brat") == {"document ids": 2}
     read = [(d.id, d.text) for d in read_documents(tmp_path / "out")]
     assert read == [("x", "a"), ("x-2", "b"), ("x-3", "c")]
+
+
+def test_a_layout_of_your_own_is_a_format(tmp_path):
+    """Such as the JSON lines of doccano, whose mentions are lists."""
+    layout = tmp_path / "doccano.toml"
+    layout.write_text(
+        'id = "id"\ntext = "text"\nmentions = "label"\nstart = 0\nend = 1\ntype = 2\n'
+    )
+    path = tmp_path / "notes.jsonl"
+    path.write_text(
+        '{"id": 7, "text": "No flu.", "label": [[3, 6, "Disease"]]}\n'
+        '{"id": 8, "text": "Flu.", "label": [[0, "x", "Disease"]]}\n'
+    )
+    log = ReadLog(path)
+    (document,) = read_documents(path, str(layout), log)
+    assert document == Document("7", "No flu.", (Mention(3, 6, "flu", type="Disease"),))
+    assert dict(log.rejected.counts) == {"1 is missing or no whole number": 1}
+    write_documents([document], tmp_path / "out.jsonl", str(layout))
+    assert (tmp_path / "out.jsonl").read_text() == path.read_text().splitlines()[0].replace(
+        "7", '"7"', 1
+    ) + "\n"
+    layout.write_text('text = "text"\nmentions = "label"\nstart = 0\n')
+    with pytest.raises(ConfigError, match="end: a mention needs its end, or its text"):
+        read_documents(path, str(layout))
