@@ -354,9 +354,21 @@ def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Co
     if not len(concepts.ids):
         return concepts
     links = _links(concepts, records, by)
-    judged = links.with_columns(reason=pl.when(_one_to_one()).then(None).otherwise(pl.lit(MANY)))
+    one_to_one = (  # the ends of a link have no other partner in the other's source
+        (pl.col("b").n_unique().over("a", "file_b") == 1)
+        & (pl.col("a").n_unique().over("b", "file_a") == 1)
+        & (pl.col("file_a") != pl.col("file_b"))
+    )
+    judged = links.with_columns(reason=pl.when(one_to_one).then(None).otherwise(pl.lit(MANY)))
     if by == "xrefs":
-        judged = _judge_xrefs(judged, concepts, records)
+        doubtful = pl.col("reason").is_null() & pl.col("is_xref")
+        judged = _compare_names(judged, concepts, records).with_columns(
+            reason=pl.when(doubtful & pl.col("of_several"))
+            .then(pl.lit(SEVERAL))
+            .when(doubtful & pl.col("differ"))
+            .then(pl.lit(OTHER_NAMES))
+            .otherwise("reason")
+        )
     certain = judged.filter(pl.col("reason").is_null())
     n = len(concepts.ids)
     leaders = _components(n, certain["a"].to_numpy(), certain["b"].to_numpy())
@@ -378,9 +390,10 @@ def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Co
     merged = renumber(concepts, leaders)
     merged.n_merged += n - len(merged.ids)
     merged.n_ambiguous = judged.filter(pl.col("reason") == MANY).height + len(clash)
-    merged.unmerged = judged.filter(pl.col("reason").is_not_null()).select(
-        first=concepts.ids.gather(judged.filter(pl.col("reason").is_not_null())["a"]),
-        second=concepts.ids.gather(judged.filter(pl.col("reason").is_not_null())["b"]),
+    unused = judged.filter(pl.col("reason").is_not_null())
+    merged.unmerged = unused.select(
+        first=concepts.ids.gather(unused["a"]),
+        second=concepts.ids.gather(unused["b"]),
         reason="reason",
     )
     return merged
@@ -438,30 +451,6 @@ def _links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFra
     )
 
 
-def _one_to_one() -> pl.Expr:
-    """Whether the ends of a link have no other partner in the other's source."""
-    return (
-        (pl.col("b").n_unique().over("a", "file_b") == 1)
-        & (pl.col("a").n_unique().over("b", "file_a") == 1)
-        & (pl.col("file_a") != pl.col("file_b"))
-    )
-
-
-def _judge_xrefs(
-    links: pl.DataFrame, concepts: Concepts, records: CollectedRecords
-) -> pl.DataFrame:
-    """Give a reason not to merge to links by cross-references alone that mean something near."""
-    compared = _compare_names(links, concepts, records)
-    doubtful = pl.col("reason").is_null() & pl.col("is_xref")
-    return compared.with_columns(
-        reason=pl.when(doubtful & pl.col("of_several"))
-        .then(pl.lit(SEVERAL))
-        .when(doubtful & pl.col("differ"))
-        .then(pl.lit(OTHER_NAMES))
-        .otherwise("reason")
-    )
-
-
 def _compare_names(
     links: pl.DataFrame, concepts: Concepts, records: CollectedRecords
 ) -> pl.DataFrame:
@@ -479,18 +468,13 @@ def _compare_names(
     first = first.join(links.filter("a_refers"), on=["a", "b"], how="semi")
     second = second.join(links.filter("b_refers"), on=["a", "b"], how="semi")
     of_other = names.select("row", "language", "form").unique()
+    key = ["language", "form"]
     alike = pl.concat(
         [
-            first.join(
-                of_other, left_on=["b", "language", "form"],
-                right_on=["row", "language", "form"], how="semi",
-            ),
-            second.join(
-                of_other, left_on=["a", "language", "form"],
-                right_on=["row", "language", "form"], how="semi",
-            ),
+            first.join(of_other, left_on=["b", *key], right_on=["row", *key], how="semi"),
+            second.join(of_other, left_on=["a", *key], right_on=["row", *key], how="semi"),
         ]
-    ).select("a", "b")  # fmt: skip
+    ).select("a", "b")
     differ = comparable.unique().join(alike, on=["a", "b"], how="anti")
     return links.join(
         differ.with_columns(differ=pl.lit(True)), on=["a", "b"], how="left", maintain_order="left"

@@ -23,7 +23,7 @@ import polars as pl
 from biograft.errors import ConfigError, nearest
 from biograft.kb.concepts import canonical_ids
 from biograft.kb.export import write_lines
-from biograft.kb.records import IS_A, IdKind
+from biograft.kb.records import IdKind
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.tables import ID_KINDS
 from biograft.progress import Progress
@@ -305,7 +305,7 @@ class _Pairs:
         parents = np.where(parents < 0, n + tails, parents)
         before = np.stack([paired[heads], parents])
         before = before[:, (before[0] >= 0) & (before[0] != before[1])]
-        after = np.stack(_is_a(self.new_base))
+        after = _is_a(self.new_base)
         is_paired = np.zeros(n, bool)
         is_paired[self.new] = True
         return _lost_and_gained(before, after[:, is_paired[after[0]]], n + len(self.old_base))
@@ -401,15 +401,9 @@ def _names_of(names: pl.DataFrame, base: KnowledgeBase, rows: Rows, concepts: Ro
     )
 
 
-def _is_a(base: KnowledgeBase) -> tuple[Rows, Rows]:
-    """Heads and tails of the is-a relations."""
-    labels = base.relation_names
-    code = labels.index(IS_A) if IS_A in labels else -1
-    rows = np.flatnonzero(base.numbers("relations", "relation") == code)
-    heads, tails = (
-        base.numbers("relations", end)[rows].astype(np.int64) for end in ("head", "tail")
-    )
-    return heads, tails
+def _is_a(base: KnowledgeBase) -> Rows:
+    """The heads and tails of the is-a relations."""
+    return np.stack([base.hierarchy.heads, base.hierarchy.tails]).astype(np.int64)
 
 
 def _lost_and_gained(before: Rows, after: Rows, n_values: int) -> pl.DataFrame:

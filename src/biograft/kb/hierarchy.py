@@ -125,19 +125,19 @@ class Hierarchy:
     """The is-a relations of a store; concepts are given by row."""
 
     def __init__(self, heads: Rows, tails: Rows, n_concepts: int) -> None:
-        self._heads, self._tails, self._n = heads, tails, n_concepts
+        self.heads, self.tails, self._n = heads, tails, n_concepts
 
     @cached_property
     def _up(self) -> _Edges:
-        return _Edges(self._heads, self._tails, self._n)
+        return _Edges(self.heads, self.tails, self._n)
 
     @cached_property
     def _down(self) -> _Edges:
-        return _Edges(self._tails, self._heads, self._n)
+        return _Edges(self.tails, self.heads, self._n)
 
     def n_children(self) -> Rows:
         """Return how many direct children each concept has."""
-        return np.bincount(self._tails, minlength=self._n)
+        return np.bincount(self.tails, minlength=self._n)
 
     def parents(self, row: int) -> Sequence[int]:
         """Return the direct parents."""

@@ -248,14 +248,35 @@ def resolve(config: SourceConfig) -> SourceConfig:
 
 
 def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:
-    """Read a source as a stream of records, or of blocks of records if it is huge."""
+    """Read a source as a stream of records, or of blocks of records if it is huge.
+
+    Filters on languages and relations are common to all formats, and applied here.
+
+    Args:
+        config: The source.
+        log: Where rows are counted; None: nowhere.
+    """
     config = resolve(config)
     log = log or ReadLog(config.path)
+    wanted: dict[type[Record], tuple[str, tuple[str, ...]]] = {
+        NameRecord: ("language", config.languages),
+        DefinitionRecord: ("language", config.languages),
+        RelationRecord: ("relation", config.relations),
+    }
     unnamed: set[str] = set()
     for item in FORMATS.load(config.format).read(config, log):
-        accepted = _keep(item, config, log, unnamed)
-        if accepted is not None:
-            yield accepted
+        record = item.record if isinstance(item, Block) else type(item)
+        column, values = wanted.get(record, ("", ()))
+        if not values:
+            yield item
+        elif isinstance(item, Block):
+            yield _keep_rows(item, column, values, log)
+        elif getattr(item, column) in values:
+            yield item
+        else:
+            log.filter(column)
+            if isinstance(item, NameRecord):
+                unnamed.add(item.concept)
     if unnamed:
         log.leave_out(unnamed)
 
@@ -284,36 +305,9 @@ def built_in_folder(name: str) -> Path:
     return Path(str(resources.files("biograft.starter"))) / BUILT_IN[name]
 
 
-def _keep(item: Item, config: SourceConfig, log: ReadLog, unnamed: set[str]) -> Item | None:
-    """Apply the filters on languages and relations, which are common to all readers."""
-    if isinstance(item, Block):
-        return _keep_rows(item, config, log)
-    if isinstance(item, NameRecord | DefinitionRecord):
-        if config.languages and item.language not in config.languages:
-            log.filter("language")
-            if isinstance(item, NameRecord):
-                unnamed.add(item.concept)
-            return None
-    elif (
-        isinstance(item, RelationRecord)
-        and config.relations
-        and item.relation not in config.relations
-    ):
-        log.filter("relation")
-        return None
-    return item
-
-
-def _keep_rows(block: Block, config: SourceConfig, log: ReadLog) -> Block:
-    wanted: tuple[str, ...] = ()
-    column = ""
-    if block.record in (NameRecord, DefinitionRecord):
-        wanted, column = config.languages, "language"
-    elif block.record is RelationRecord:
-        wanted, column = config.relations, "relation"
-    if not wanted:
-        return block
-    frame = block.frame.filter(block.frame[column].is_in(wanted))
+def _keep_rows(block: Block, column: str, values: tuple[str, ...], log: ReadLog) -> Block:
+    """Keep the rows with one of some values in a column."""
+    frame = block.frame.filter(block.frame[column].is_in(values))
     log.filter(column, block.frame.height - frame.height)
     if block.record is NameRecord and frame.height < block.frame.height:
         from biograft.kb.sources.delimited import ids_lost

@@ -7,7 +7,6 @@ ids (without prefix) in any order: the MeSH id is the concept.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -24,9 +23,10 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.table import csv_rows
 
 SEPARATOR = "||"
 FIRST_COLUMNS = ["DiseaseName", "DiseaseID"]
@@ -140,7 +140,11 @@ class _Diseases:
                 remedy="expected '# DiseaseName', 'DiseaseID', ... and rows below",
             )
         rest = chain([(number, line)], lines)
-        rows = _tsv_rows(rest) if separator == "\t" else self._csv_rows(rest, number)
+        rows: Iterator[tuple[int, list[str]]]
+        if separator == "\t":  # CTD's TSV has no quoting
+            rows = ((n, text.split("\t") if text.strip() else []) for n, text in rest)
+        else:
+            rows = csv_rows((text for _, text in rest), self._config.path, number)
         yield from self._read_rows(rows, columns)
 
     def _note(self, comment: str) -> None:
@@ -148,23 +152,6 @@ class _Diseases:
             self._log.note(f"data version: {comment}")
         elif _TERMS.search(comment):
             self._log.note(f"licence: {comment}")
-
-    def _csv_rows(self, lines: Lines, start: int) -> Iterator[tuple[int, list[str]]]:
-        """Parse CSV, whose quoted cells may hold line ends; yield each row with its first line."""
-        csv.field_size_limit(MAX_LINE_BYTES)  # one for the whole process, so always set
-        reader = csv.reader((line + "\n" for _, line in lines), strict=True)
-        first = start
-        try:
-            for row in reader:
-                yield first, row
-                first = start + reader.line_num
-        except csv.Error as error:
-            raise FormatError(
-                f"is not valid CSV ({error})",
-                path=self._config.path,
-                line=first,
-                remedy="check that the file is complete",
-            ) from error
 
     def _read_rows(
         self, rows: Iterator[tuple[int, list[str]]], columns: list[str]
@@ -210,12 +197,6 @@ class _Diseases:
 
 def _split(cell: str) -> list[str]:
     return [part for item in cell.split("|") if (part := item.strip())]
-
-
-def _tsv_rows(lines: Lines) -> Iterator[tuple[int, list[str]]]:
-    """Split rows at tabs; CTD's TSV has no quoting."""
-    for number, line in lines:
-        yield number, line.split("\t") if line.strip() else []
 
 
 FORMAT = Format(recognise, read, languages_inside=False, tabular=True)

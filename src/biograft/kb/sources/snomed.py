@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from biograft.errors import FormatError, InputError
 from biograft.kb.names import language_code
@@ -26,9 +27,6 @@ from biograft.kb.records import (
 from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, read_rows
 from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def _layout(columns: str) -> DelimitedLayout:
@@ -152,10 +150,8 @@ class DescriptionReader:
     """Reads descriptions by block; candidates for preferred names wait until the end."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
-        import polars as pl
-
         self._config, self._log = config, log
-        self._ranks = pl.DataFrame(schema={"id": pl.String, "rank": pl.UInt32})
+        self.ranks = pl.DataFrame(schema={"id": pl.String, "rank": pl.UInt32})
         self._sets: dict[str, int] = {}
         self._candidates: list[pl.DataFrame] = []
         self._typed: list[pl.Series] = []
@@ -165,15 +161,8 @@ class DescriptionReader:
         self._relations = {IS_A_TYPE: IS_A}
         self._attributes: dict[str, str] = {}
 
-    @property
-    def has_preferences(self) -> bool:
-        """Whether any language reference set has been read."""
-        return self._ranks.height > 0
-
     def read_preferences(self, blocks: Iterable[RowChecker]) -> None:
         """Keep the preferred descriptions, ranked by the order of their reference sets."""
-        import polars as pl
-
         for rows in blocks:
             frame = rows.frame.filter(pl.col("acceptabilityId") == PREFERRED)
             if not frame.height:
@@ -184,13 +173,11 @@ class DescriptionReader:
                 id="referencedComponentId",
                 rank=pl.col("refsetId").replace_strict(self._sets, return_dtype=pl.UInt32),
             )
-            ranks = pl.concat([self._ranks, ranks])
-            self._ranks = ranks.group_by("id").agg(pl.col("rank").min())
+            ranks = pl.concat([self.ranks, ranks])
+            self.ranks = ranks.group_by("id").agg(pl.col("rank").min())
 
     def read(self, rows: RowChecker) -> Iterator[Block]:
         """Yield a block's synonyms, types and definitions."""
-        import polars as pl
-
         kinds = [FULLY_SPECIFIED, SYNONYM, DEFINITION]
         rows.reject_unless(rows.column("typeId").is_in(kinds), "unknown typeId of a description")
         rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is empty")
@@ -209,7 +196,7 @@ class DescriptionReader:
             yield Block(DefinitionRecord, definitions.select(columns))
         yield from self._types(frame.filter(pl.col("typeId") == FULLY_SPECIFIED), rows)
         names = frame.filter(pl.col("typeId") != DEFINITION).join(
-            self._ranks, on="id", how="left", maintain_order="left"
+            self.ranks, on="id", how="left", maintain_order="left"
         )
         may_be = (pl.col("typeId") == SYNONYM) & pl.col("rank").is_not_null()
         self._candidates.append(names.filter(may_be))
@@ -217,8 +204,6 @@ class DescriptionReader:
 
     def _types(self, names: pl.DataFrame, rows: RowChecker) -> Iterator[Block]:
         """Yield the types in English fully specified names; those in other languages wait."""
-        import polars as pl
-
         tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
         untagged = tagged.filter(pl.col("type").is_null())
         for name in untagged.iter_rows(named=True):
@@ -230,21 +215,14 @@ class DescriptionReader:
         self._other_types.append(tagged.filter(~english))
         tagged = tagged.filter(english)
         self._typed.append(tagged["concept"])
-        self._keep_attributes(tagged)
-        if tagged.height:
-            yield _types(tagged)
-
-    def _keep_attributes(self, tagged: pl.DataFrame) -> None:
-        import polars as pl
-
         attributes = tagged.filter(pl.col("type") == "attribute")
         texts = attributes["text"].str.replace(_TAG, "")
         self._attributes.update(zip(attributes["concept"], texts, strict=True))
+        if tagged.height:
+            yield _types(tagged)
 
     def finish(self) -> Iterator[Block]:
         """Yield the preferred name of each concept and language, and other deferred rows."""
-        import polars as pl
-
         if self._candidates:
             names = pl.concat(self._candidates).sort("rank", maintain_order=True)
             first = pl.struct("concept", "language").is_first_distinct()
@@ -264,8 +242,6 @@ class DescriptionReader:
 
     def of_relation(self, attribute: str) -> str:
         """Return the name of a relation: the preferred or full name of its attribute, or its id."""
-        import polars as pl
-
         if attribute not in self._relations:
             rows = self._preferred.filter(pl.col("concept") == attribute)
             names = [*rows.filter(pl.col("language") == "en")["text"], *rows["text"]]
@@ -275,15 +251,11 @@ class DescriptionReader:
 
 
 def _names(frame: pl.DataFrame, kind: NameKind) -> Block:
-    import polars as pl
-
     kinds = pl.lit(str(kind)).alias("kind")
     return Block(NameRecord, frame.select("concept", "text", "language", kinds, "source", "line"))
 
 
 def _types(frame: pl.DataFrame) -> Block:
-    import polars as pl
-
     label, tree = pl.col("type").alias("label"), pl.lit("").alias("tree")
     return Block(TypeRecord, frame.select("concept", "type", label, tree, "line"))
 
@@ -317,7 +289,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         yield from release.concepts(path)
     for path in files.get(LANGUAGE, ()):
         release.names.read_preferences(release.rows(path, LANGUAGE, active_only=True))
-    if DESCRIPTIONS in files and not release.names.has_preferences:
+    if DESCRIPTIONS in files and not release.names.ranks.height:
         log.note("no language reference set, so no name is preferred")
     for path in files.get(DESCRIPTIONS, ()):
         for rows in release.rows(path, DESCRIPTIONS):
@@ -329,6 +301,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         yield from release.successors(path)
 
 
+_SUBJECTS = {DESCRIPTIONS: ("conceptId",), RELATIONSHIPS: ("sourceId", "destinationId")}
+"""Columns whose concepts must be active."""
+
+
 def _is_id(rows: RowChecker, name: str) -> pl.Series:
     """Return a mask of the rows with an SCTID in a column: six to eighteen digits."""
     return rows.column(name).str.contains(r"^[1-9][0-9]{5,17}$")
@@ -338,8 +314,6 @@ class _Release:
     """The state of reading a release: the ids of inactive concepts, and the names."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
-        import polars as pl
-
         self._config, self._log = config, log
         self._seen = pl.Series(dtype=pl.String)
         self._inactive = pl.Series(dtype=pl.String)
@@ -355,22 +329,13 @@ class _Release:
                 rows.reject_unless(_is_id(rows, column), f"{column} is no id of SNOMED CT")
             if kind != CONCEPTS and (active_only or not self._config.keep_suppressed):
                 rows.filter_unless(rows.column("active") == "1", "inactive")
-                self._without_inactive(rows, kind)
+                for column in _SUBJECTS.get(kind, ()):
+                    active = ~rows.column(column).is_in(self._inactive.implode())
+                    rows.filter_unless(active, "of an inactive concept")
             yield rows
-
-    def _without_inactive(self, rows: RowChecker, kind: str) -> None:
-        columns = {
-            DESCRIPTIONS: ("conceptId",),
-            RELATIONSHIPS: ("sourceId", "destinationId"),
-        }.get(kind, ())
-        for column in columns:
-            active = ~rows.column(column).is_in(self._inactive.implode())
-            rows.filter_unless(active, "of an inactive concept")
 
     def concepts(self, path: Path) -> Iterator[Block]:
         """Yield the concepts, and keep the ids of inactive ones."""
-        import polars as pl
-
         for rows in self.rows(path, CONCEPTS):
             rows.reject_unless(_is_id(rows, "id"), "id is no id of SNOMED CT")
             ids = rows.column("id")
@@ -387,8 +352,6 @@ class _Release:
 
     def relations(self, path: Path) -> Iterator[Block]:
         """Yield the relations under the names of their attributes."""
-        import polars as pl
-
         for rows in self.rows(path, RELATIONSHIPS):
             types = {t: self.names.of_relation(t) for t in rows.column("typeId").unique()}
             yield Block(
@@ -404,8 +367,6 @@ class _Release:
 
     def successors(self, path: Path) -> Iterator[Block]:
         """Yield the concepts that take the place of inactive ones."""
-        import polars as pl
-
         for rows in self.rows(path, ASSOCIATIONS, active_only=True):
             partitions = rows.column("referencedComponentId").str.slice(-3, 2)
             of_concept = partitions.is_in(["00", "10"])  # others are descriptions and relations

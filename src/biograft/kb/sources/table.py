@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.names import language_code, whole_number
@@ -29,47 +31,61 @@ _QUOTE = '"'
 def read_cells(
     config: SourceConfig, *, quoted_tsv: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; quoted cells may span several lines, in a TSV if so said."""
-    position, delimiter, started = 0, "", False
+    """Split lines into cells; comments and empty lines before the first row are skipped.
 
-    def lines() -> Iterator[str]:
-        nonlocal position, started
-        for number, line in read_lines(config.path, config.encoding):
-            position = number
-            if not started and (line.startswith("#") or not line.strip()):
-                continue
-            started = True
-            yield line + "\n"
-
-    source = lines()
-    first = next(source, None)
-    if first is None:
+    Args:
+        config: The file and its encoding.
+        quoted_tsv: Cells of a TSV may be quoted, too.
+    """
+    numbered = read_lines(config.path, config.encoding)
+    start, first = next(
+        ((n, line) for n, line in numbered if line.strip() and not line.startswith("#")), (0, "")
+    )
+    if not first:
         raise FormatError("holds no rows", path=config.path, remedy="check the file")
-    delimiter, begin = find_delimiter(first), position
+    delimiter = find_delimiter(first)
+    lines = chain([first], (line for _, line in numbered))
+    if delimiter == "\t" and not quoted_tsv:
+        for line, cells in csv_rows(lines, config.path, start, delimiter, quoted=False):
+            yield line, [unquoted(cell) for cell in cells]
+    else:
+        yield from csv_rows(lines, config.path, start, delimiter)
 
-    def rejoined() -> Iterator[str]:
-        yield first
-        yield from source
 
-    csv.field_size_limit(MAX_LINE_BYTES)
-    by_tabs = delimiter == "\t" and not quoted_tsv
+def csv_rows(
+    lines: Iterable[str], path: Path, start: int, delimiter: str = ",", *, quoted: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Parse CSV, whose quoted cells may hold line ends; yield each row with its first line.
+
+    Args:
+        lines: The lines without line ends.
+        path: The file, for errors.
+        start: Number of the first of these lines.
+        delimiter: Separator of cells.
+        quoted: Whether cells may be quoted.
+
+    Raises:
+        FormatError: A quote is not closed, or followed by text.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)  # one for the whole process, so always set
     reader = csv.reader(
-        rejoined(),
+        (line + "\n" for line in lines),
         delimiter=delimiter,
-        quotechar=None if by_tabs else _QUOTE,
-        quoting=csv.QUOTE_NONE if by_tabs else csv.QUOTE_MINIMAL,
+        quotechar=_QUOTE if quoted else None,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         strict=True,
     )
+    first = start
     try:
-        for cells in reader:
-            yield begin, [unquoted(cell) for cell in cells] if by_tabs else cells
-            begin = position + 1
+        for row in reader:
+            yield first, row
+            first = start + reader.line_num
     except csv.Error as error:
         raise FormatError(
             f"is not valid CSV ({error})",
-            path=config.path,
-            line=begin,
-            remedy="fix the quotes or line ends in this row",
+            path=path,
+            line=first,
+            remedy="fix the quotes or line ends in this row; check that the file is complete",
         ) from error
 
 
