@@ -68,21 +68,6 @@ class CandidateSearch:
         """Whether the ranker reads the text around a mention."""
         return self.ranker is not None and self.ranker.uses_context
 
-    def find(
-        self, texts: Sequence[str], contexts: Sequence[Context], k: int, depth: int
-    ) -> list[tuple[Candidate, ...]]:
-        """Find the k best concepts of texts among ``depth`` names; equal texts are searched once.
-
-        ``contexts`` are those of the texts, or none.
-        """
-        return self._find(texts, contexts, k, depth, by_concept=True)
-
-    def find_names(
-        self, texts: Sequence[str], contexts: Sequence[Context], k: int, depth: int
-    ) -> list[tuple[Candidate, ...]]:
-        """Find the k best names of texts, one candidate per name."""
-        return self._find(texts, contexts, k, depth, by_concept=False)
-
     def score_best(self, texts: Sequence[str]) -> list[float]:
         """Return the score of the best name of each text; 0 without one, or without a search."""
         if self.fused is None:
@@ -91,15 +76,30 @@ class CandidateSearch:
         scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
         return scores
 
-    def _find(
+    def find(
         self,
         texts: Sequence[str],
         contexts: Sequence[Context],
         k: int,
         depth: int,
         *,
-        by_concept: bool,
+        by_concept: bool = True,
     ) -> list[tuple[Candidate, ...]]:
+        """Find the best candidates of texts; equal texts are searched once.
+
+        Args:
+            texts: What is looked up.
+            contexts: Those of the texts, or none.
+            k: Candidates of each text.
+            depth: Names that are searched for each text, at least.
+            by_concept: One candidate per concept; else per name.
+
+        Returns:
+            The candidates of each text, best first.
+
+        Raises:
+            ConfigError: ``k`` is below 1.
+        """
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
         uses_context = self.uses_context and bool(contexts)
@@ -111,36 +111,33 @@ class CandidateSearch:
         new = [key for key in dict.fromkeys(keys) if key not in known]
         for start in range(0, len(new), _CHUNK):
             chunk = new[start : start + _CHUNK]
-            pairs = [(text, context) for text, context, _, _ in chunk]
-            ranked = self._rank(pairs, k, depth, by_concept=by_concept)
+            found = [text for text, *_ in chunk]
+            around = [context for _, context, *_ in chunk]
+            ranked = self._rank(found, around, k, depth, by_concept=by_concept)
             if self.reviewed is not None:
-                ranked = self._reviewed(self.reviewed, pairs, ranked, k, by_concept=by_concept)
+                # scores of a ranker are not compared with those of names
+                by_similarity, allowed = self.ranker is None, self._is_wanted
+                ranked = self.reviewed.apply(
+                    found, ranked, k,
+                    by_concept=by_concept, by_similarity=by_similarity, allowed=allowed,
+                )  # fmt: skip
             if self.calibration is not None:
                 ranked = [self.calibration.apply(candidates) for candidates in ranked]
             known.update(zip(chunk, map(tuple, ranked), strict=True))
         return [known[key] for key in keys]
 
-    def _reviewed(
+    def _is_wanted(self, concept: str) -> bool:
+        return self._wanted is None or bool(self._wanted.concepts[self._kb.row(concept)])
+
+    def _rank(
         self,
-        reviewed: ReviewedNames,
-        chunk: Sequence[tuple[str, Context]],
-        ranked: Sequence[Sequence[Candidate]],
+        texts: list[str],
+        contexts: list[Context],
         k: int,
+        depth: int,
         *,
         by_concept: bool,
     ) -> list[list[Candidate]]:
-        """Apply what people decided; scores of a ranker are not compared with those of names."""
-        wanted, kb = self._wanted, self._kb
-        allowed = None if wanted is None else lambda each: bool(wanted.concepts[kb.row(each)])
-        return reviewed.apply(
-            [text for text, _ in chunk], ranked, k,
-            by_concept=by_concept, by_similarity=self.ranker is None, allowed=allowed,
-        )  # fmt: skip
-
-    def _rank(
-        self, chunk: Sequence[tuple[str, Context]], k: int, depth: int, *, by_concept: bool
-    ) -> list[list[Candidate]]:
-        texts = [text for text, _ in chunk]
         depth = max(k, depth)
         if self.fused is None:
             pool = empty_pool(len(texts))
@@ -149,7 +146,6 @@ class CandidateSearch:
         else:
             pool = self.fused.collect(texts, depth)
         if self.ranker is not None:
-            contexts = [context for _, context in chunk]
             ranked = self.ranker.rank_candidates(texts, pool, contexts)
             return [(best_per_concept(names) if by_concept else names)[:k] for names in ranked]
         build = self.builder.by_concept if by_concept else self.builder.by_name

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,26 +138,71 @@ def build_index(
 ) -> dict[str, Any]:
     """Build the index of a store, with a dense part if an encoder is given; return its manifest.
 
-    Search weights in the encoder's folder become those of the index.
+    Args:
+        kb: The knowledge base.
+        folder: The folder to write.
+        encoder: Encodes names; search weights in its folder become those of the index.
+        config: Settings of the parts.
+        overwrite: Replace an index.
+        progress: Shows the stages.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        OutputError: The folder exists, or holds something else than an index.
     """
     folder, config = Path(folder), config or IndexConfig()
-    progress = progress or Progress(enabled=False)
     _refuse_other(folder, overwrite)
-    weights, described = _learned(encoder, (config.dense or DenseConfig()).similarity), None
-    with new_folder(folder, overwrite=overwrite) as work:
-        LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
-        _save_names(kb, config.lexical, work, progress)
-        if encoder is not None:
-            from biograft.linking.dense.index import DenseIndex
+    learned = _learned(encoder, (config.dense or DenseConfig()).similarity)
 
-            aside = _aside(folder)
-            dense = DenseIndex.build(
-                kb, encoder, aside, config.dense, overwrite=True, progress=progress
-            )
-            described = _describe(dense)
-            weights = _scaled(weights, dense)
-            aside.rename(work / DENSE)
-        return _write_manifest(kb, work, weights, described)
+    def make_dense(aside: Path) -> DenseIndex | None:
+        if encoder is None:
+            return None
+        from biograft.linking.dense.index import DenseIndex
+
+        return DenseIndex.build(kb, encoder, aside, config.dense, overwrite=True, progress=progress)
+
+    with new_folder(folder, overwrite=overwrite) as work:
+        return _write_parts(kb, folder, work, config.lexical, make_dense, learned, progress)
+
+
+def _write_parts(
+    kb: KnowledgeBase,
+    folder: Path,
+    work: Path,
+    lexical: LexicalConfig,
+    make_dense: Callable[[Path], DenseIndex | None],
+    learned: Mapping[str, float] | None,
+    progress: Progress | None,
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Write the parts of an index to a working folder, and the manifest.
+
+    Vectors are computed beside ``folder``, where they stay if that is interrupted. Weights that an
+    encoder ``learned`` replace ``weights``, divided for scores from -1 to 1.
+    """
+    progress = progress or Progress(enabled=False)
+    LexicalIndex.build(kb, lexical, progress).save(work / LEXICAL)
+    names = NamesIndex.from_store(kb, NamesIndexConfig(languages=lexical.languages), progress)
+    names.save(work / NAMES, store_fingerprint(kb), kb.n_names)
+    described, real = None, Path(os.path.realpath(folder))
+    aside = real.with_name(f"{real.name}.{DENSE}")
+    dense = make_dense(aside)
+    if dense is not None:
+        described = {**dense.manifest["encoder"], "similarity": dense.config.similarity}
+        if learned:
+            weights = {**learned, LEXICAL: learned[LEXICAL] / dense.mean_scale()}
+        aside.rename(work / DENSE)
+    content = {
+        "store": store_fingerprint(kb),
+        "n_concepts": len(kb),
+        "n_names": kb.n_names,
+        "parts": [name for name in (LEXICAL, DENSE) if (work / name).is_dir()],
+        "weights": weights,
+        "encoder": described,
+    }
+    return INDEX.write(work, content)
 
 
 def build_encoder_index(
@@ -197,11 +242,44 @@ def update_index(
         The manifest. ``removed`` lists the calibrations that were fitted before the knowledge base
         changed and are no longer in the index; the key is absent if there are none.
     """
-    folder, progress = Path(folder), progress or Progress(enabled=False)
+    folder = Path(folder)
     with sole_writer(folder):
         if encoder is None and is_current(kb, folder):
             return INDEX.read(folder)
-        return _update(kb, folder, encoder, progress)
+        manifest, similarity = INDEX.read(folder), "cosine"
+        weights, has_vectors = _weights(folder, manifest), DENSE in manifest["parts"]
+        if has_vectors:
+            similarity = manifest["encoder"]["similarity"]
+        elif encoder is not None:
+            raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
+
+        def make_dense(aside: Path) -> DenseIndex | None:
+            if not has_vectors:
+                return None
+            from biograft.linking.dense.index import DenseIndex
+
+            return DenseIndex.update(folder / DENSE, kb, encoder, out=aside, progress=progress)
+
+        lexical, learned = LexicalIndex.config_of(folder / LEXICAL), _learned(encoder, similarity)
+        with new_folder(folder, overwrite=True) as work:
+            updated = _write_parts(
+                kb, folder, work, lexical, make_dense, learned, progress, weights
+            )
+            if (folder / REVIEWED_NAMES).is_dir():
+                shutil.copytree(folder / REVIEWED_NAMES, work / REVIEWED_NAMES)
+            if (folder / CALIBRATION).exists():
+                shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
+            # with other names, and where inner products are divided by another norm, a score
+            # means another probability
+            scaled = () if similarity == "cosine" else (folder, work)
+            norms = {DENSE_INDEX.read(each / DENSE)["largest_norm"] for each in scaled}
+            removed = []
+            for name in (CALIBRATION, f"{REVIEWED_NAMES}/{CALIBRATION}"):
+                path = work / name
+                if path.exists() and not (len(norms) < 2 and _is_calibration_of(kb, path)):
+                    path.unlink()
+                    removed.append(name)
+        return {**updated, "removed": removed} if removed else updated
 
 
 def is_current(kb: KnowledgeBase, folder: str | Path) -> bool:
@@ -213,46 +291,6 @@ def is_current(kb: KnowledgeBase, folder: str | Path) -> bool:
     except StoreError:
         return False
     return True
-
-
-def _update(
-    kb: KnowledgeBase, folder: Path, encoder: NameEncoder | None, progress: Progress
-) -> dict[str, Any]:
-    manifest = INDEX.read(folder)
-    parts, weights = manifest["parts"], _weights(folder, manifest)
-    if encoder is not None and DENSE not in parts:
-        raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
-    config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
-    with new_folder(folder, overwrite=True) as work:
-        LexicalIndex.build(kb, config, progress).save(work / LEXICAL)
-        _save_names(kb, config, work, progress)
-        if DENSE in parts:
-            from biograft.linking.dense.index import DenseIndex
-
-            aside = _aside(folder)
-            dense = DenseIndex.update(folder / DENSE, kb, encoder, out=aside, progress=progress)
-            described = _describe(dense)
-            learned = _learned(encoder, dense.config.similarity)
-            weights = _scaled(learned, dense) or weights
-            norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
-            keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
-            aside.rename(work / DENSE)
-        if (folder / CALIBRATION).exists():
-            shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
-        if (folder / REVIEWED_NAMES).is_dir():
-            shutil.copytree(folder / REVIEWED_NAMES, work / REVIEWED_NAMES)
-        # with other names, and where inner products are divided by another norm, a score means
-        # another probability
-        calibrations = (CALIBRATION, f"{REVIEWED_NAMES}/{CALIBRATION}")
-        removed = [
-            name
-            for name in calibrations
-            if (work / name).exists() and not (keeps_scale and _is_calibration_of(kb, work / name))
-        ]
-        for name in removed:
-            (work / name).unlink()
-        updated = _write_manifest(kb, work, weights, described)
-        return {**updated, "removed": removed} if removed else updated
 
 
 def _is_calibration_of(kb: KnowledgeBase, path: Path) -> bool:
@@ -309,10 +347,15 @@ def open_index(
     by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
     search = FusedSearch([*generators.values()], by_name)
     names = NamesIndex.open(folder / NAMES, store_fingerprint(kb))
-    calibration = _calibration(folder, config, str(search))
-    if reviewed is not None and reviewed.calibration is not None:
-        fits = reviewed.calibration.search == str(search)
-        calibration = reviewed.calibration if fits else calibration
+    path, calibration = folder / CALIBRATION, None
+    if path.exists():
+        calibration = Calibration.load(path)
+        chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
+        if chosen and calibration.search not in ("", str(search)):
+            calibration = None
+    learned = reviewed.calibration if reviewed is not None else None
+    if learned is not None and learned.search == str(search):
+        calibration = learned
     return OpenedIndex(search, names, calibration, reviewed, languages)
 
 
@@ -347,30 +390,9 @@ def _kinds_of_search(config: LinkerConfig, parts: Collection[str], where: str) -
     return kinds
 
 
-def _calibration(folder: Path, config: LinkerConfig, scores: str) -> Calibration | None:
-    """Load the calibration of an index, unless it is one of other scores than those chosen."""
-    path = folder / CALIBRATION
-    loaded = Calibration.load(path) if path.exists() else None
-    chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
-    if loaded and chosen and loaded.search not in ("", scores):
-        return None
-    return loaded
-
-
-def _save_names(kb: KnowledgeBase, config: LexicalConfig, work: Path, progress: Progress) -> None:
-    """Write the names index of the names that the lexical index holds."""
-    names = NamesIndex.from_store(kb, NamesIndexConfig(languages=config.languages), progress)
-    names.save(work / NAMES, store_fingerprint(kb), kb.n_names)
-
-
 def _learned(encoder: NameEncoder | None, similarity: str) -> dict[str, float] | None:
     """Return the search weights that were learned with an encoder."""
     return read_weights(encoder.folder, similarity) if encoder and encoder.folder else None
-
-
-def _scaled(weights: dict[str, float] | None, dense: DenseIndex) -> dict[str, float] | None:
-    """Return learned weights for the scores of an index, which are from -1 to 1."""
-    return weights and {**weights, LEXICAL: weights[LEXICAL] / dense.mean_scale()}
 
 
 def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | None:
@@ -383,27 +405,6 @@ def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | No
     return dict(weights)
 
 
-def _describe(dense: DenseIndex) -> dict[str, Any]:
-    return {**dense.manifest["encoder"], "similarity": dense.config.similarity}
-
-
-def _write_manifest(
-    kb: KnowledgeBase,
-    work: Path,
-    weights: Mapping[str, float] | None,
-    encoder: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    content = {
-        "store": store_fingerprint(kb),
-        "n_concepts": len(kb),
-        "n_names": kb.n_names,
-        "parts": [name for name in (LEXICAL, DENSE) if (work / name).is_dir()],
-        "weights": weights,
-        "encoder": encoder,
-    }
-    return INDEX.write(work, content)
-
-
 def _refuse_other(folder: Path, overwrite: bool) -> None:
     """Refuse to replace a folder that is no index."""
     if not overwrite or not folder.is_dir() or not any(folder.iterdir()):
@@ -411,9 +412,3 @@ def _refuse_other(folder: Path, overwrite: bool) -> None:
     damaged = (folder / LEXICAL).is_dir() and (folder / INDEX.file).is_file()
     if not damaged and not INDEX.is_at(folder):
         raise OutputError(f"{folder}: not an index, so it is not replaced by one")
-
-
-def _aside(folder: Path) -> Path:
-    """Return the folder beside an index in which its vectors are computed."""
-    real = Path(os.path.realpath(folder))
-    return real.with_name(f"{real.name}.{DENSE}")

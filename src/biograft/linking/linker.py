@@ -466,7 +466,8 @@ class Linker:
         """
         forms = self._ranking.forms.of_queries(queries)
         texts, contexts = [form for form, _ in forms], [context for _, context in forms]
-        answers = iter(self._ranking.search.find_names(texts, contexts, k, self.config.depth))
+        search, depth = self._ranking.search, self.config.depth
+        answers = iter(search.find(texts, contexts, k, depth, by_concept=False))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
 
     def split(self, mentions: Sequence[str]) -> list[tuple[str, ...]]:
