@@ -313,6 +313,24 @@ class ArtifactKind:
     keys: tuple[str, ...] = ()
     """Required manifest keys."""
 
+    @contextlib.contextmanager
+    def new(
+        self, folder: Path, content: Mapping[str, Any], *, overwrite: bool = False
+    ) -> Iterator[Path]:
+        """Write a folder: its files in the body of the statement, then its manifest.
+
+        Args:
+            folder: Where the folder is when the body has ended.
+            content: The manifest, without the sizes and hashes of the files.
+            overwrite: Replace an earlier folder.
+
+        Yields:
+            The folder to write the files to.
+        """
+        with new_folder(folder, overwrite=overwrite) as work:
+            yield work
+            self.write(work, {**content, "files": describe_files(work)})
+
     def write(
         self, path: Path, content: Mapping[str, Any], *, overwrite: bool = False
     ) -> dict[str, Any]:

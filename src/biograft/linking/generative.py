@@ -284,21 +284,19 @@ class NameTrie:
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the trie to a folder."""
-        with new_folder(folder, overwrite=overwrite) as work:
+        content = {
+            "store": store_fingerprint(self.kb),
+            "tokenizer": hash_tokenizer(self.seq2seq),
+            "names": asdict(self.config),
+            "n_names": len(self.rows),
+            "n_sequences": self.trie.n_sequences,
+            "n_nodes": self.trie.n_nodes,
+            "n_cut": self.n_cut,
+        }
+        with NAME_TRIE.new(folder, content, overwrite=overwrite) as work:
             self.trie.save(work)
             for name in _ARRAYS:
                 save_array(work / f"{name}.npy", getattr(self, name))
-            content = {
-                "store": store_fingerprint(self.kb),
-                "tokenizer": hash_tokenizer(self.seq2seq),
-                "names": asdict(self.config),
-                "n_names": len(self.rows),
-                "n_sequences": self.trie.n_sequences,
-                "n_nodes": self.trie.n_nodes,
-                "n_cut": self.n_cut,
-                "files": describe_files(work),
-            }
-            NAME_TRIE.write(work, content)
 
     @classmethod
     def open(

@@ -20,7 +20,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,6 @@ from biograft.artifacts import (
     ArtifactKind,
     check_length,
     check_range,
-    describe_files,
-    new_folder,
     open_array,
     save_array,
 )
@@ -316,6 +314,18 @@ class StaticWeights:
             check_range(name, getattr(self, name), -_MAX_WEIGHT, _MAX_WEIGHT)
 
 
+_KINDS: dict[str, tuple[type[np.generic], int]] = {
+    "table": (np.int8, 2),
+    "scales": (np.float32, 1),
+    "importance": (np.float32, 1),
+    "projection": (np.float32, 2),
+    "expand": (np.float32, 2),
+    "bias": (np.float32, 1),
+    "contract": (np.float32, 2),
+}
+"""The type and number of axes of each array of weights."""
+
+
 def quantise(table: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
     """Round the rows of a table to 8 bits; return them and the scale of each row."""
     largest = np.abs(table).max(axis=1, initial=0)
@@ -361,12 +371,19 @@ class StaticEncoder:
         STATIC_ENCODER.check_files(path, manifest, hashes=True)
         try:
             settings = from_mapping(EncoderSettings, manifest["settings"], "settings.")
+            arrays = {
+                name: np.asarray(open_array(path / f"{name}.npy", kind, n_axes=n_axes))
+                for name, (kind, n_axes) in _KINDS.items()
+            }
+            scripts = manifest["scripts"]
+            if not isinstance(scripts, list) or not all(isinstance(name, str) for name in scripts):
+                raise ValueError(f"scripts: expected a list of names, found {scripts!r}")
             encoder = cls(
                 _read_tokenizer(path, manifest),
-                _read_weights(path),
+                StaticWeights(**arrays),
                 settings,
                 str(folder),
-                _read_scripts(manifest),
+                scripts,
             )
             if settings.pooling != POOLING:
                 raise ValueError(f"settings.pooling: expected {POOLING}")
@@ -439,13 +456,11 @@ class StaticEncoder:
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Save the encoder."""
-        arrays = {field.name: getattr(self.weights, field.name) for field in fields(StaticWeights)}
-        with new_folder(Path(folder), overwrite=overwrite) as work:
-            for name, array in arrays.items():
-                save_array(work / _file_of(name), np.asarray(array))
+        with STATIC_ENCODER.new(Path(folder), self._description, overwrite=overwrite) as work:
+            for name in _KINDS:
+                save_array(work / f"{name}.npy", np.asarray(getattr(self.weights, name)))
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
-            STATIC_ENCODER.write(work, {**self._description, "files": describe_files(work)})
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of weights, tokens and settings, which decide the vectors."""
@@ -455,9 +470,9 @@ class StaticEncoder:
     def _fingerprint(self) -> str:
         tokens = [self._description, self.tokenizer.vocabulary, self.tokenizer.words]
         digest = hashlib.sha256(json.dumps(tokens, sort_keys=True).encode())
-        for field in fields(StaticWeights):
-            array = np.ascontiguousarray(getattr(self.weights, field.name))
-            digest.update(f"{field.name} {array.dtype} {array.shape}".encode())
+        for name in _KINDS:
+            array = np.ascontiguousarray(getattr(self.weights, name))
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(array.data)
         return digest.hexdigest()
 
@@ -472,34 +487,6 @@ class StaticEncoder:
             "n_words": len(self.tokenizer.words),
             "dim": self.dim,
         }
-
-
-def _file_of(name: str) -> str:
-    return f"{name}.npy"
-
-
-def _read_weights(folder: Path) -> StaticWeights:
-    kinds: dict[str, tuple[type[np.generic], int]] = {
-        "table": (np.int8, 2),
-        "scales": (np.float32, 1),
-        "importance": (np.float32, 1),
-        "projection": (np.float32, 2),
-        "expand": (np.float32, 2),
-        "bias": (np.float32, 1),
-        "contract": (np.float32, 2),
-    }
-    arrays = {
-        name: np.asarray(open_array(folder / _file_of(name), kind, n_axes=n_axes))
-        for name, (kind, n_axes) in kinds.items()
-    }
-    return StaticWeights(**arrays)
-
-
-def _read_scripts(manifest: dict[str, Any]) -> list[str]:
-    scripts = manifest["scripts"]
-    if not isinstance(scripts, list) or not all(isinstance(script, str) for script in scripts):
-        raise ValueError(f"scripts: expected a list of names, found {scripts!r}")
-    return scripts
 
 
 def _read_tokenizer(folder: Path, manifest: dict[str, Any]) -> WordPieceTokenizer:

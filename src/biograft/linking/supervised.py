@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, describe_files, new_folder, open_array, save_array
+from biograft.artifacts import ArtifactKind, open_array, save_array
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -358,19 +358,17 @@ class TrainedRanker:
         self, folder: Path, config: RankerConfig, report: dict[str, Any], *, overwrite: bool = False
     ) -> None:
         """Write the ranker to a folder."""
-        with new_folder(folder, overwrite=overwrite) as work:
+        content = {
+            "store": store_fingerprint(self.kb),
+            "config": asdict(config),
+            "generators": list(self.generators),
+            "features": feature_names(self.generators),
+            "report": report,
+        }
+        with RANKER.new(folder, content, overwrite=overwrite) as work:
             self.network.save(work)
             memory = json.dumps(self.memory.to_json(self.kb), ensure_ascii=False)
             (work / MEMORY).write_text(memory, encoding="utf-8")
-            content = {
-                "store": store_fingerprint(self.kb),
-                "config": asdict(config),
-                "generators": list(self.generators),
-                "features": feature_names(self.generators),
-                "report": report,
-                "files": describe_files(work),
-            }
-            RANKER.write(work, content)
 
 
 def load_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:

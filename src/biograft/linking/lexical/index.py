@@ -25,8 +25,6 @@ from biograft.artifacts import (
     check_length,
     check_outer_ends,
     check_range,
-    describe_files,
-    new_folder,
     open_array,
     save_array,
 )
@@ -245,19 +243,17 @@ class LexicalIndex:
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the index to a folder."""
-        with new_folder(folder, overwrite=overwrite) as work:
+        content = {
+            "config": asdict(self.config),
+            "store": store_fingerprint(self.kb),
+            "n_forms": self.n_forms,
+            "n_names": len(self._arrays.rows),
+        }
+        with LEXICAL_INDEX.new(folder, content, overwrite=overwrite) as work:
             for name, array in self._arrays.arrays().items():
                 save_array(work / f"{name}.npy", array)
             if self._substitution is not None:
                 self._substitution.save(work)
-            content = {
-                "config": asdict(self.config),
-                "store": store_fingerprint(self.kb),
-                "n_forms": self.n_forms,
-                "n_names": len(self._arrays.rows),
-                "files": describe_files(work),
-            }
-            LEXICAL_INDEX.write(work, content)
 
     @classmethod
     def open(cls, folder: Path, kb: KnowledgeBase) -> LexicalIndex:

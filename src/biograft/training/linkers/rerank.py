@@ -27,7 +27,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from biograft.artifacts import describe_files, new_folder
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -265,19 +264,17 @@ def train_reranker(
     progress.finish()
     folder = run / "model"
     if processes.is_main_process:
-        with new_folder(folder, overwrite=True) as work:
+        content = {
+            "config": asdict(config),
+            "mix": asdict(mix),
+            "weights": dict(data.weights),
+            "report": report,
+            "provenance": provenance,
+        }
+        with RERANKER.new(folder, content, overwrite=True) as work:
             model.save(work)
             if ranker is not None:
                 shutil.copytree(ranker, work / RANKER)
-            content = {
-                "config": asdict(config),
-                "mix": asdict(mix),
-                "weights": dict(data.weights),
-                "report": report,
-                "provenance": provenance,
-                "files": describe_files(work),
-            }
-            RERANKER.write(work, content)
     return TrainedLinker(run, folder, trained, report)
 
 
