@@ -13,15 +13,19 @@ import gzip
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from script_options import add_data, start_parser
 
+from biograft.kb.names import HAN
 from biograft.text.formats import read_documents
-from biograft.text.spelling.ordinary import PAIRS, WORDS, count_pairs, count_words
+from biograft.text.spelling.corrections import PAIRS, WORDS
+from biograft.text.tokens import simplify
 
 MIN_TEXTS = 2
+_WORD = re.compile(r"[a-z]{4,}")
+_HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
 HELD_OUT = ("bc5cdr/pubtator", "ncbi_disease/original")
 _KEY_LENGTH = 40
 """Letters by which an abstract is recognised: titles are at least as long, or nearly all."""
@@ -35,13 +39,30 @@ def main() -> None:
     options = parser.parse_args()
     text = options.data / "text"
     held = _held_out(options.data)
-    words = count_words(_english(text, held))
-    pairs = count_pairs(_lines(text / "chinese_medical.txt.gz"))
+    words = _count_words(_english(text, held))
+    pairs = _count_pairs(_lines(text / "chinese_medical.txt.gz"))
     for name, counts in ((WORDS, words), (PAIRS, pairs)):
         kept = sorted(word for word, n in counts.items() if n >= MIN_TEXTS)
         data = gzip.compress("\n".join(kept).encode(), 9, mtime=0)
         (options.out / name).write_bytes(data)
         sys.stderr.write(f"{name}: {len(kept):,} of {len(counts):,}, {len(data):,} bytes\n")
+
+
+def _count_words(texts: Iterable[str]) -> Counter[str]:
+    """Count the texts that have each word of four letters or more, in lower case."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(set(_WORD.findall(text.lower())))
+    return counts
+
+
+def _count_pairs(texts: Iterable[str]) -> Counter[str]:
+    """Count the texts that have each pair of neighbouring Chinese characters."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        runs = _HAN_RUN.findall(simplify(text))
+        counts.update({run[k : k + 2] for run in runs for k in range(len(run) - 1)})
+    return counts
 
 
 def _english(text: Path, held: Counter[str]) -> Iterator[str]:

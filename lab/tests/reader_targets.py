@@ -509,7 +509,7 @@ def _text_files() -> dict[str, Callable[[], Callable[[Path], Any]]]:
         return read_stop_words
 
     def cut_points() -> Any:
-        from biograft.text.segmentation.cut_points import read_cut_points
+        from biograft.text.segmentation.segmenter import read_cut_points
 
         return read_cut_points
 

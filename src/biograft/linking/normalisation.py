@@ -16,8 +16,8 @@ from itertools import groupby
 
 from biograft.errors import ConfigError, nearest
 from biograft.kb.names import APOSTROPHES, HAN
-from biograft.text.tokens import simplify
-from biograft.text.word_forms import GREEK, ROMAN_NUMBERS, british, singular
+from biograft.text.tokens import GREEK, simplify
+from biograft.text.vocabulary import ROMAN_NUMBERS, british, singular
 
 HALF_WIDTH = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
 """From full-width characters to those of ASCII, for ``str.translate``."""

@@ -63,8 +63,10 @@ if TYPE_CHECKING:
         write_cut_points as write_cut_points,
         write_phrases as write_phrases,
     )
-    from biograft.text.segmentation.heads import HeadSegmenter as HeadSegmenter
-    from biograft.text.segmentation.segmenter import ChineseSegmenter as ChineseSegmenter
+    from biograft.text.segmentation.segmenter import (
+        ChineseSegmenter as ChineseSegmenter,
+        HeadSegmenter as HeadSegmenter,
+    )
     from biograft.text.segmentation.words import (
         UnigramVocabulary as UnigramVocabulary,
         fit_vocabulary as fit_vocabulary,
@@ -104,8 +106,10 @@ if TYPE_CHECKING:
     )
     from biograft.text.tasks.registry import sniff_task as sniff_task
     from biograft.text.tokens import find_tokens as find_tokens, simplify as simplify
-    from biograft.text.vocabulary import VocabularyBuilder as VocabularyBuilder
-    from biograft.text.word_forms import word_form as word_form
+    from biograft.text.vocabulary import (
+        VocabularyBuilder as VocabularyBuilder,
+        word_form as word_form,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

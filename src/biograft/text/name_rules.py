@@ -23,7 +23,16 @@ from biograft.compute import njit
 from biograft.errors import ConfigError
 from biograft.kb.names import APOSTROPHES, normalise
 from biograft.kb.sources.files import read_lines
-from biograft.text.tokens import Codes, Hashes, is_invisible, separates_words
+from biograft.text.tokens import (
+    HASH_SEED,
+    HASH_STEP,
+    Codes,
+    Hashes,
+    finish_hash,
+    hash_words,
+    is_invisible,
+    separates_words,
+)
 
 FUNCTION_WORDS = frozenset(
     """
@@ -179,7 +188,6 @@ def read_stop_words(path: Path) -> tuple[str, ...]:
 
 _ALNUM, _DECIMAL, _UPPER, _LOWER, _COMPLEX, _KNOWN = (1 << bit for bit in range(24, 30))
 _CHAR, _SPACE = (1 << 24) - 1, ord(" ")
-_HASH_STEP = np.uint64(0xD6E8FEB86659FD93)
 _JAMO = (0x1100, 0x11FF)
 
 
@@ -229,20 +237,7 @@ def _key_entry(char: str) -> int:
 @cache
 def _listed_hashes() -> Hashes:
     """Return the hashes of the listed words, sorted."""
-    words = np.frombuffer("\0".join(sorted(_LISTED)).encode("utf-32-le"), np.dtype("<u4"))
-    return np.sort(_hash_words(words, len(_LISTED)))
-
-
-@njit()
-def _hash_words(codes: Codes, n: int) -> Hashes:
-    hashes = np.zeros(n, np.uint64)
-    word = 0
-    for code in codes:
-        if code:
-            hashes[word] = (hashes[word] ^ np.uint64(code)) * _HASH_STEP
-        else:
-            word += 1
-    return hashes
+    return np.sort(hash_words(sorted(_LISTED)))
 
 
 @njit()
@@ -254,12 +249,12 @@ def _judge(
     at = 0
     for name in range(n):
         flags, n_chars, n_alnum, n_decimal = 0, 0, 0, 0
-        state = np.uint64(0)
+        state = HASH_SEED
         while at < len(codes) and codes[at]:
             entry = table[codes[at]]
             char = entry & _CHAR
             if char and char != _SPACE:
-                state = (state ^ np.uint64(char)) * _HASH_STEP
+                state = (state ^ np.uint64(char)) * HASH_STEP
                 n_chars += 1
                 n_alnum += (entry & _ALNUM) > 0
                 n_decimal += (entry & _DECIMAL) > 0
@@ -267,7 +262,7 @@ def _judge(
             at += 1
         at += 1
         is_acronym = flags & _UPPER and not flags & _LOWER and n_alnum <= acronym_length
-        if flags & _COMPLEX or (0 < n_chars <= _LONGEST and _is_listed(state, listed)):
+        if flags & _COMPLEX or (0 < n_chars <= _LONGEST and _is_listed(finish_hash(state), listed)):
             verdicts[name] = _ASK
         elif n_alnum < min_length:
             verdicts[name] = _SHORT

@@ -20,7 +20,14 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.kb.names import APOSTROPHES, HAN_RANGES
-from biograft.text.word_forms import GREEK
+
+GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta",
+    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
+    "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "ς": "sigma", "τ": "tau",
+    "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+"""The names of Greek letters."""
 
 
 class _Simplified(dict[int, str]):
@@ -63,7 +70,7 @@ _KIND_SHIFT, _LETTER = 24, (1 << 24) - 1
 _S = ord("s")
 _LETTER_A, _LETTER_Z, _DIGIT_0, _DIGIT_9 = map(ord, "az09")
 """Numbers: ``ord`` in a compiled loop takes a second to compile."""
-_SEED, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+HASH_SEED, HASH_STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
 
@@ -97,19 +104,19 @@ def _count_folded(codes: Codes, table: Codes, several: Codes) -> int:
 
 
 @njit(inline="always")
-def _mix(state: Any) -> Any:
+def finish_hash(state: Any) -> Any:
     """Finish a hash; it is never 0."""
-    mixed = (state ^ (state >> _HALF)) * _STEP
+    mixed = (state ^ (state >> _HALF)) * HASH_STEP
     return (mixed ^ (mixed >> _HALF)) | np.uint64(1)
 
 
 @njit()
 def hash_word(letters: Codes, start: int, end: int) -> Any:
     """Return the hash that the scan gives a word of these letters."""
-    state = _SEED
+    state = HASH_SEED
     for k in range(start, end):
-        state = (state ^ np.uint64(letters[k])) * _STEP
-    return _mix(state)
+        state = (state ^ np.uint64(letters[k])) * HASH_STEP
+    return finish_hash(state)
 
 
 def hash_words(words: Sequence[str]) -> Hashes:
@@ -117,11 +124,13 @@ def hash_words(words: Sequence[str]) -> Hashes:
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     letters = np.frombuffer("".join(words).encode("utf-32-le"), np.dtype("<u4"))
     starts = np.cumsum(lengths) - lengths
-    states = np.full(len(words), _SEED, np.uint64)
+    states = np.full(len(words), HASH_SEED, np.uint64)
     for k in range(int(lengths.max(initial=0))):
         longer = np.flatnonzero(lengths > k)
-        states[longer] = (states[longer] ^ letters[starts[longer] + k].astype(np.uint64)) * _STEP
-    states = (states ^ (states >> _HALF)) * _STEP
+        states[longer] = (
+            states[longer] ^ letters[starts[longer] + k].astype(np.uint64)
+        ) * HASH_STEP
+    states = (states ^ (states >> _HALF)) * HASH_STEP
     hashes: Hashes = (states ^ (states >> _HALF)) | np.uint64(1)
     return hashes
 
@@ -151,7 +160,7 @@ def _scan(
     n_letters, base, quoted = 0, SPACE, False  # letters of the open word; an apostrophe after them
     before = latest = np.uint32(0)
     end = 0
-    state = earlier = _SEED
+    state = earlier = HASH_SEED
     i = 0
     more: Any = 0  # where the rest of a character that becomes several is, and how much
     left: Any = 0
@@ -169,7 +178,7 @@ def _scan(
         kind, code = entry >> _KIND_SHIFT, entry & _LETTER
         if kind == WORD and n_letters:  # most characters
             base, quoted = WORD, False
-            earlier, state = state, (state ^ np.uint64(code)) * _STEP
+            earlier, state = state, (state ^ np.uint64(code)) * HASH_STEP
             before, latest = latest, code
             letters[at] = code
             at, n_letters, end = at + 1, n_letters + 1, i
@@ -184,9 +193,9 @@ def _scan(
             quoted = True
             continue
         if n_letters and kind != WORD:
-            hashes[token], ends[token], last[token] = _mix(state), at, end
+            hashes[token], ends[token], last[token] = finish_hash(state), at, end
             if _is_plural(n_letters, before, latest):
-                stems[token] = _mix(earlier)
+                stems[token] = finish_hash(earlier)
             n_letters = 0
         quoted = False
         if kind == SPACE or kind == QUOTE:  # noqa: PLR1714, SIM109 - much faster than a search
@@ -195,21 +204,21 @@ def _scan(
             token += 1
             first[token] = i - 1
             hashes[token] = 0
-            state = _SEED
+            state = HASH_SEED
         if kind != BREAK:
-            earlier, state = state, (state ^ np.uint64(code)) * _STEP
+            earlier, state = state, (state ^ np.uint64(code)) * HASH_STEP
             letters[at] = code
             at += 1
         if kind == WORD:
             before, latest = latest, code
             n_letters, end = n_letters + 1, i
         else:
-            hashes[token] = _mix(state) if kind != BREAK else np.uint64(0)
+            hashes[token] = finish_hash(state) if kind != BREAK else np.uint64(0)
             ends[token], last[token] = at, i
     if n_letters:
-        hashes[token], ends[token], last[token] = _mix(state), at, end
+        hashes[token], ends[token], last[token] = finish_hash(state), at, end
         if _is_plural(n_letters, before, latest):
-            stems[token] = _mix(earlier)
+            stems[token] = finish_hash(earlier)
     m = token + 1
     return letters[:at], ends[:m], hashes[:m], stems[:m], first[:m], last[:m]
 

@@ -13,6 +13,7 @@ from biograft.text.name_rules import (
     with_case,
 )
 from biograft.text.tokens import (
+    GREEK,
     INVISIBLE,
     MARK,
     NAME_SEPARATOR,
@@ -23,7 +24,7 @@ from biograft.text.tokens import (
     _fold,
     _kind,
 )
-from biograft.text.word_forms import GREEK, ROMAN_NUMBERS
+from biograft.text.vocabulary import ROMAN_NUMBERS
 
 Token = tuple[str, int, int]
 

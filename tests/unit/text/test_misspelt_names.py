@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from biograft.errors import StoreError
 from biograft.text import MisspeltNames, NamesIndex, WordFinder
-from biograft.text.spelling.nearest import LONG_WORD, MAX_NEAREST, MIN_LETTERS
+from biograft.text.spelling.corrections import LONG_WORD, MAX_NEAREST, MIN_LETTERS
 
 NAMES = [
     "heart failure", "hypertension", "cold", "congestive heart failure", "asthma",

@@ -10,7 +10,7 @@ from biograft.errors import StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.text import NameMatch, NamesIndex, NamesIndexConfig
-from biograft.text.name_arrays import NameArrays
+from biograft.text.names_index import NameArrays
 
 
 def matches(names, text, **options):
@@ -56,7 +56,7 @@ class TestFinding:
 
     def test_words_of_texts_are_normalised_when_first_seen(self, monkeypatch):
         """The table of such words is begun anew when it is full."""
-        monkeypatch.setattr("biograft.text.token_forms._MAX_KNOWN", 3)
+        monkeypatch.setattr("biograft.text.vocabulary._MAX_KNOWN", 3)
         index = NamesIndex.build(["kidney stones", "tumor"])
         texts = ["a kidney stone", "several kidneys stone", "one tumour", "no tumours here"]
         for _ in range(3):
@@ -164,7 +164,7 @@ def test_a_function_word_with_an_invisible_character_is_no_name():
 
 
 def test_many_names_are_built_in_blocks(monkeypatch):
-    monkeypatch.setattr("biograft.text.name_arrays._BLOCK", 3)
+    monkeypatch.setattr("biograft.text.names_index._BLOCK", 3)
     names = [f"name {k} of {k % 7}" for k in range(50)] + ["AB", "病" * 70]
     index = NamesIndex.build(names)
     assert index.find_many(names) == [[NameMatch(0, len(n), n, (k,))] for k, n in enumerate(names)]

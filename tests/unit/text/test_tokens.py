@@ -9,8 +9,7 @@ from hypothesis import given, settings, strategies as st
 from naive_names import naive_tokens, stem
 
 from biograft.text import NamesIndex, find_tokens, simplify
-from biograft.text.tokens import _N_SEVERAL, _fold, join_texts
-from biograft.text.word_forms import GREEK
+from biograft.text.tokens import _N_SEVERAL, GREEK, _fold, join_texts
 
 ANY = st.text(
     st.one_of(

@@ -34,7 +34,7 @@ from biograft.linking.detection import DictionaryDetector, MentionDetector, Miss
 from biograft.text import NamesIndex
 from biograft.text.documents import Document, Mention
 from biograft.text.formats import read_documents
-from biograft.text.spelling.ordinary import ordinary_pairs
+from biograft.text.spelling.corrections import ordinary_pairs
 from biograft_lab.replication.linking_dictionaries import PUBLISHED
 from biograft_lab.replication.protocols import LinkingTask, read_texts
 

@@ -11,22 +11,22 @@ if TYPE_CHECKING:
         PhraseConfig as PhraseConfig,
         SegmentationConfig as SegmentationConfig,
     )
-    from biograft.text.segmentation.cut_points import (
-        CutPoint as CutPoint,
-        find_cut_points as find_cut_points,
-        read_cut_points as read_cut_points,
-        write_cut_points as write_cut_points,
-    )
     from biograft.text.segmentation.folder import (
         Segmentation as Segmentation,
         build_segmentation as build_segmentation,
     )
-    from biograft.text.segmentation.heads import SegmentedEntity as SegmentedEntity
     from biograft.text.segmentation.phrases import (
         Phrase as Phrase,
         mine_phrases as mine_phrases,
         read_phrases as read_phrases,
         write_phrases as write_phrases,
+    )
+    from biograft.text.segmentation.segmenter import (
+        CutPoint as CutPoint,
+        SegmentedEntity as SegmentedEntity,
+        find_cut_points as find_cut_points,
+        read_cut_points as read_cut_points,
+        write_cut_points as write_cut_points,
     )
 
 

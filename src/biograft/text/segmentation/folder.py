@@ -46,19 +46,21 @@ from biograft.progress import Progress
 from biograft.text.input_config import InputConfig
 from biograft.text.inputs import files_below, read_texts
 from biograft.text.segmentation.config import CHINESE, SegmentationConfig
-from biograft.text.segmentation.cut_points import (
-    CutPoint,
-    find_cut_points,
-    read_cut_points,
-    write_cut_points,
-)
-from biograft.text.segmentation.heads import HeadSegmenter, SegmentedEntity, whole
 from biograft.text.segmentation.phrases import (
     MinedPhrases,
     mine_phrases,
     write_phrases,
 )
-from biograft.text.segmentation.segmenter import ChineseSegmenter
+from biograft.text.segmentation.segmenter import (
+    ChineseSegmenter,
+    CutPoint,
+    HeadSegmenter,
+    SegmentedEntity,
+    find_cut_points,
+    read_cut_points,
+    whole,
+    write_cut_points,
+)
 from biograft.text.segmentation.words import (
     NameRuns,
     UnigramVocabulary,

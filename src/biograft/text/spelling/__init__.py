@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.text.spelling.corrections import WordFinder as WordFinder
     from biograft.text.spelling.misspelt import (
         MisspeltMatch as MisspeltMatch,
         MisspeltNames as MisspeltNames,
     )
-    from biograft.text.spelling.nearest import WordFinder as WordFinder
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.kb.names import HAN_RANGES
-from biograft.text.name_arrays import NameArrays, child_of
-from biograft.text.names_index import TokensRead
+from biograft.text.names_index import NameArrays, TokensRead, child_by, collect
 from biograft.text.spans import Flags
-from biograft.text.spelling.ordinary import ordinary_pairs, pair_keys
+from biograft.text.spelling.corrections import ordinary_pairs, pair_keys, record
 from biograft.text.tokens import Codes, Hashes, Ints
 from biograft.text.vocabulary import Int32s, Uints
 
@@ -56,14 +55,9 @@ class HanCorrector:
             return None
         is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:]) & (new[:-1] | new[1:])
         wrong = np.flatnonzero(is_wrong & (codes > 0))
-        names, size = self._names, 4 * len(gaps) + 16
-        trie = (names.tokens, names.children, names.row_starts, *self._by_token)
-        while True:
-            found = np.empty((5, size), np.int64)
-            n = _walk(read.words, codes > 0, wrong, gaps, *trie, found)
-            if n <= size:
-                return found[:, :n] if n else None
-            size = n
+        size, trie = 4 * len(gaps) + 16, (*self._names.trie, *self._by_token)
+        found = collect(_walk, 5, size, read.words, codes > 0, wrong, gaps, *trie)
+        return found if found.shape[1] else None
 
     @cached_property
     def _codes(self) -> Codes:
@@ -131,14 +125,18 @@ def _walk(
             for begin in range(p, max(p - _MAX_CHARACTERS, 0) - 1, -1):
                 if begin < p and (not is_han[begin] or words[begin] < 0):
                     break
-                node = _step_along(words, begin, p, np.int64(0), tokens, children)
+                node: Any = np.int64(0)
+                for at in range(begin, p):
+                    node = child_by(tokens, children, node, np.int64(words[at]))
+                    if not node:
+                        break
                 if begin < p and not node:
                     continue
                 first, last = np.int64(children[node]), np.int64(children[node + 1])
                 if p - begin + 1 >= _MIN_OUTER:  # the last character is wrong or missing
                     for child in range(first, last):
                         if row_starts[child + 1] > row_starts[child]:
-                            n = _record(out, n, child, begin, behind - 1, p)
+                            n = record(out, n, child, begin, behind - 1, 1, min(p, behind - 1))
                 if first == last or behind >= len(words):
                     continue
                 if not is_han[behind] or words[behind] < 0:
@@ -158,18 +156,6 @@ def _walk(
 
 
 @njit()
-def _step_along(
-    words: Int32s, begin: int, end: int, node: Any, tokens: Uints, children: Uints
-) -> Any:
-    for at in range(begin, end):
-        first, last = np.int64(children[node]), np.int64(children[node + 1])
-        node = child_of(tokens, first, last, np.int64(words[at])) if first < last else 0
-        if not node:
-            break
-    return node
-
-
-@njit()
 def _follow(
     node: Any, begin: int, at: int, p: int, kind: int, words: Int32s,
     is_han: npt.NDArray[np.bool_], tokens: Uints, children: Uints, row_starts: Uints, out: Ints,
@@ -179,18 +165,10 @@ def _follow(
     shortest = _MIN_OUTER if begin == p else MIN_CHARACTERS
     while True:
         if row_starts[node + 1] > row_starts[node] and at - begin + kind >= shortest:
-            n = _record(out, n, node, begin, at - 1, p)
+            n = record(out, n, node, begin, at - 1, 1, min(p, at - 1))
         if at >= len(words) or not is_han[at] or words[at] < 0:
             return n
-        first, last = np.int64(children[node]), np.int64(children[node + 1])
-        node = child_of(tokens, first, last, np.int64(words[at])) if first < last else 0
+        node = child_by(tokens, children, node, np.int64(words[at]))
         if not node:
             return n
         at += 1
-
-
-@njit(inline="always")
-def _record(out: Ints, n: Any, node: Any, begin: Any, last: Any, p: Any) -> Any:
-    if n < out.shape[1]:
-        out[0, n], out[1, n], out[2, n], out[3, n], out[4, n] = node, begin, last, 1, min(p, last)
-    return n + 1

@@ -1,8 +1,8 @@
 """Misspelt names in text: names of a store with a spelling error, or with a blank too many or few.
 
 A word is corrected only if neither the names nor ordinary text have it, so that errors that are
-words themselves are not found (*fool poisoning*). See :mod:`~biograft.text.spelling.nearest` for
-the edits that are allowed.
+words themselves are not found (*fool poisoning*). See
+:mod:`~biograft.text.spelling.corrections` for the edits that are allowed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 
 from biograft.text.names_index import NameMatch, NamesIndex, batches_of
 from biograft.text.spelling.chinese import HanCorrector
-from biograft.text.spelling.corrections import Corrector, walk_corrected
-from biograft.text.spelling.nearest import LONG_WORD
+from biograft.text.spelling.corrections import LONG_WORD, Corrector, walk_corrected
 from biograft.text.tokens import Ints, Tokens
 
 _MAX_ACRONYM = 6

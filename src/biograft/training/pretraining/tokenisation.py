@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.text.alignment import NONE, align_spans, split_tokens, word_indices
-from biograft.text.segmentation.heads import SegmentedEntity
+from biograft.text.segmentation.segmenter import SegmentedEntity
 from biograft.text.sentences import split_sentences
 from biograft.text.shards import LinkedSpan
 from biograft.training.objectives.examples import (

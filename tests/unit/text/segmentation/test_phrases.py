@@ -12,7 +12,7 @@ import pytest
 
 from biograft.errors import ConfigError, FormatError
 from biograft.text import Phrase, PhraseConfig, mine_phrases, read_phrases, write_phrases
-from biograft.text.segmentation import run_counts as counting
+from biograft.text.segmentation import phrases as counting
 from biograft.text.segmentation.words import runs
 
 ALL = PhraseConfig(min_count=2, max_length=4, min_cohesion=0.0, min_entropy=0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.text.segmentation.quality import split_column
+from biograft.text.segmentation.phrases import split_column
 
 
 def gini(values, labels, threshold):
