@@ -52,14 +52,9 @@ from biograft.progress import Progress
 Column = npt.NDArray[Any]
 
 
-def bit_width(n: int) -> int:
-    """Return the number of bits of the integers below ``n``."""
-    return max(int(n) - 1, 0).bit_length()
-
-
 def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
     """Sort rows by all columns, the first one first; values of column k are below ``sizes[k]``."""
-    widths = [bit_width(size) for size in sizes]
+    widths = [max(int(size) - 1, 0).bit_length() for size in sizes]
     if sum(widths) > 64:
         order = np.lexsort(tuple(reversed(columns)))
         return [column[order] for column in columns]

@@ -114,14 +114,16 @@ class CollectedRecords:
         self._pending: dict[type[Record], list[Record]] = {kind: [] for kind in RECORD_TYPES}
         self._work, self._left = work, memory_budget
         self._path, self._file = Path(), 0
-        self._log: ReadLog | None = None
+        self._log = ReadLog(self._path)
 
     def add(self, item: Item, log: ReadLog) -> None:
         """Add a record or a block of records, read from the file that was opened last."""
         path = log.files[-1] if log.files else log.path
         if path is not self._path or log is not self._log:
             self.flush()
-            self._path, self._log, self._file = path, log, self._add_file(path, log)
+            self._path, self._log, self._file = path, log, len(self.files)
+            self.files.append(path)
+            self.logs.append(log)
         if isinstance(item, Block):
             self._flush(item.record)
             self._add_frame(item.record.table, item.frame)
@@ -180,11 +182,20 @@ class CollectedRecords:
         if not frame.height:
             return
         if table == TypeRecord.table:
-            self._add_type_labels(frame)
+            labels = frame.select("type", "label", "tree").unique(maintain_order=True)
+            for code, label, tree in labels.rows():
+                if code not in self.labels or not self.labels[code][0]:
+                    self.labels[code] = (label, tree)
         columns = _COLUMNS[table]
         if "source" in columns and (frame["source"] == "").any():
             frame = frame.with_columns(pl.col("source").replace({"": self._path.name}))
-        encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
+        encoded = []
+        for name, dtype in columns.items():
+            series = frame[name]
+            if dtype != pl.String:
+                codes = self._kinds[table] if name == "kind" else self.vocabularies[name]
+                series = codes.encode(series, dtype, self._path)
+            encoded.append(series)
         file = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
         line = frame["line"].cast(pl.UInt32)
         rows = pl.DataFrame([*encoded, file, line])
@@ -201,16 +212,15 @@ class CollectedRecords:
         for name in _IDENTIFIERS.intersection(frame.columns):
             broken = frame[name].str.contains(CONTROL)
             if broken.any():
-                log = self._log or ReadLog(self._path)
                 for line, text in frame.filter(broken).select("line", name).rows():
-                    log.reject(f"{name}: holds a control character", line, text, path=self._path)
+                    reason = f"{name}: holds a control character"
+                    self._log.reject(reason, line, text, path=self._path)
                 frame = frame.filter(~broken)
         return frame
 
     def _readable_names(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Fold names to one line, as doubtful, and reject those that nobody can see."""
-        log = self._log or ReadLog(self._path)
-        text = frame["text"]
+        log, text = self._log, frame["text"]
         broken = text.str.contains(CONTROL)
         if broken.any():
             for line, name in frame.filter(broken).select("line", "text").rows():
@@ -227,12 +237,6 @@ class CollectedRecords:
             frame = frame.filter(~is_unseen)
         return frame
 
-    def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:
-        if dtype == pl.String:
-            return series
-        vocabulary = self._kinds[table] if series.name == "kind" else self.vocabularies[series.name]
-        return vocabulary.encode(series, dtype, self._path)
-
     def _store(self, table: str, frame: pl.DataFrame) -> None:
         if not frame.height:
             return
@@ -245,17 +249,6 @@ class CollectedRecords:
         path = self._work / f"{table}-{len(self._frames[table]):06d}.arrow"
         save_frame(frame, path)
         self._frames[table].append(path)
-
-    def _add_file(self, path: Path, log: ReadLog) -> int:
-        self.files.append(path)
-        self.logs.append(log)
-        return len(self.files) - 1
-
-    def _add_type_labels(self, frame: pl.DataFrame) -> None:
-        labels = frame.select("type", "label", "tree").unique(maintain_order=True)
-        for code, label, tree in labels.rows():
-            if code not in self.labels or not self.labels[code][0]:
-                self.labels[code] = (label, tree)
 
 
 def save_frame(frame: pl.DataFrame, path: Path) -> None:

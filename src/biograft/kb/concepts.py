@@ -56,23 +56,15 @@ class Concepts:
 
     def __post_init__(self) -> None:
         lookup = self.by_id.select("key", "row")
-        if len(self.ids) < self.by_id.height:
+        if self.alternates is not None:  # primary ids come before alternate ids
+            lookup = pl.concat([lookup, self.alternates])
+        if len(self.ids) < lookup.height:
             lookup = lookup.unique("key", keep="first", maintain_order=True)
         self._rows = IdRows(lookup)
 
     def rows_of(self, column: pl.Series) -> pl.Series:
-        """Return the row of every id in a column; null for unknown ids.
-
-        Primary ids are looked up before alternate ids.
-        """
-        keys = canonical_ids(column).alias("key")
-        rows = self._rows.find(keys)
-        if self.alternates is None or not rows.null_count():
-            return rows
-        others = keys.to_frame().join(self.alternates, on="key", how="left", maintain_order="left")[
-            "row"
-        ]
-        return pl.select(pl.coalesce(rows, others).alias("row")).to_series()
+        """Return the row of every id in a column; null for unknown ids."""
+        return self._rows.find(canonical_ids(column))
 
     def merged_ids(self) -> pl.DataFrame:
         """Return the ids that were merged into other concepts: ``concept`` (row) and ``id``."""
@@ -122,7 +114,7 @@ def add_alternates(concepts: Concepts, records: CollectedRecords) -> Concepts:
     if frames:
         pairs = pl.concat(frames).drop_nulls().unique(maintain_order=True)
         unambiguous = pairs.filter(pl.col("row").n_unique().over("key") == 1)
-        concepts.alternates = unambiguous
+        return replace(concepts, alternates=unambiguous)
     return concepts
 
 

@@ -291,8 +291,13 @@ class _Pairs:
 
     def renamed(self) -> pl.DataFrame:
         bases = ((self.old_base, self.old), (self.new_base, self.new))
-        before, after = (_preferred(base).gather(rows) for base, rows in bases)
-        differ = (before != after).to_numpy()
+        names = []
+        for base, rows in bases:  # the preferred name of each concept, its id if it has none
+            starts, ends = _bounds(base)
+            positions = pl.select(pl.when(pl.Series(starts < ends)).then(pl.Series(starts)))
+            preferred = _texts(base, "names", "text").gather(positions.to_series())
+            names.append(preferred.fill_null(_texts(base, "concepts", "id")).gather(rows))
+        differ = (names[0] != names[1]).to_numpy()
         return pl.DataFrame({"old_row": self.old[differ], "row": self.new[differ]})
 
     def moved(self) -> pl.DataFrame:
@@ -365,14 +370,6 @@ def _bounds(base: KnowledgeBase) -> tuple[Rows, Rows]:
     """The first and the end of each concept's rows in the table of names."""
     ends = base.numbers("concepts", "names_end").astype(np.int64)
     return np.concatenate([ends[:1] * 0, ends[:-1]]), ends
-
-
-def _preferred(base: KnowledgeBase) -> pl.Series:
-    """The preferred name of every concept, its id if it has none."""
-    starts, ends = _bounds(base)
-    named = pl.Series(starts < ends)
-    positions = pl.select(pl.when(named).then(pl.Series(starts))).to_series()
-    return _texts(base, "names", "text").gather(positions).fill_null(_texts(base, "concepts", "id"))
 
 
 def _names(base: KnowledgeBase, languages: list[str]) -> pl.DataFrame:

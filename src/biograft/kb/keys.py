@@ -71,11 +71,6 @@ def _mix(x: U64) -> U64:
     return x
 
 
-def hash_name(name: str) -> int:
-    """Hash one name by its normalised key."""
-    return hash_text(normalise(name))
-
-
 def hash_texts(texts: pa.Array) -> U64:
     """Hash a column of texts."""
     return _by_chunks(texts, _hash_segments)

@@ -371,7 +371,14 @@ class KnowledgeBase:
             id=self._id[row],
             name=self.name_at(row),
             names=tuple(self.name(position) for position in self._range("names", row)),
-            definitions=tuple(self._definition_at(k) for k in self._range("definitions", row)),
+            definitions=tuple(
+                Definition(
+                    self._definition[k],
+                    self._label(self.languages, "definitions.language", k),
+                    self._label(self.sources, "definitions.source", k),
+                )
+                for k in self._range("definitions", row)
+            ),
             types=tuple(
                 self._label(self.types, "types.type", k) for k in self._range("types", row)
             ),
@@ -388,13 +395,6 @@ class KnowledgeBase:
             self._label(self.languages, "names.language", position),
             str(self._label(NAME_KINDS, "names.kind", position)),
             self._label(self.sources, "names.source", position),
-        )
-
-    def _definition_at(self, position: int) -> Definition:
-        return Definition(
-            self._definition[position],
-            self._label(self.languages, "definitions.language", position),
-            self._label(self.sources, "definitions.source", position),
         )
 
     # ---- concepts by name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -20,7 +20,6 @@ from biograft.kb.sources.files import LineBlock, decode, read_line_blocks
 from biograft.kb.sources.log import KEPT_EXAMPLES, ReadLog
 
 T = TypeVar("T")
-_NEWLINE = 10
 _END_OF_LINE = "end of line"
 
 
@@ -135,21 +134,22 @@ def _checked_blocks(
     path: Path, layout: DelimitedLayout, encoding: str
 ) -> Iterator[tuple[LineBlock, bool]]:
     """Read blocks of lines, each with whether all its lines are valid."""
+    marks = {ord("\n"), *layout.separator.encode()}
+    others = bytes(set(range(256)) - marks)
+    line_marks = (layout.separator * layout.n_separators + "\n").encode()
     for block in read_line_blocks(path):
-        lines = _recode(block, path, encoding)
+        data = block.data
+        if encoding.lower() not in ("utf-8", "utf8", "ascii"):
+            data = decode(data, path, block.first, encoding).encode()
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        lines = replace(block, data=data)
         if layout.header and lines.first == 1:
             lines = _check_header(lines, path, layout)
         if lines.data:
-            yield lines, _is_regular(lines.data, layout)
-
-
-def _recode(block: LineBlock, path: Path, encoding: str) -> LineBlock:
-    data = block.data
-    if encoding.lower() not in ("utf-8", "utf8", "ascii"):
-        data = decode(data, path, block.first, encoding).encode()
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    return LineBlock(data, block.first, block.fraction)
+            # every line has the right number of separators: only those are compared
+            found = lines.data.translate(None, others)
+            yield lines, found == line_marks * (len(found) // len(line_marks))
 
 
 def _check_header(lines: LineBlock, path: Path, layout: DelimitedLayout) -> LineBlock:
@@ -157,22 +157,21 @@ def _check_header(lines: LineBlock, path: Path, layout: DelimitedLayout) -> Line
     header = lines.data[:end].decode("utf-8", errors="replace").rstrip("\r\n")
     columns = header.split(layout.separator)
     if columns != list(layout.columns):
+        missing = [column for column in layout.columns if column not in columns]
+        if missing:
+            problem = f"column {missing[0]!r} is missing"
+        elif len(columns) > len(layout.columns):
+            problem = "there are too many columns"
+        else:
+            problem = "the columns are in another order"
         raise FormatError(
-            _header_fault(columns, layout),
+            problem,
             path=path,
             line=1,
             text=header,
             remedy=f"expected {', '.join(layout.columns)}",
         )
-    return LineBlock(lines.data[end:], lines.first + 1, lines.fraction)
-
-
-def _header_fault(columns: list[str], layout: DelimitedLayout) -> str:
-    missing = [column for column in layout.columns if column not in columns]
-    if missing:
-        return f"column {missing[0]!r} is missing"
-    surplus = len(columns) > len(layout.columns)
-    return "there are too many columns" if surplus else "the columns are in another order"
+    return replace(lines, data=lines.data[end:], first=lines.first + 1)
 
 
 def _parse_whole(
@@ -214,14 +213,6 @@ def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
         return f"does not end in {layout.separator}"
     n = line.count(separator) + (0 if layout.trailing else 1)
     return "" if n == len(layout.columns) else f"{n} fields, expected {len(layout.columns)}"
-
-
-def _is_regular(data: bytes, layout: DelimitedLayout) -> bool:
-    """Whether every line has the right number of separators, by comparing only those."""
-    separator = layout.separator.encode()
-    marks = data.translate(None, bytes(set(range(256)) - {_NEWLINE, *separator}))
-    line = separator * layout.n_separators + b"\n"
-    return len(marks) % len(line) == 0 and marks == line * (len(marks) // len(line))
 
 
 def _to_frame(

@@ -162,13 +162,9 @@ def look_into(path: Path) -> Probe:
         names = (each.name for each in path.rglob("*") if not each.name.startswith("."))
         return Probe(path, b"", frozenset(names))
     if zipfile.is_zipfile(path):
-        return Probe(path, b"", _members(path))
+        with open_zip(path) as archive:
+            return Probe(path, b"", frozenset(Path(name).name for name in archive.namelist()))
     return Probe(path, read_head(path))
-
-
-def _members(path: Path) -> frozenset[str]:
-    with open_zip(path) as archive:
-        return frozenset(Path(name).name for name in archive.namelist())
 
 
 def find_format(probe: Probe, formats: Registry[R], problem: str, hint: str = "") -> str:
@@ -241,7 +237,12 @@ def resolve(config: SourceConfig) -> SourceConfig:
         return replace(config, path=folder, format="jsonl", languages=languages)
     if not is_there:
         raise InputError("does not exist", path=config.path, remedy="check the path")
-    _refuse_store(config.path)
+    if peek(config.path / MANIFEST).get("format") == _STORE_FORMAT:
+        raise InputError(
+            "is a built knowledge base, not a source",
+            path=config.path,
+            remedy="export it with `biograft kb export` and name that file",
+        )
     name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
     FORMATS.load(name)
     return replace(config, format=name, languages=languages)
@@ -288,16 +289,6 @@ def _sniff_table(path: Path) -> str:
     except UnrecognisedError:
         return "table"
     return "table" if FORMATS.load(name).tabular else name
-
-
-def _refuse_store(path: Path) -> None:
-    """Raise an ``InputError`` for a folder that is a built store."""
-    if peek(path / MANIFEST).get("format") == _STORE_FORMAT:
-        raise InputError(
-            "is a built knowledge base, not a source",
-            path=path,
-            remedy="export it with `biograft kb export` and name that file",
-        )
 
 
 def built_in_folder(name: str) -> Path:

@@ -155,7 +155,11 @@ class JsonStream:
             except RecursionError:
                 self._fail("is nested too deeply")
             except ValueError as error:
-                if not self._is_incomplete(error):
+                # an error near the end of the buffer may only mean that more must be read
+                is_incomplete = isinstance(error, json.JSONDecodeError) and (
+                    error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
+                )
+                if self._ended or not is_incomplete:
                     self._fail("is not valid JSON", str(getattr(error, "msg", error)))
             else:
                 # an incomplete number may leave up to two characters unused: 1|e-|7
@@ -163,7 +167,8 @@ class JsonStream:
                     self.has_surrogate = self._finds_surrogate(value, end)
                     if valid_unicode and self.has_surrogate:
                         self._fail("holds half a surrogate pair")
-                    self._note_duplicate()
+                    if (key := self._objects.take()) and self._log is not None:
+                        self._log.doubt(DUPLICATE, self.line, key, path=self._path)
                     self._position = end
                     return value
             self._objects.take()  # it is decoded again, with more of the file
@@ -197,11 +202,6 @@ class JsonStream:
                 return True
         return False
 
-    def _note_duplicate(self) -> None:
-        key = self._objects.take()
-        if key and self._log is not None:
-            self._log.doubt(DUPLICATE, self.line, key, path=self._path)
-
     def _expect(self, characters: str) -> str:
         character = self._peek()
         if not character or character not in characters:
@@ -217,11 +217,6 @@ class JsonStream:
             if self._position < len(self._text) or self._ended:
                 return self._text[self._position : self._position + 1]
             self._fill()
-
-    def _is_incomplete(self, error: ValueError) -> bool:
-        if self._ended or not isinstance(error, json.JSONDecodeError):
-            return False
-        return error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
 
     def _fill(self) -> None:
         """Read at least as much as the buffer holds, so that few attempts are repeated."""

@@ -57,13 +57,8 @@ def recognise(probe: Probe) -> bool:
         return bool(names) and recognise(look_at(probe.path / names[0]))
     if "\n" not in probe.text and _CUT.match(probe.text):
         return True
-    lines = probe.lines(3)
-    return bool(lines) and all(_looks_right(line) for line in lines)
-
-
-def _looks_right(line: str) -> bool:
-    value = peek_object(line)
-    return "id" in value and bool({"name", "names"} & set(value))
+    values = [peek_object(line) for line in probe.lines(3)]
+    return bool(values) and all("id" in v and {"name", "names"} & set(v) for v in values)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:

@@ -492,7 +492,10 @@ class _Ontology:
                 yield from self._add_blank(name, predicate, triple.object, entity)
                 continue
             if name != entity.iri:
-                entity = self._entity_of(name)
+                if name not in self._open:
+                    self._open[name] = self._entity(name)
+                self._open.move_to_end(name)
+                entity = self._open[name]
                 if len(self._open) > OPEN_SUBJECTS:
                     _, oldest = self._open.popitem(last=False)
                     yield from self._flush(oldest, triples.fraction)
@@ -503,13 +506,6 @@ class _Ontology:
 
     def _entity(self, iri: str) -> OwlEntity:
         return OwlEntity(iri, BufferLimit("the description of one subject", self._path))
-
-    def _entity_of(self, iri: str) -> OwlEntity:
-        """Return the open entity of a subject, a new one if there is none."""
-        if iri not in self._open:
-            self._open[iri] = self._entity(iri)
-        self._open.move_to_end(iri)
-        return self._open[iri]
 
     def _add_blank(
         self, node: str, predicate: str, value: Any, entity: OwlEntity
@@ -538,7 +534,12 @@ class _Ontology:
                 for parent in filter(_is_blank, entity.values.get(SUBCLASS, ())):
                     yield from self._below(entity.iri, parent.value)
         elif types & PROPERTY_TYPES or SHORTHAND in entity.values:
-            self._properties[entity.iri] = self._property_name(entity)
+            name = short_id(entity.iri)
+            if shorthand := entity.texts(SHORTHAND):
+                name = shorthand[0]
+            elif name == entity.iri and (labels := entity.texts(RDFS_LABEL)):
+                name = "_".join(labels[0].split())
+            self._properties[entity.iri] = name
         elif types & ONTOLOGY_TYPES:
             for value in entity.texts(*VERSION):
                 self._log.note(f"data version: {value}")
@@ -550,14 +551,6 @@ class _Ontology:
             self._waiting[entity.iri].merge(entity)
         else:
             self._log.filter(_filter_reason(types))
-
-    def _property_name(self, entity: OwlEntity) -> str:
-        if shorthand := entity.texts(SHORTHAND):
-            return shorthand[0]
-        short = short_id(entity.iri)
-        if short == entity.iri and (labels := entity.texts(RDFS_LABEL)):
-            return "_".join(labels[0].split())
-        return short
 
     def _below(self, head: str, node: str) -> Iterator[Record]:
         """Yield the relation of a class's restriction, once that is complete."""

@@ -144,7 +144,11 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     for row in _rows(config, log):
         log.read()
         if "head" in row.cells:
-            yield from _edge(row, log)
+            head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
+            if head and relation and tail:
+                yield RelationRecord(head, relation, tail, line=row.line)
+            else:
+                log.reject("head, relation or tail is empty", row.line, row.text)
             continue
         concept = row.get("id")
         if not concept:
@@ -153,14 +157,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         yield from _names(row, concept, config, named, log)
         yield from _facts(row, concept, config, concept in described)
         described.add(concept)
-
-
-def _edge(row: _TableRow, log: ReadLog) -> Iterator[Item]:
-    head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
-    if head and relation and tail:
-        yield RelationRecord(head, relation, tail, line=row.line)
-    else:
-        log.reject("head, relation or tail is empty", row.line, row.text)
 
 
 def _names(
@@ -213,7 +209,9 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
             roles = _roles(config, cells if has_header else [], line)
             header, n_cells = cells, len(cells)
             if has_header:
-                _note_unused(cells, roles, log)
+                unused = [cell.strip() for k, cell in enumerate(cells) if k not in roles.values()]
+                if any(unused):
+                    log.note(f"columns not used: {', '.join(filter(None, unused))}")
                 continue
         text = " ".join(cells)
         if not text.strip():
@@ -249,12 +247,6 @@ def _default_columns(header: list[str]) -> dict[str, str]:
     # accept the singulars "parent" and "synonym" as well
     called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
     return {role: called[role] for role in ROLES if role in called}
-
-
-def _note_unused(header: list[str], roles: Mapping[str, int], log: ReadLog) -> None:
-    unused = [cell.strip() for k, cell in enumerate(header) if k not in roles.values()]
-    if any(unused):
-        log.note(f"columns not used: {', '.join(filter(None, unused))}")
 
 
 def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:

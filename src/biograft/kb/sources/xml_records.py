@@ -177,7 +177,12 @@ def read_xml_records(
                     done = guard.size
                 elif root is None:
                     root = element
-                    _check_root(root.tag, path, roots)
+                    if root.tag not in roots:
+                        raise FormatError(
+                            f"the root element is {root.tag}, expected {' or '.join(roots)}",
+                            path=path,
+                            remedy="name the right format",
+                        )
 
 
 def _events(
@@ -190,15 +195,6 @@ def _events(
     if not chunk_bytes:
         parser.close()
         yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
-
-
-def _check_root(tag: str, path: Path, roots: Collection[str]) -> None:
-    if tag not in roots:
-        raise FormatError(
-            f"the root element is {tag}, expected {' or '.join(roots)}",
-            path=path,
-            remedy="name the right format",
-        )
 
 
 def _chunks(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
