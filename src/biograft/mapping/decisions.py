@@ -26,7 +26,7 @@ from biograft.kb.sources.files import read_lines, read_text
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.table import read_cells
 from biograft.kb.vocabularies import canonical_id, namespace_of, vocabulary_of
-from biograft.linking.outputs.delimited import delimited_line
+from biograft.linking.outputs.findings import delimited_line
 from biograft.linking.outputs.output import encoded
 
 PLACEHOLDER = "https://example.org/"

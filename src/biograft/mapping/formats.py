@@ -21,11 +21,9 @@ from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.names import fold_lines
 from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
-from biograft.linking.outputs.delimited import cut, delimited_rows, plain
-from biograft.linking.outputs.findings import DECIMALS
+from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
 from biograft.linking.outputs.omop import omop_number
-from biograft.linking.outputs.output import encoded
-from biograft.linking.outputs.report import ConceptIds
+from biograft.linking.outputs.output import ConceptIds, encoded
 from biograft.mapping.decisions import (
     NIL,
     Decision,

@@ -15,7 +15,7 @@ from typing import Any
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.names import fold_lines, term_key, whole_number
-from biograft.linking.outputs.delimited import delimited_rows, plain
+from biograft.linking.outputs.findings import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import (
     CODE,

@@ -13,7 +13,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, LinkedMention
-from biograft.linking.outputs.report import ConceptIds
+from biograft.linking.outputs.output import ConceptIds
 from biograft.mapping.decisions import NIL, REJECTED, Decision
 from biograft.text.documents import Document, Mention
 

@@ -12,6 +12,7 @@ from biograft.registry import lazify
 if TYPE_CHECKING:
     from biograft.linking.outputs.findings import COLUMNS as COLUMNS, finding_rows as finding_rows
     from biograft.linking.outputs.output import (
+        ConceptIds as ConceptIds,
         Output as Output,
         OutputRun as OutputRun,
         link_chunks as link_chunks,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         OUTPUTS as OUTPUTS,
         output_of_ending as output_of_ending,
     )
-    from biograft.linking.outputs.report import ConceptIds as ConceptIds
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from biograft.linking.candidates import LinkedDocument, LinkedMention
-from biograft.linking.outputs.findings import reported
-from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
 from biograft.text.documents import Document, Mention
 from biograft.text.formats.bioc import json_chunks
 from biograft.text.formats.format import Feature, FormatAdapter

@@ -1,16 +1,25 @@
-"""Findings as rows: one row a mention that was linked, for tables and data frames."""
+"""Findings as rows, one a mention that was linked: data frames, CSV, TSV and Parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import new_file
 from biograft.clinical import FLAGS
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.linking.outputs.output import OutputRun
-from biograft.linking.outputs.report import report_document
+from biograft.linking.outputs.output import Documents, Output, OutputRun, reported, storable
 
 DECIMALS = 6
+_ROWS = 1 << 14
+"""Rows of a group of Parquet, which are kept in memory until it is written."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so is a formula, or a command, to a spreadsheet."""
+SEPARATOR = "|"
+"""Between the items of a list in a cell."""
 COLUMNS: dict[str, type] = {
     "document": str,
     "start": int,
@@ -31,15 +40,6 @@ COLUMNS: dict[str, type] = {
     "ids": list,
 }
 """The columns of a table of findings, with the type of their values; lists are of texts."""
-
-
-def reported(documents: Iterable[LinkedDocument], run: OutputRun) -> Iterator[LinkedDocument]:
-    """Give each document with the ids and candidates that the settings ask for."""
-    config = run.config
-    for linked in documents:
-        yield report_document(
-            linked, run.ids, all_ids=config.all_ids, all_candidates=config.all_candidates
-        )
 
 
 def finding_rows(
@@ -83,3 +83,104 @@ def found_by(candidate: Candidate) -> str:
     if candidate.name == candidate.concept_name:
         return ranks
     return f"{ranks}: {candidate.name}" if ranks else candidate.name
+
+
+def neutral(text: str) -> str:
+    """Return a cell that no spreadsheet runs as a formula: one that begins like it is quoted.
+
+    A text that looks like such a cell is quoted, too, so that ``plain`` gives back every text.
+
+    >>> neutral("=1+1"), neutral("'=1+1"), neutral("fever")
+    ("'=1+1", "''=1+1", 'fever')
+    """
+    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def plain(cell: str) -> str:
+    """Return the text of a cell that ``neutral`` made.
+
+    >>> plain("'=1+1"), plain("=1+1"), plain("'fever'")
+    ('=1+1', '=1+1', "'fever'")
+    """
+    quoted = cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA)
+    return cell[1:] if quoted else cell
+
+
+def cut(text: str, length: int) -> str:
+    """Return the start of a text that has no more characters than a column, its quote included."""
+    start = text[:length]
+    return start if neutral(start) == start else start[: length - 1]
+
+
+def cell(value: Any) -> str:
+    """Return a value as text: lists joined, true and false in lower case, nothing if there is none.
+
+    >>> cell(["T047", "T191"]), cell(True), cell(-0.5), cell(None)
+    ('T047|T191', 'true', '-0.5', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return neutral(SEPARATOR.join(value))
+    return neutral(value) if isinstance(value, str) else str(value)
+
+
+def delimited_rows(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
+    """Return rows as lines; cells with quotes, delimiters or line ends are quoted."""
+    return "".join(delimited_line([cell(value) for value in row], delimiter) for row in rows)
+
+
+def delimited_line(cells: Sequence[str], delimiter: str) -> str:
+    """Return a line; the writer quotes both characters of its own line end, which is replaced."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
+    return text.getvalue()[:-2] + "\n"
+
+
+def _output(delimiter: str, media_type: str, ending: str) -> Output:
+    def chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
+        yield delimited_rows([list(COLUMNS)], delimiter)
+        for rows in finding_rows(documents, run):
+            yield delimited_rows(([row[column] for column in COLUMNS] for row in rows), delimiter)
+
+    return Output(chunks=chunks, media_type=media_type, endings=(ending,))
+
+
+CSV = _output(",", "text/csv; charset=utf-8", ".csv")
+TSV = _output("\t", "text/tab-separated-values; charset=utf-8", ".tsv")
+
+
+def _write_parquet(documents: Documents, run: OutputRun, path: Path, overwrite: bool) -> None:
+    """Write the findings, a group of rows at a time; types, tied concepts and ids are lists."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {
+        str: pa.string(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        list: pa.list_(pa.string()),
+    }
+    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+
+    def write(rows: list[dict[str, Any]]) -> None:
+        columns = {
+            name: pa.array([storable(row[name]) for row in rows], types[kind])
+            for name, kind in COLUMNS.items()
+        }
+        writer.write_table(pa.table(columns, schema=schema))
+
+    waiting: list[dict[str, Any]] = []
+    with new_file(path, overwrite=overwrite) as file, pq.ParquetWriter(file, schema) as writer:
+        for rows in finding_rows(documents, run):
+            waiting += rows
+            if len(waiting) >= _ROWS:
+                write(waiting)
+                waiting = []
+        write(waiting)
+
+
+PARQUET = Output(write=_write_parquet, needs="file", endings=(".parquet",))

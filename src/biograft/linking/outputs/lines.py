@@ -9,8 +9,8 @@ from itertools import islice
 
 from biograft.errors import visible
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.linking.outputs.findings import found_by, reported
-from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.linking.outputs.findings import found_by
+from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
 from biograft.progress import align, cut
 
 HEAD = ("position", "mention", "concept", "name", "score", "found by")

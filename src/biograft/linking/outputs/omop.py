@@ -9,10 +9,8 @@ import biograft
 from biograft.errors import visible
 from biograft.kb.names import whole_number
 from biograft.linking.candidates import LinkedMention
-from biograft.linking.outputs.delimited import cut, delimited_rows
-from biograft.linking.outputs.findings import reported
-from biograft.linking.outputs.output import Documents, Output, OutputRun
-from biograft.linking.outputs.report import ConceptIds
+from biograft.linking.outputs.findings import cut, delimited_rows
+from biograft.linking.outputs.output import ConceptIds, Documents, Output, OutputRun, reported
 
 COLUMNS = (
     "note_nlp_id",

@@ -1,11 +1,13 @@
-"""Outputs: writers of linked documents, and the one function that writes any of them."""
+"""Outputs: writers of linked documents, what they report, and the one way to write any of them."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,12 +15,66 @@ from biograft.artifacts import new_file
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import LinkedDocument
+from biograft.kb.vocabularies import (
+    canonical_id,
+    vocabulary_name,
+    vocabulary_of,
+    vocabulary_of_format,
+)
+from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.config import OutputConfig
 from biograft.linking.outputs.registry import OUTPUTS
-from biograft.linking.outputs.report import ConceptIds, count_without_preferred
 
 Documents: TypeAlias = Iterable[LinkedDocument]
+_NAME = re.compile(r"\w[\w.-]*")
+_CACHE_SIZE = 1 << 16
+
+
+class ConceptIds:
+    """The ids of concepts: those of preferred vocabularies where a concept has one, and all.
+
+    >>> ConceptIds(kb, ["MSH"]).chosen("C0011860")  # doctest: +SKIP
+    'D003924'
+    """
+
+    def __init__(self, kb: KnowledgeBase, prefer: Iterable[str] = ()) -> None:
+        for name in prefer:
+            if not _NAME.fullmatch(name.strip()):
+                raise ConfigError(
+                    f"prefer: expected names of vocabularies such as MSH, found {name!r}"
+                )
+        self.prefer = tuple(map(vocabulary_name, prefer))
+        self._kb = kb
+        formats = {source.get("format") for source in kb.info()["sources"]}
+        self._default = vocabulary_of_format(formats.pop() or "") if len(formats) == 1 else ""
+        self._vocabularies = lru_cache(_CACHE_SIZE)(self._read)
+
+    def vocabulary(self, identifier: str) -> str:
+        """Return the vocabulary of an id, such as MESH; empty if it is not known."""
+        return vocabulary_of(identifier) or self._default
+
+    def all(self, concept: str) -> tuple[str, ...]:
+        """Return all ids of a concept, its own first, in the spelling of canonical ids."""
+        return tuple(self._vocabularies(concept))
+
+    def chosen(self, concept: str) -> str:
+        """Return the id of the first preferred vocabulary that has one, else the own id."""
+        return self.preferred(concept) or concept
+
+    def preferred(self, concept: str) -> str | None:
+        """Return the id of the first preferred vocabulary that has one; None if none has."""
+        ids = self._vocabularies(concept) if self.prefer else {}
+        found = (each for name in self.prefer for each, own in ids.items() if own == name)
+        return next(found, None)
+
+    def _read(self, concept: str) -> dict[str, str]:
+        """Return the ids of a concept, its own first, each with its vocabulary."""
+        row = self._kb.find_row(concept)
+        others = () if row is None else self._kb.concept_at(row).ids
+        ids = {concept: self.vocabulary(concept)}
+        for other in others:  # with their prefixes, which canonical ids may lack
+            ids.setdefault(canonical_id(other.id), self.vocabulary(other.id))
+        return ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +175,53 @@ def new_run(
     )
 
 
-def _counted(documents: Iterable[LinkedDocument], run: OutputRun) -> Iterable[LinkedDocument]:
-    if not run.ids.prefer:
-        return documents
-    return count_without_preferred(documents, run.ids, run.losses)
+def _counted(documents: Documents, run: OutputRun) -> Iterator[LinkedDocument]:
+    """Count the findings whose concept has no id of a preferred vocabulary; pass all on."""
+    ids = run.ids
+    reason = f"findings whose concept has no id of {', '.join(ids.prefer)}: its own id is given"
+    for linked in documents:
+        found = [mention.concept for mention in linked.mentions if mention.concept is not None]
+        if ids.prefer and (n := sum(ids.preferred(concept) is None for concept in found)):
+            run.losses[reason] += n
+        yield linked
+
+
+def reported(documents: Documents, run: OutputRun) -> Iterator[LinkedDocument]:
+    """Yield documents as they are reported: with the ids and the candidates asked for.
+
+    Args:
+        documents: The linked documents.
+        run: The settings, and the ids of concepts.
+    """
+    ids, all_ids = run.ids, run.config.all_ids
+    for linked in documents:
+        mentions = []
+        for mention in linked.mentions:
+            shown = mention if run.config.all_candidates else without_dissimilar(mention)
+            if ids.prefer or all_ids:
+                candidates = tuple(
+                    replace(
+                        each,
+                        concept=ids.chosen(each.concept),
+                        tied=tuple(map(ids.chosen, each.tied)),
+                        ids=ids.all(each.concept) if all_ids else (),
+                    )
+                    for each in shown.candidates
+                )
+                concept = None if mention.concept is None else ids.chosen(mention.concept)
+                shown = replace(shown, candidates=candidates, concept=concept)
+            mentions.append(shown)
+        yield replace(linked, mentions=tuple(mentions))
+
+
+def without_dissimilar(mention: LinkedMention) -> LinkedMention:
+    """Keep only candidates with the name of the first one, if the mention equals that name.
+
+    Whoever reads them has no use for names that are only similar. Concepts that share the name
+    stay.
+    """
+    form, candidates = mention.form.casefold(), mention.candidates
+    if len(candidates) < 2 or candidates[0].name.casefold() != form:
+        return mention
+    equal = tuple(candidate for candidate in candidates if candidate.name.casefold() == form)
+    return replace(mention, candidates=equal)

@@ -9,8 +9,7 @@ from unicodedata import category
 from biograft.errors import visible
 from biograft.kb import Concept
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-from biograft.linking.outputs.output import Documents, Output, OutputRun
-from biograft.linking.outputs.report import without_dissimilar
+from biograft.linking.outputs.output import Documents, Output, OutputRun, without_dissimilar
 
 _HEAD = (
     '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -11,10 +11,10 @@ OUTPUTS: Registry[Any] = Registry(
     "output",
     {
         "table": ("lines:TABLE", "aligned columns for the terminal"),
-        "csv": ("delimited:CSV", "one row a finding, for spreadsheets and databases"),
-        "tsv": ("delimited:TSV", "the same with tabs"),
+        "csv": ("findings:CSV", "one row a finding, for spreadsheets and databases"),
+        "tsv": ("findings:TSV", "the same with tabs"),
         "jsonl": ("lines:JSONL", "JSON lines: one document a line, with candidates"),
-        "parquet": ("parquet:OUTPUT", "one row a finding, with lists and types"),
+        "parquet": ("findings:PARQUET", "one row a finding, with lists and types"),
         "html": ("page:OUTPUT", "a page that shows the text with its findings; works offline"),
         "fhir": ("fhir:OUTPUT", "FHIR R4: one Bundle a document, one a line"),
         "omop": ("omop:OUTPUT", "rows of note_nlp of the OMOP CDM 5.4, as CSV"),

@@ -19,7 +19,7 @@ from biograft.linking import (
     link_chunks,
     write_linked,
 )
-from biograft.linking.outputs.delimited import cell, cut, delimited_rows, neutral, plain
+from biograft.linking.outputs.findings import cell, cut, delimited_rows, neutral, plain
 from biograft.text.documents import Document, Mention
 
 TEXT = 'PMH: ovarian cancer.\nNo "heart attack", but cold; mother had breast cancer. zzz'
@@ -69,7 +69,7 @@ def test_parquet_has_types_and_lists(kb, linked, tmp_path):
 
 
 def test_parquet_without_findings_and_in_groups(kb, linked, tmp_path, monkeypatch):
-    monkeypatch.setattr("biograft.linking.outputs.parquet._ROWS", 2)
+    monkeypatch.setattr("biograft.linking.outputs.findings._ROWS", 2)
     write_linked([], tmp_path / "none.parquet", "parquet", kb)
     assert pl.read_parquet(tmp_path / "none.parquet").columns == list(COLUMNS)
     write_linked([linked] * 3, tmp_path / "some.parquet", "parquet", kb)
