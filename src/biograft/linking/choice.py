@@ -21,7 +21,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import Annotated, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -29,7 +29,7 @@ from biograft.config import Above, AtLeast, Choice, Config, check_fields
 from biograft.errors import BiograftError, ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.addresses import is_loopback
-from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, LinkedMention
+from biograft.linking.candidates import Evidence, LinkedDocument, LinkedMention
 from biograft.linking.fusion import SAME_NAME
 
 _CHOSEN = "chosen by a language model"
@@ -119,63 +119,49 @@ class ChoiceReview:
             yield replace(linked, mentions=tuple(mentions))
 
     def _reviewed(self, text: str, mention: LinkedMention) -> LinkedMention:
-        if not self._is_asked(mention):
+        config, shown = self.config, mention.candidates[: self.config.n_candidates]
+        first = shown[0] if shown else None
+        doubtful = first is not None and (bool(first.tied) or first.score < float(SAME_NAME))
+        if first is None or not (doubtful or config.ask == "all"):
             return mention
-        if self._failures >= self.config.max_failures:
+        if self._failures >= config.max_failures:
             self.counts["not asked, after failures"] += 1
             return mention
-        shown = mention.candidates[: self.config.n_candidates]
         self.counts["asked"] += 1
+        length, width = config.name_characters, config.context_characters
+        options = tuple(
+            ChoiceOption(
+                each.concept_name[:length], each.types, self._kb[each.concept].definition[:length]
+            )
+            for each in shown
+        )
+        before = text[max(0, mention.start - width) : mention.start]
+        after = text[mention.end : mention.end + width]
         try:
-            chosen = self._chooser.choose(self._question(text, mention, shown))
-            if chosen is not None and not 0 <= chosen < len(shown):
+            question = ChoiceQuestion(before, mention.form[:length], after, options)
+            number = self._chooser.choose(question)
+            if number is not None and not 0 <= number < len(shown):
                 raise ChoiceError("outside the candidates")
         except ChoiceError as error:
             self._failures = self._failures + 1 if isinstance(error, UnavailableError) else 0
             self.counts[error.reason] += 1
             return mention
         self._failures = 0
-        return self._answered(mention, None if chosen is None else shown[chosen])
-
-    def _is_asked(self, mention: LinkedMention) -> bool:
-        if not mention.candidates:
-            return False
-        first = mention.candidates[0]
-        return self.config.ask == "all" or bool(first.tied) or first.score < float(SAME_NAME)
-
-    def _question(
-        self, text: str, mention: LinkedMention, shown: Iterable[Candidate]
-    ) -> ChoiceQuestion:
-        width = self.config.context_characters
-        before = text[max(0, mention.start - width) : mention.start]
-        after = text[mention.end : mention.end + width]
-        options = tuple(
-            ChoiceOption(
-                self._cut(each.concept_name),
-                each.types,
-                self._cut(self._kb[each.concept].definition),
-            )
-            for each in shown
-        )
-        return ChoiceQuestion(before, self._cut(mention.form), after, options)
-
-    def _cut(self, text: str) -> str:
-        return text[: self.config.name_characters]
-
-    def _answered(self, mention: LinkedMention, chosen: Candidate | None) -> LinkedMention:
-        """Put the chosen candidate first; no other is tied with it then."""
-        if chosen is None:
+        if number is None:
             self.counts["none"] += 1
             return replace(mention, concept=None)
+        chosen, why = shown[number], mention.explanation
         self.counts["same answer" if chosen.concept == mention.concept else "other answer"] += 1
+        # the chosen candidate comes first; no other is tied with it then
         evidence = Evidence(self._chooser.name, chosen.concept_name, 1, 1.0)
-        first = replace(chosen, evidence=(*chosen.evidence, evidence), tied=())
-        others = (replace(each, tied=()) for each in mention.candidates if each is not chosen)
-        why = mention.explanation
+        chosen = replace(chosen, evidence=(*chosen.evidence, evidence), tied=())
+        others = (
+            replace(each, tied=()) for each in mention.candidates if each is not shown[number]
+        )
         return replace(
             mention,
-            candidates=(first, *others),
-            concept=first.concept,
+            candidates=(chosen, *others),
+            concept=chosen.concept,
             explanation=None if why is None else replace(why, order=_CHOSEN),
         )
 
@@ -302,18 +288,13 @@ class LlmChooser:
         request = urllib.request.Request(self._url, body, self._headers)
         read = b""
         with self._opener.open(request, timeout=self.config.timeout) as response:
-            while block := _read(response):
+            while block := response.read1(_BLOCK):
                 read += block
                 if len(read) > self.config.max_bytes:
                     raise ChoiceError("not an answer")
                 if time.monotonic() > end:
                     raise TimeoutError
         return read
-
-
-def _read(response: HTTPResponse) -> bytes:
-    """Read what has arrived."""
-    return response.read1(_BLOCK)
 
 
 def _described(question: ChoiceQuestion) -> str:

@@ -7,14 +7,14 @@ candidate pool, and takes the weighted mean. :class:`CandidateBuilder` turns nam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from biograft.errors import ConfigError, nearest
+from biograft.errors import ConfigError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.records import NameKind
 from biograft.kb.tables import NAME_KINDS
@@ -195,6 +195,24 @@ def best_names(rows: Rows, scores: Scores, k: int) -> NameHits:
     out[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
     best[~np.isfinite(out)] = -1
     return NameHits(best, out)
+
+
+def check_generators(pool: CandidatePool, expected: Collection[str], learned: str) -> None:
+    """Refuse candidates of other generators than a trained linker learned from.
+
+    Args:
+        pool: The candidates of a search.
+        expected: Names of the generators in training.
+        learned: What depends on them, as the beginning of a message.
+
+    Raises:
+        StoreError: The pool has other generators.
+    """
+    if set(pool.generators) != set(expected):
+        raise StoreError(
+            f"{learned} {' and '.join(sorted(expected))}, the index has "
+            f"{' and '.join(sorted(pool.generators))}; use the kind of index it was trained with"
+        )
 
 
 def normalise_weights(names: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:

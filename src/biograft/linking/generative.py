@@ -36,7 +36,7 @@ from biograft.artifacts import (
     save_array,
 )
 from biograft.config import from_mapping
-from biograft.errors import ConfigError, StoreError, nearest
+from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.build import shared_names
 from biograft.kb.concepts import close_types
@@ -45,6 +45,7 @@ from biograft.linking.candidates import Candidate, Rows, Scores, pad_rows
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
+    check_generators,
     extend_pool,
     fuse_scores,
     normalise_weights,
@@ -397,12 +398,8 @@ class Mixing:
         names = pool.generators
         if not names:
             return np.full(pool.rows.shape, -np.inf, np.float32)
-        if self.weights and set(names) != set(self.weights):
-            raise StoreError(
-                "the weight of generation was fitted beside "
-                f"{' and '.join(sorted(self.weights))}, the index has "
-                f"{' and '.join(sorted(names))}; use the kind of index it was trained with"
-            )
+        if self.weights:
+            check_generators(pool, self.weights, "the weight of generation was fitted beside")
         return fuse_scores(pool, normalise_weights(names, self.weights))
 
 

@@ -29,7 +29,13 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Evidence
-from biograft.linking.fusion import CandidateBuilder, CandidatePool, fuse_scores, normalise_weights
+from biograft.linking.fusion import (
+    CandidateBuilder,
+    CandidatePool,
+    check_generators,
+    fuse_scores,
+    normalise_weights,
+)
 from biograft.linking.queries import Context
 from biograft.linking.rankers import CandidateRanker, load_ranker
 from biograft.linking.trained_configs import RerankConfig
@@ -422,13 +428,7 @@ class SearchRanker:
         Raises:
             StoreError: Other generators than those of the weights found the pool.
         """
-        if set(pool.generators) != set(self.weights):
-            raise StoreError(
-                "the re-ranker learned from candidates that "
-                f"{' and '.join(sorted(self.weights))} found, the index has "
-                f"{' and '.join(sorted(pool.generators))}; use the kind of index it was "
-                "trained with"
-            )
+        check_generators(pool, self.weights, "the re-ranker learned from candidates of")
         return self._builder.by_name(pool, fuse_scores(pool, self.weights), pool.rows.shape[1])
 
 

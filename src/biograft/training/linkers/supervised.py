@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
@@ -68,18 +69,15 @@ def grow_store(
         export_store(kb, base, "jsonl")
         with grown.open("w", encoding="utf-8") as file:
             for row, texts in names.items():
-                shared = {"source": MENTIONS, **_language(kb, row)}
+                shared = {"source": MENTIONS}
+                for name in kb.concept_at(row).names[:1]:
+                    shared["language"] = name.language
                 line = {"id": kb.id_at(row), "names": [{"text": text, **shared} for text in texts]}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         paths = [base, grown] if names else [base]
         sources = tuple(SourceConfig(path=path, format="jsonl") for path in paths)
         build_store(BuildConfig(sources=sources), out, overwrite=overwrite)
     return KnowledgeBase.open(out)
-
-
-def _language(kb: KnowledgeBase, row: int) -> dict[str, str]:
-    names = kb.concept_at(row).names[:1]
-    return {"language": names[0].language} if names else {}
 
 
 _CHUNK = 512
@@ -152,14 +150,14 @@ def _examples(
     progress: Progress,
 ) -> list[_Example]:
     memory, folds, config = learned
-    extractor, fold_names = FeatureExtractor(kb, memory), _FoldNames(kb, memory)
+    extractor, only_folds = FeatureExtractor(kb, memory), _only_folds(kb, memory)
     examples = []
     for start in range(0, len(mentions), _CHUNK):
         chunk = mentions[start : start + _CHUNK]
         pool = search.collect([m.text for m in chunk], config.n_names)
         for i, mention in enumerate(chunk):
             fold = folds[mention.document]
-            excluded = fold_names.only_in(fold, pool.rows[i])
+            excluded = (pool.rows[i] >= 0) & (only_folds[pool.rows[i]] == fold)
             candidates = extractor.compute(mention.text, pool, i, leave_out=fold, excluded=excluded)
             correct = np.isin(candidates.concepts, np.fromiter(gold[start + i], np.int64))
             examples.append(_Example(candidates.features, correct))
@@ -167,22 +165,16 @@ def _examples(
     return examples
 
 
-class _FoldNames:
-    """The names of a store that are mentions of one fold only."""
-
-    def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
-        table = kb.table("names")
-        source = kb.sources.index(MENTIONS) if MENTIONS in kb.sources else -1
-        self._only_fold = np.full(table.num_rows, -1, np.int64)
-        for row in np.flatnonzero(table.column("source").to_numpy() == source):
-            text = table.column("text")[int(row)].as_py()
-            folds = memory.folds_of(text, table.column("concept")[int(row)].as_py())
-            if len(folds) == 1:
-                self._only_fold[row] = next(iter(folds))
-
-    def only_in(self, fold: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        flags: npt.NDArray[np.bool_] = (rows >= 0) & (self._only_fold[rows] == fold)
-        return flags
+def _only_folds(kb: KnowledgeBase, memory: MentionMemory) -> npt.NDArray[np.int64]:
+    """Return the fold of each name that is a mention of one fold only; -1 for others."""
+    source = kb.sources.index(MENTIONS) if MENTIONS in kb.sources else -1
+    texts, concepts = kb.texts("names", "text"), kb.numbers("names", "concept")
+    only = np.full(kb.n_names, -1, np.int64)
+    for row in np.flatnonzero(kb.numbers("names", "source") == source).tolist():
+        folds = memory.folds_of(texts[row], int(concepts[row]))
+        if len(folds) == 1:
+            only[row] = next(iter(folds))
+    return only
 
 
 def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress) -> Network:
@@ -191,15 +183,10 @@ def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress)
     mean, scale = stacked.mean(axis=0), stacked.std(axis=0)
     # a feature that is constant in training is disabled
     scale[scale < _CONSTANT] = np.inf
-    widest = max(len(e.right) for e in examples)
-    inputs = torch.zeros(len(examples), widest, stacked.shape[1])
-    mask = torch.zeros(len(examples), widest, dtype=torch.bool)
-    right = torch.zeros(len(examples), widest, dtype=torch.bool)
-    for row, example in enumerate(examples):
-        n = len(example.right)
-        inputs[row, :n] = torch.from_numpy((example.features - mean) / scale)
-        mask[row, :n] = True
-        right[row, :n] = torch.from_numpy(example.right)
+    scaled = [torch.from_numpy((e.features - mean) / scale) for e in examples]
+    inputs = pad_sequence(scaled, batch_first=True)
+    right = pad_sequence([torch.from_numpy(e.right) for e in examples], batch_first=True)
+    mask = pad_sequence([torch.ones(len(e.right), dtype=torch.bool) for e in examples], True)
     models: list[tuple[torch.nn.Linear, torch.nn.Linear]] = []
     for index in range(config.ensemble):
         models.append(_fit_network(inputs, mask, right, config, config.seed + 1000 * index))

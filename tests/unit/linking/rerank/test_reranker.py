@@ -142,7 +142,7 @@ def test_the_first_ranking_is_that_of_the_search(bench):
 def test_a_search_of_another_kind_is_refused(bench):
     pool = bench.linker.search.collect(["cold"], 4)
     ranker = SearchRanker(bench.kb, {"dense": 1.0, "lexical": 1.0})
-    with pytest.raises(StoreError, match="that dense and lexical found, the index has lexical"):
+    with pytest.raises(StoreError, match="of dense and lexical, the index has lexical"):
         ranker.rank_candidates(["cold"], pool, [])
 
 

@@ -16,7 +16,7 @@ from biograft.linking import (
     assign_folds,
 )
 from biograft.training.linkers import grow_store, train_network
-from biograft.training.linkers.supervised import _fit_network, _FoldNames
+from biograft.training.linkers.supervised import _fit_network, _only_folds
 
 
 def linker_of(kb, search, trained):
@@ -83,10 +83,10 @@ def test_names_that_come_from_one_fold_only_are_excluded_in_it(store_of, tmp_pat
     for mention in mentions:
         memory.add(mention.text, kb.rows_of(mention.concepts), folds[mention.document])
     pool = FusedSearch([LexicalIndex.build(kb)]).collect(["flu grip grippe the like"], 9)
-    fold_names = _FoldNames(kb, memory)
+    only_folds = _only_folds(kb, memory)
     names = {}
     for document, fold in folds.items():
-        rows = pool.rows[0][~fold_names.only_in(fold, pool.rows[0])]
+        rows = pool.rows[0][only_folds[pool.rows[0]] != fold]
         names[document] = {kb.name(int(row)).text for row in rows if row >= 0}
     assert names == {"d1": {"flu", "grippe", "the grip"},
                      "d2": {"flu", "grippe", "the grip", "flu like"}}  # fmt: skip
@@ -102,9 +102,9 @@ def test_known_mentions_are_counted_but_not_trained_on(ward, config):
     assert trained.memory.linked("ms") == ({sclerosis: 6}, 7)
     for fold in range(config.folds):  # known mentions count in every fold
         assert trained.memory.linked("ms", fold)[1] >= 2
-    fold_names = _FoldNames(ward.kb, trained.memory)
+    only_folds = _only_folds(ward.kb, trained.memory)
     pool = ward.search.collect(["kidneys failing"], 9)
-    assert not any(fold_names.only_in(fold, pool.rows[0]).any() for fold in range(config.folds))
+    assert (only_folds[pool.rows[0]] < 0).all()
 
 
 def test_mentions_without_correct_candidates_are_refused(ward, config):
