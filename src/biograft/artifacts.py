@@ -12,6 +12,7 @@ import errno
 import filecmp
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -226,6 +227,92 @@ def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError(f"{path.name}: its numbers do not lie as they are written here")
     return array
+
+
+Size: TypeAlias = "str | int"
+"""A number, or the name of a size; in a shape also one more than it: ``"nodes + 1"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """An array of an artifact: its type, its shape, and the numbers that it may hold."""
+
+    kinds: str
+    """Types of its numbers, such as ``uint32 int64``."""
+    shape: tuple[Size, ...]
+    """The size of each axis. The first array with a size that is not known yet says how large it
+    is."""
+    low: float | None = None
+    """Smallest number."""
+    high: float | None = None
+    """Largest number."""
+    below: str = ""
+    """A size that is larger than each number."""
+    ends: str = ""
+    """A size: the array holds positions, which never go back, up to it."""
+    first: int = 0
+    """First of the positions."""
+    outer: bool = False
+    """Of the positions only the first and the last are looked at; whoever reads those between
+    checks them."""
+    rising: bool = False
+    """Whether each number is larger than the one before."""
+
+
+def open_arrays(
+    folder: Path, specs: Mapping[str, ArraySpec], *, mode: Mode = "r", **sizes: int
+) -> dict[str, Array]:
+    """Map arrays of a folder into memory; ``ValueError`` if they are not as declared.
+
+    Args:
+        folder: Folder with a file ``NAME.npy`` for each array.
+        specs: The arrays by name.
+        mode: As of ``numpy.load``: ``c`` for compiled loops, which need writable arrays.
+        sizes: Sizes that are known, such as the number of names of a store.
+    """
+    import numpy as np
+
+    arrays: dict[str, Array] = {}
+    for name, spec in specs.items():
+        kinds = [np.dtype(kind).type for kind in spec.kinds.split()]
+        path, n_axes = folder / f"{name}.npy", len(spec.shape)
+        array: Array = np.asarray(open_array(path, *kinds, n_axes=n_axes, mode=mode))
+        expected = []
+        for size, found in zip(spec.shape, array.shape, strict=True):
+            known, _, more = str(size).partition(" + ")
+            least = int(more or 0)
+            number = int(known) if known.isdigit() else sizes.setdefault(known, found - least)
+            expected.append(number + least)
+        check_length(name, array, *expected)
+        arrays[name] = array
+    for name, spec in specs.items():
+        _check_numbers(name, arrays[name], spec, sizes)
+    return arrays
+
+
+def _check_numbers(name: str, array: Array, spec: ArraySpec, sizes: Mapping[str, int]) -> None:
+    low = -math.inf if spec.low is None else spec.low
+    high = math.inf if spec.high is None else spec.high
+    if spec.below:
+        high = sizes[spec.below] - 1
+    if (low, high) != (-math.inf, math.inf):
+        check_range(name, array, low, high)
+    if spec.ends:
+        check = check_outer_ends if spec.outer else check_ends
+        check(name, array, sizes[spec.ends], first=spec.first)
+    if spec.rising and not bool((array[1:] > array[:-1]).all()):
+        raise ValueError(f"{name}: expected numbers that rise")
+
+
+def save_arrays(folder: Path, arrays: Mapping[str, npt.ArrayLike]) -> None:
+    """Write arrays into a folder, each as ``NAME.npy``.
+
+    Args:
+        folder: An existing folder.
+        arrays: The arrays by name.
+    """
+    for name, array in arrays.items():
+        save_array(folder / f"{name}.npy", array)
 
 
 def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:

@@ -34,8 +34,8 @@ import numpy.typing as npt
 
 import biograft
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_ends,
     check_length,
     check_range,
     create_array,
@@ -43,8 +43,9 @@ from biograft.artifacts import (
     new_file,
     new_folder,
     open_array,
+    open_arrays,
     peek,
-    save_array,
+    save_arrays,
     sole_writer,
 )
 from biograft.compute import n_cores
@@ -64,13 +65,14 @@ NEIGHBOURS = ArtifactKind(
     remedy="make it again with `biograft graph neighbours`",
     keys=("store", "config", "files"),
 )
-COLUMNS: dict[str, type[np.generic]] = {
-    "ends": np.int64,
-    "neighbours": np.int32,
-    "relations": np.uint16,
-    "directions": np.uint8,
-    "types": np.int32,
-    "scores": np.float32,
+_LARGEST = float(np.finfo(np.float32).max)
+COLUMNS = {
+    "ends": ArraySpec("int64", ("entities + 1",), ends="edges"),
+    "neighbours": ArraySpec("int32", ("edges",), low=0, below="entities"),
+    "relations": ArraySpec("uint16", ("edges",), below="relations"),
+    "directions": ArraySpec("uint8", ("edges",), below="directions"),
+    "types": ArraySpec("int32", ("edges",), low=-1, below="types"),
+    "scores": ArraySpec("float32", ("edges",), low=-_LARGEST, high=_LARGEST),
 }
 DIRECTIONS = ("out", "in")
 
@@ -100,21 +102,14 @@ class NeighbourTable:
             if not isinstance(k, int) or k < 1:
                 raise ValueError(f"config.k: expected a number of at least 1, found {k!r}")
             self.k = k
-            self._columns = columns = {
-                name: open_array(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()
-            }
-            n_edges, largest = len(columns["scores"]), float(np.finfo(np.float32).max)
-            check_length("ends", columns["ends"], len(kb) + 1)
-            check_ends("ends", columns["ends"], n_edges)
-            for name, low, high in (
-                ("neighbours", 0, len(kb) - 1),
-                ("relations", 0, len(kb.relation_names) - 1),
-                ("directions", 0, len(DIRECTIONS) - 1),
-                ("types", -1, len(kb.types) - 1),
-                ("scores", -largest, largest),
-            ):
-                check_length(name, columns[name], n_edges)
-                check_range(name, columns[name], low, high)
+            self._columns = open_arrays(
+                folder,
+                COLUMNS,
+                entities=len(kb),
+                relations=len(kb.relation_names),
+                types=len(kb.types),
+                directions=len(DIRECTIONS),
+            )
         except ValueError as error:
             raise NEIGHBOURS.damaged(folder, error) from error
 
@@ -333,8 +328,8 @@ def build_neighbours(
         columns = list_edges(triples, graph, ranking, first_types(kb))
         progress.finish()
         with new_folder(folder, overwrite=overwrite) as work_folder:
-            for name, column in columns.items():
-                save_array(work_folder / f"{name}.npy", column.astype(COLUMNS[name]))
+            typed = {name: each.astype(COLUMNS[name].kinds) for name, each in columns.items()}
+            save_arrays(work_folder, typed)
             content = {
                 **provenance,
                 "n_entities": graph.n_entities,

@@ -26,14 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_ends,
-    check_length,
     check_range,
     describe_files,
     new_folder,
-    open_array,
-    save_array,
+    open_arrays,
+    save_arrays,
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, nearest
@@ -170,10 +169,10 @@ NAME_TRIE = ArtifactKind(
     remedy="remove the folder, it is rebuilt for the current store",
     keys=("store", "tokenizer", "names", "n_cut"),
 )
-_ARRAYS: dict[str, type[np.generic]] = {
-    "numbers": np.int32,
-    "rows": np.uint32,
-    "starts": np.int64,
+_ARRAYS = {
+    "numbers": ArraySpec("int32", ("names",), low=-1, below="sequences"),
+    "rows": ArraySpec("uint32", ("rows",), below="names"),
+    "starts": ArraySpec("int64", ("sequences + 1",), ends="rows"),
 }
 _CHUNK = 1 << 16
 """Names tokenised at once: lists of tokens take many times the memory of an array."""
@@ -296,8 +295,7 @@ class NameTrie:
         }
         with NAME_TRIE.new(folder, content, overwrite=overwrite) as work:
             self.trie.save(work)
-            for name in _ARRAYS:
-                save_array(work / f"{name}.npy", getattr(self, name))
+            save_arrays(work, {name: getattr(self, name) for name in _ARRAYS})
 
     @classmethod
     def open(
@@ -315,17 +313,10 @@ class NameTrie:
             check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
             if trie.depth > longest_name(seq2seq) + 1:
                 raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
-            numbers, rows, starts = (
-                open_array(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()
-            )
-            check_length("numbers", numbers, kb.n_names)
-            check_range("numbers", numbers, -1, trie.n_sequences - 1)
-            check_range("rows", rows, 0, kb.n_names - 1)
-            check_length("starts", starts, trie.n_sequences + 1)
-            check_ends("starts", starts, len(rows))
+            arrays = open_arrays(folder, _ARRAYS, names=kb.n_names, sequences=trie.n_sequences)
         except ValueError as error:
             raise NAME_TRIE.damaged(folder, error) from error
-        return cls(kb, seq2seq, config, trie, numbers, rows, starts, int(manifest["n_cut"]))
+        return cls(kb, seq2seq, config, trie, **arrays, n_cut=int(manifest["n_cut"]))
 
 
 def longest_name(seq2seq: Seq2SeqModel) -> int:

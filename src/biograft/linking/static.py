@@ -29,11 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_length,
-    check_range,
-    open_array,
-    save_array,
+    open_arrays,
+    save_arrays,
 )
 from biograft.compute import njit
 from biograft.config import from_mapping
@@ -301,18 +300,6 @@ class StaticWeights:
         """The number of weights that are not of single tokens."""
         return sum(part.size for part in (self.projection, self.expand, self.bias, self.contract))
 
-    def check(self, n_rows: int) -> None:
-        """Refuse arrays that do not belong together, and weights out of range."""
-        (width, dim), hidden = self.projection.shape, len(self.bias)
-        check_length("table", self.table, n_rows, width)
-        check_length("scales", self.scales, n_rows)
-        check_length("importance", self.importance, n_rows)
-        check_length("expand", self.expand, dim, hidden)
-        check_length("contract", self.contract, hidden, dim)
-        check_range("scales", self.scales, 0, _MAX_WEIGHT)
-        for name in ("importance", "projection", "expand", "bias", "contract"):
-            check_range(name, getattr(self, name), -_MAX_WEIGHT, _MAX_WEIGHT)
-
 
 _KINDS: dict[str, tuple[type[np.generic], int]] = {
     "table": (np.int8, 2),
@@ -333,6 +320,17 @@ def quantise(table: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
     return np.rint(table / scales[:, None]).astype(np.int8), scales
 
 
+_WEIGHTS = {
+    "projection": ArraySpec("float32", ("width", "dim"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "table": ArraySpec("int8", ("rows", "width")),
+    "scales": ArraySpec("float32", ("rows",), low=0, high=_MAX_WEIGHT),
+    "importance": ArraySpec("float32", ("rows",), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "bias": ArraySpec("float32", ("hidden",), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "expand": ArraySpec("float32", ("dim", "hidden"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "contract": ArraySpec("float32", ("hidden", "dim"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+}
+
+
 class StaticEncoder:
     """A static encoder of names, for dense search without torch.
 
@@ -348,7 +346,6 @@ class StaticEncoder:
         name: str,
         scripts: Sequence[str] = (),
     ) -> None:
-        weights.check(len(tokenizer))
         self.tokenizer, self.weights, self.settings, self.name = tokenizer, weights, settings, name
         self.scripts = tuple(scripts)
         """The scripts that it learned to read (``LATIN``); empty means all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -13,12 +14,15 @@ import pytest
 
 import biograft
 from biograft.artifacts import (
+    ArraySpec,
     check_ends,
     check_length,
     check_range,
     create_array,
     open_array,
+    open_arrays,
     save_array,
+    save_arrays,
 )
 from biograft.linking import VectorTable
 
@@ -158,7 +162,7 @@ def test_arrays_are_created_by_this_module_alone():
     """Guards: ``index --encoder`` and ``graph neighbours`` made their own, of holes."""
     source = Path(biograft.__file__).parent
     found = {path.name for path in source.rglob("*.py") if "open_memmap" in path.read_text()}
-    assert found == {"arrays.py"}
+    assert found == {"artifacts.py"}
 
 
 def test_a_saved_array_is_that_of_numpy_and_a_full_disk_has_its_number(tmp_path):
@@ -171,3 +175,44 @@ def test_a_saved_array_is_that_of_numpy_and_a_full_disk_has_its_number(tmp_path)
         with pytest.raises(OSError, match="No space left") as caught:
             save_array(Path("/dev/full"), np.ones(10))
         assert caught.value.errno == errno.ENOSPC
+
+
+SPECS = {
+    "rows": ArraySpec("int32 int64", ("rows",), low=0, below="names", rising=True),
+    "ends": ArraySpec("int64", ("rows + 1",), ends="letters"),
+    "letters": ArraySpec("uint8", ("letters",), high=99),
+    "table": ArraySpec("float32", ("rows", 2)),
+}
+GOOD = {
+    "rows": np.array([0, 3], np.int32),
+    "ends": np.array([0, 1, 4], np.int64),
+    "letters": np.arange(4, dtype=np.uint8),
+    "table": np.zeros((2, 2), np.float32),
+}
+
+
+def test_declared_arrays_are_opened_as_they_were_saved(tmp_path):
+    save_arrays(tmp_path, GOOD)
+    opened = open_arrays(tmp_path, SPECS, names=4)
+    assert {name: each.tolist() for name, each in opened.items()} == {
+        name: each.tolist() for name, each in GOOD.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        ("rows", np.array([0, 4], np.int32), "rows: expected 0 to 3, found 0 to 4"),
+        ("rows", np.array([3, 0], np.int32), "rows: expected numbers that rise"),
+        ("rows", np.array([0, 3], np.uint8), "rows.npy: expected 1 axes of int32 or int64"),
+        ("ends", np.array([0, 4], np.int64), "ends: expected 3 numbers, found 2"),
+        ("ends", np.array([0, 5, 4], np.int64), "ends: expected positions that never go back"),
+        ("ends", np.array([0, 1, 3], np.int64), "ends: expected positions from 0 to 4"),
+        ("letters", np.array([0, 1, 2, 100], np.uint8), "letters: expected -inf to 99"),
+        ("table", np.zeros((2, 3), np.float32), "table: expected 2 x 2 numbers, found 2 x 3"),
+    ],
+)
+def test_arrays_that_are_not_as_declared_are_refused(tmp_path, name, array, reason):
+    save_arrays(tmp_path, {**GOOD, name: array})
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        open_arrays(tmp_path, SPECS, names=4)

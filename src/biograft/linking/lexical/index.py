@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_length,
-    check_outer_ends,
     check_range,
-    open_array,
-    save_array,
+    open_arrays,
+    save_arrays,
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
@@ -34,11 +33,11 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import NameHits, Rows, Scores, names_in
 from biograft.linking.lexical.ngrams import (
+    ROUNDING,
     NgramVocabulary,
     Weights,
     build_vocabulary,
     check_vocabulary,
-    check_weights,
     encode_texts,
     join_texts,
     weigh,
@@ -51,20 +50,25 @@ from biograft.progress import Progress
 MAX_LENGTH = 500
 _ADVANCE = 10_000
 """Texts are truncated to this number of characters; no name is nearly as long."""
-_KINDS: dict[str, type[np.generic]] = {
-    "keys": np.uint64,
-    "gram_ends": np.int64,
-    "rarity": np.float32,
-    "inverse_norm": np.float32,
-    "block_starts": np.int64,
-    "largest": np.float32,
-    "table_rows": np.int64,
-    "table": np.uint8,
-    "list_starts": np.int64,
-    "list_impacts": np.uint8,
-    "row_starts": np.int64,
+_ARRAYS = {
+    "keys": ArraySpec("uint64", ("slots",)),
+    "numbers": ArraySpec("uint32", ("slots",)),
+    "grams": ArraySpec("uint32", ("occurrences",)),
+    "gram_ends": ArraySpec("int64", ("texts + 1",), ends="occurrences", outer=True),
+    "rarity": ArraySpec("float32", ("n-grams",), low=1, high=100),  # 0 would be that of none
+    "inverse_norm": ArraySpec("float32", ("texts",)),
+    "ranks": ArraySpec("uint32", ("texts",)),
+    "block_starts": ArraySpec("int64", ("blocks + 1",), ends="texts"),
+    "largest": ArraySpec("float32", ("n-grams",), low=0, high=1 + ROUNDING),
+    "table_rows": ArraySpec("int64", ("n-grams",), low=-1, below="frequent"),
+    "table": ArraySpec("uint8", ("frequent", "blocks")),
+    "list_starts": ArraySpec("int64", ("n-grams + 1",), ends="listed"),
+    "list_blocks": ArraySpec("uint32", ("listed",)),
+    "list_impacts": ArraySpec("uint8", ("listed",)),
+    "rows": ArraySpec("uint32", ("rows",)),
+    "row_starts": ArraySpec("int64", ("texts + 1",), ends="rows", outer=True),
 }
-"""The type of each array, if not ``uint32``."""
+"""The arrays of an index; what is as large as the texts is checked where a search reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,29 +101,15 @@ class IndexArrays:
     @classmethod
     def load(cls, folder: Path, n_names: int) -> IndexArrays:
         """Memory-map the arrays of a folder; ``ValueError`` if they do not fit the store."""
-
-        def array(name: str) -> npt.NDArray[Any]:
-            # copy-on-write, though nothing is written: compiled loops need writable arrays
-            kind, n_axes = _KINDS.get(name, np.uint32), 2 if name == "table" else 1
-            return np.asarray(open_array(folder / f"{name}.npy", kind, n_axes=n_axes, mode="c"))
-
-        arrays = cls(
-            NgramVocabulary(*map(array, NgramVocabulary._fields)),
-            Weights(*map(array, Weights._fields)),
-            array("rows"),
-            array("row_starts"),
-        )
-        arrays._check(n_names)
-        return arrays
-
-    def _check(self, n_names: int) -> None:
-        """Check what is small; of the rest, what a search reads is checked then."""
-        check_weights(self.weights)
-        check_vocabulary(self.vocabulary, len(self.weights.rarity))
-        check_length("row_starts", self.row_starts, len(self.weights.inverse_norm) + 1)
-        check_outer_ends("row_starts", self.row_starts, len(self.rows))
-        if len(self.rows) > n_names:
-            raise ValueError(f"rows: expected at most {n_names}, found {len(self.rows)}")
+        # copy-on-write, though nothing is written: compiled loops need writable arrays
+        arrays = open_arrays(folder, _ARRAYS, mode="c")
+        vocabulary = NgramVocabulary(arrays["keys"], arrays["numbers"])
+        check_vocabulary(vocabulary, len(arrays["rarity"]))
+        weights = Weights(**{name: arrays[name] for name in Weights._fields})
+        rows = arrays["rows"]
+        if len(rows) > n_names:
+            raise ValueError(f"rows: expected at most {n_names}, found {len(rows)}")
+        return cls(vocabulary, weights, rows, arrays["row_starts"])
 
     def find_rows(
         self, forms: npt.NDArray[np.int64], n_names: int
@@ -250,8 +240,7 @@ class LexicalIndex:
             "n_names": len(self._arrays.rows),
         }
         with LEXICAL_INDEX.new(folder, content, overwrite=overwrite) as work:
-            for name, array in self._arrays.arrays().items():
-                save_array(work / f"{name}.npy", array)
+            save_arrays(work, self._arrays.arrays())
             if self._substitution is not None:
                 self._substitution.save(work)
 

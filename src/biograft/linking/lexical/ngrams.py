@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import check_ends, check_length, check_outer_ends, check_range
+from biograft.artifacts import check_range
 from biograft.compute import njit
 
 U16 = npt.NDArray[np.uint16]
@@ -351,29 +351,4 @@ def check_vocabulary(vocabulary: NgramVocabulary, n_grams: int) -> None:
     n_keys = int(np.count_nonzero(keys))
     if n_keys != n_grams or n_keys > size * FULL:
         raise ValueError(f"keys: expected {n_grams} keys in {size} slots, found {n_keys}")
-    check_length("numbers", vocabulary.numbers, size)
     check_range("numbers", vocabulary.numbers, 0, max(n_grams - 1, 0))
-
-
-def check_weights(weights: Weights) -> None:
-    """Refuse arrays that are inconsistent.
-
-    What is as large as the texts is not read here: the search checks what it reads of it.
-    """
-    n_texts, n_grams = len(weights.inverse_norm), len(weights.rarity)
-    n_blocks = len(weights.block_starts) - 1
-    check_ends("block_starts", weights.block_starts, n_texts)
-    check_length("gram_ends", weights.gram_ends, n_texts + 1)
-    check_outer_ends("gram_ends", weights.gram_ends, len(weights.grams))
-    check_length("ranks", weights.ranks, n_texts)
-    # a weight of 0 would be that of no n-gram
-    check_range("rarity", weights.rarity, 1, float(np.log(1 + n_texts) + 1))
-    check_length("largest", weights.largest, n_grams)
-    check_range("largest", weights.largest, 0, 1 + ROUNDING)
-    check_length("table_rows", weights.table_rows, n_grams)
-    n_rows = int(weights.table_rows.max(initial=-1)) + 1
-    check_range("table_rows", weights.table_rows, -1, n_grams - 1)
-    check_length("table", weights.table, n_rows, n_blocks)
-    check_length("list_starts", weights.list_starts, n_grams + 1)
-    check_ends("list_starts", weights.list_starts, len(weights.list_blocks))
-    check_length("list_impacts", weights.list_impacts, len(weights.list_blocks))

@@ -27,16 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_ends,
-    check_length,
-    check_range,
     describe_files,
     hash_file,
     new_file,
     new_folder,
-    open_array,
-    save_array,
+    open_arrays,
+    save_arrays,
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, FormatError, NotFoundError, StoreError
@@ -149,8 +147,7 @@ class LongNames:
             "segments": np.array(self._segments, np.int32).reshape(-1, 2)[taken],
             "parts": np.array(self._parts, np.int32).reshape(-1, 2, 2)[order],
         }
-        for name, values in arrays.items():
-            save_array(folder / f"{name}.npy", values)
+        save_arrays(folder, arrays)
 
 
 def write_folder(
@@ -213,6 +210,14 @@ def read_words(path: Path) -> Iterator[tuple[str, float, str]]:
             ) from error
 
 
+_ARRAYS = {
+    "rows": ArraySpec("int64", ("names",), low=0, rising=True),
+    "starts": ArraySpec("int64", ("names + 1",), ends="segments"),
+    "segments": ArraySpec("int32", ("segments", 2), low=0),
+    "parts": ArraySpec("int32", ("names", 2, 2), low=0),
+}
+
+
 class Segmentation:
     """The segmentation of a store's names; its arrays are memory-mapped."""
 
@@ -220,13 +225,11 @@ class Segmentation:
         self.folder, self.manifest = folder, manifest
         self.config = from_mapping(SegmentationConfig, manifest["config"], "config.")
         try:
-            self.rows = open_array(folder / "rows.npy", np.int64)
-            self._starts = open_array(folder / "starts.npy", np.int64)
-            self._segments = open_array(folder / "segments.npy", np.int32, n_axes=2)
-            self._parts = open_array(folder / "parts.npy", np.int32, n_axes=3)
-            self._check()
+            arrays = open_arrays(folder, _ARRAYS)
         except ValueError as error:
             raise SEGMENTATION.damaged(folder, error) from error
+        self.rows, self._starts = arrays["rows"], arrays["starts"]
+        self._segments, self._parts = arrays["segments"], arrays["parts"]
 
     @classmethod
     def open(cls, folder: str | Path) -> Segmentation:
@@ -239,18 +242,6 @@ class Segmentation:
     def __len__(self) -> int:
         """The number of rows of the table of names that are long."""
         return len(self.rows)
-
-    def _check(self) -> None:
-        """Refuse arrays that do not fit together, and spans before the beginning of a name."""
-        check_length("parts", self._parts, len(self), 2, 2)
-        check_length("segments", self._segments, len(self._segments), 2)
-        check_length("starts", self._starts, len(self) + 1)
-        check_ends("starts", self._starts, len(self._segments))
-        check_range("rows", self.rows, 0, np.iinfo(np.int64).max)
-        if not bool((self.rows[1:] > self.rows[:-1]).all()):
-            raise ValueError("rows: expected ascending rows")
-        for name, spans in (("segments", self._segments), ("parts", self._parts)):
-            check_range(name, spans, 0, np.iinfo(np.int32).max)
 
     def check_store(self, base: KnowledgeBase) -> None:
         """Raise a ``StoreError`` if the segmentation was made for another store."""

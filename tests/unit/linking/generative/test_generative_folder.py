@@ -63,7 +63,7 @@ def test_what_was_written_is_opened(named, small, made):
     assert opened.config == CONFIG
     assert opened.mixing == Mixing(0.6, 2, {"lexical": 1.0})
     assert (opened.seq2seq.max_source, opened.seq2seq.max_target) == (20, 32)
-    assert isinstance(opened.names.rows, np.memmap)
+    assert isinstance(opened.names.rows.base, np.memmap)
     ranker = load_ranker(made, named)
     assert isinstance(ranker, Seq2SeqLinker)
     again = Seq2SeqLinker(named, opened.seq2seq, opened.names, CONFIG).generate(TEXTS)

@@ -164,7 +164,7 @@ def saved(named, seq2seq, tmp_path):
 def test_what_was_written_is_read(named, seq2seq, saved):
     names, folder = saved
     opened = NameTrie.open(folder, named, seq2seq, NamesConfig())
-    assert isinstance(opened.rows, np.memmap)
+    assert isinstance(opened.rows.base, np.memmap)
     assert paths_of(opened.trie) == paths_of(names.trie)
     for name in ("numbers", "rows", "starts"):
         assert np.array_equal(getattr(opened, name), getattr(names, name))

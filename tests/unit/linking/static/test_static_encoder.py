@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from manifests import reseal
 
 from biograft.artifacts import MANIFEST
 from biograft.errors import ConfigError, StoreError
-from biograft.linking import StaticEncoder, StaticWeights, load_encoder, quantise
+from biograft.linking import StaticEncoder, load_encoder, quantise
 from biograft.linking.static import TOKENS
 
 NAMES = [
@@ -175,14 +175,6 @@ def test_a_folder_without_a_manifest_is_no_static_encoder(random_encoder, tmp_pa
     (tmp_path / "F" / MANIFEST).unlink()
     with pytest.raises(StoreError, match="linker-static"):
         StaticEncoder.from_pretrained(tmp_path / "F")
-
-
-def test_weights_that_do_not_belong_together_are_refused(random_encoder):
-    encoder = random_encoder()
-    parts = {field.name: getattr(encoder.weights, field.name) for field in fields(StaticWeights)}
-    parts["expand"] = parts["expand"][:-1]
-    with pytest.raises(ValueError, match="expand"):
-        StaticEncoder(encoder.tokenizer, StaticWeights(**parts), encoder.settings, "x")
 
 
 def test_a_text_of_a_script_that_was_not_learned_has_no_vector(random_encoder, tmp_path):
