@@ -301,18 +301,6 @@ class StaticWeights:
         return sum(part.size for part in (self.projection, self.expand, self.bias, self.contract))
 
 
-_KINDS: dict[str, tuple[type[np.generic], int]] = {
-    "table": (np.int8, 2),
-    "scales": (np.float32, 1),
-    "importance": (np.float32, 1),
-    "projection": (np.float32, 2),
-    "expand": (np.float32, 2),
-    "bias": (np.float32, 1),
-    "contract": (np.float32, 2),
-}
-"""The type and number of axes of each array of weights."""
-
-
 def quantise(table: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
     """Round the rows of a table to 8 bits; return them and the scale of each row."""
     largest = np.abs(table).max(axis=1, initial=0)
@@ -321,12 +309,12 @@ def quantise(table: Vectors) -> tuple[npt.NDArray[np.int8], Vectors]:
 
 
 _WEIGHTS = {
-    "projection": ArraySpec("float32", ("width", "dim"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
     "table": ArraySpec("int8", ("rows", "width")),
     "scales": ArraySpec("float32", ("rows",), low=0, high=_MAX_WEIGHT),
     "importance": ArraySpec("float32", ("rows",), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
-    "bias": ArraySpec("float32", ("hidden",), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "projection": ArraySpec("float32", ("width", "dim"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
     "expand": ArraySpec("float32", ("dim", "hidden"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
+    "bias": ArraySpec("float32", ("hidden",), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
     "contract": ArraySpec("float32", ("hidden", "dim"), low=-_MAX_WEIGHT, high=_MAX_WEIGHT),
 }
 
@@ -368,15 +356,13 @@ class StaticEncoder:
         STATIC_ENCODER.check_files(path, manifest, hashes=True)
         try:
             settings = from_mapping(EncoderSettings, manifest["settings"], "settings.")
-            arrays = {
-                name: np.asarray(open_array(path / f"{name}.npy", kind, n_axes=n_axes))
-                for name, (kind, n_axes) in _KINDS.items()
-            }
+            tokenizer = _read_tokenizer(path, manifest)
+            arrays = open_arrays(path, _WEIGHTS, rows=len(tokenizer))
             scripts = manifest["scripts"]
             if not isinstance(scripts, list) or not all(isinstance(name, str) for name in scripts):
                 raise ValueError(f"scripts: expected a list of names, found {scripts!r}")
             encoder = cls(
-                _read_tokenizer(path, manifest),
+                tokenizer,
                 StaticWeights(**arrays),
                 settings,
                 str(folder),
@@ -454,8 +440,7 @@ class StaticEncoder:
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Save the encoder."""
         with STATIC_ENCODER.new(Path(folder), self._description, overwrite=overwrite) as work:
-            for name in _KINDS:
-                save_array(work / f"{name}.npy", np.asarray(getattr(self.weights, name)))
+            save_arrays(work, {name: getattr(self.weights, name) for name in _WEIGHTS})
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
 
@@ -467,7 +452,7 @@ class StaticEncoder:
     def _fingerprint(self) -> str:
         tokens = [self._description, self.tokenizer.vocabulary, self.tokenizer.words]
         digest = hashlib.sha256(json.dumps(tokens, sort_keys=True).encode())
-        for name in _KINDS:
+        for name in _WEIGHTS:
             array = np.ascontiguousarray(getattr(self.weights, name))
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(array.data)
