@@ -14,10 +14,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -84,34 +83,20 @@ WORD_KINDS = ("short", "name", "phrase", "head")
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class LanguageNames:
-    """The distinct names of a store in one language, with the rows of each."""
-
-    texts: list[str]
-    rows: list[list[int]]
-    forms: set[str]
-
-    @classmethod
-    def of(cls, base: KnowledgeBase, language: str) -> LanguageNames:
-        """Read the names of a language, without those that have no letter or digit."""
-        if language not in base.languages:
-            raise NotFoundError(
-                f"{base.folder}: no name is in language {language!r}; "
-                f"the store has {', '.join(base.languages)}"
-            )
-        table = base.table("names").select(["text", "language"])
-        wanted = table.column("language").to_numpy() == base.languages.index(language)
-        rows: dict[str, list[int]] = {}
-        for row, text in zip(
-            np.flatnonzero(wanted).tolist(),
-            table.column("text").filter(wanted).to_pylist(),
-            strict=True,
-        ):
-            rows.setdefault(text, []).append(row)
-        texts = sorted(text for text in rows if read_units(text, language))
-        forms = {"".join(unit.form for unit in read_units(text, language)) for text in texts}
-        return cls(texts, [rows[text] for text in texts], forms)
+def names_in(base: KnowledgeBase, language: str) -> dict[str, list[int]]:
+    """Return the rows of each name in a language that has a letter or digit, sorted by name."""
+    if language not in base.languages:
+        raise NotFoundError(
+            f"{base.folder}: no name is in language {language!r}; "
+            f"the store has {', '.join(base.languages)}"
+        )
+    table = base.table("names").select(["text", "language"])
+    wanted = table.column("language").to_numpy() == base.languages.index(language)
+    texts = table.column("text").filter(wanted).to_pylist()
+    rows: dict[str, list[int]] = {}
+    for row, text in zip(np.flatnonzero(wanted).tolist(), texts, strict=True):
+        rows.setdefault(text, []).append(row)
+    return {text: rows[text] for text in sorted(rows) if read_units(text, language)}
 
 
 class LongNames:
@@ -148,35 +133,6 @@ class LongNames:
             "parts": np.array(self._parts, np.int32).reshape(-1, 2, 2)[order],
         }
         save_arrays(folder, arrays)
-
-
-def write_folder(
-    folder: Path,
-    base: KnowledgeBase,
-    names: LanguageNames,
-    results: tuple[MinedPhrases, ChineseSegmenter | HeadSegmenter, Sequence[CutPoint]],
-    segmented: LongNames,
-    content: dict[str, Any],
-) -> dict[str, Any]:
-    """Write all files of a segmentation, the manifest last."""
-    mined, segmenter, points = results
-    write_phrases(mined.phrases, folder / "phrases.tsv")
-    if isinstance(segmenter, ChineseSegmenter):
-        write_cut_points(points, folder / "cut_points.tsv")
-    _write_words(segmenter, names.forms, folder / "words.tsv")
-    segmented.write(folder)
-    files = describe_files(folder)
-    return SEGMENTATION.write(
-        folder,
-        {
-            "store": fingerprint(base, NAMED_BY),
-            "n_names": len(names.texts),
-            "n_long": segmented.n,
-            "n_cut_points": len(points),
-            **content,
-            "files": files,
-        },
-    )
 
 
 def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], path: Path) -> None:
@@ -301,46 +257,88 @@ def build_segmentation(
 ) -> dict[str, Any]:
     """Segment all names of a store in one language and write the result to a folder.
 
-    Phrases are mined from ``texts`` (a document a line, or any document format) and from the names.
-    Returns the manifest of the folder.
+    Args:
+        base: The knowledge base.
+        texts: Files from which phrases are mined, and from the names: a document a line, or any
+            document format.
+        out: The folder.
+        config: Settings of long entities and their segmentation.
+        reading: How the texts are read.
+        overwrite: Replace the folder.
+        progress: Shows the stages.
+
+    Returns:
+        The manifest of the folder.
     """
     reading = reading or InputConfig(lines=True)
     config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
-    names = LanguageNames.of(base, config.language)
+    names = names_in(base, config.language)
     reviewed = read_cut_points(config.cut_points) if config.cut_points else None
     with new_folder(out, overwrite=overwrite) as folder:
         progress.start("phrases")
         mined = mine_phrases(
-            (text for source in (read_texts(texts, reading), names.texts) for text in source),
+            chain(read_texts(texts, reading), names),
             config.phrases,
             language=config.language,
-            names=names.texts,
+            names=names,
             advance=progress.advance,
         )
         progress.start("vocabulary")
-        grouped = NameRuns(names.texts, config.language)
-        counts = _count_words(mined, names.texts, config.language)
+        grouped = NameRuns(list(names), config.language)
+        counts = _count_words(mined, names, config.language)
         vocabulary = fit_vocabulary(counts, grouped, config.language)
         progress.start("segments")
-        segmenter, points = _make_segmenter(vocabulary, grouped, names, config, reviewed)
-        segmenter.learn(names.texts)
+        forms = {"".join(unit.form for unit in read_units(name, config.language)) for name in names}
+        points: list[CutPoint] = []
+        segmenter: ChineseSegmenter | HeadSegmenter
+        if config.language == CHINESE:
+            points = (
+                find_cut_points(
+                    grouped, vocabulary, n=config.n_cut_points, min_ratio=config.min_cut_ratio
+                )
+                if reviewed is None
+                else reviewed
+            )
+            phrases = [word for word in vocabulary.counts if word not in forms]
+            words = open_word_segmenter(config.word_segmenter, vocabulary, phrases)
+            segmenter = ChineseSegmenter(vocabulary, words, points, config)
+            write_cut_points(points, folder / "cut_points.tsv")
+        elif reviewed is None:
+            segmenter = HeadSegmenter(vocabulary, config=config)
+        else:
+            raise ConfigError("cut_points: expected none unless the language is zh; leave them out")
+        segmenter.learn(names)
         segmented = LongNames()
-        for n, (name, rows) in enumerate(zip(names.texts, names.rows, strict=True), 1):
+        for n, (name, rows) in enumerate(names.items(), 1):
             segmented.add(rows, segmenter.segment(name))
-            progress.advance(1, n / len(names.texts))
+            progress.advance(1, n / len(names))
         progress.finish()
+        write_phrases(mined.phrases, folder / "phrases.tsv")
+        _write_words(segmenter, forms, folder / "words.tsv")
+        segmented.write(folder)
+        cut_points = config.cut_points
+        plain = {**asdict(config), "cut_points": cut_points.name if cut_points else None}
         content = {
-            **_origin(config, texts),
+            "store": fingerprint(base, NAMED_BY),
+            "n_names": len(names),
+            "n_long": segmented.n,
+            "n_cut_points": len(points),
+            "config": plain,
+            "cut_points_sha256": hash_file(cut_points) if cut_points else None,
+            "texts": [
+                {"name": file.name, "sha256": hash_file(file)} for file in files_below(texts)
+            ],
             "n_units": mined.n_units,
             "n_runs_pruned": mined.pruned,
             "n_units_pruned": mined.pruned_units,
             "n_phrases": len(mined.phrases),
             "seconds": {stage: round(took, 3) for stage, took in progress.seconds.items()},
+            "files": describe_files(folder),
         }
-        return write_folder(folder, base, names, (mined, segmenter, points), segmented, content)
+        return SEGMENTATION.write(folder, content)
 
 
-def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> dict[str, float]:
+def _count_words(mined: MinedPhrases, names: Iterable[str], language: str) -> dict[str, float]:
     """Count the words of the entity vocabulary: phrases, and names without punctuation."""
     counts: dict[str, float] = {phrase.text: phrase.count for phrase in mined.phrases}
     for name in names:
@@ -349,38 +347,3 @@ def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> di
             forms = [unit.form for unit in grouped[0]]
             counts[join(forms, language)] = max(mined.count(forms), 1)
     return counts
-
-
-def _make_segmenter(
-    vocabulary: UnigramVocabulary,
-    grouped: NameRuns,
-    names: LanguageNames,
-    config: SegmentationConfig,
-    reviewed: list[CutPoint] | None,
-) -> tuple[ChineseSegmenter | HeadSegmenter, list[CutPoint]]:
-    if config.language != CHINESE:
-        if reviewed is not None:
-            raise ConfigError("cut_points: expected none unless the language is zh; leave them out")
-        return HeadSegmenter(vocabulary, config=config), []
-    points = reviewed
-    if points is None:
-        points = find_cut_points(
-            grouped, vocabulary, n=config.n_cut_points, min_ratio=config.min_cut_ratio
-        )
-    phrases = [word for word in vocabulary.counts if word not in names.forms]
-    words = open_word_segmenter(config.word_segmenter, vocabulary, phrases)
-    return ChineseSegmenter(vocabulary, words, points, config), points
-
-
-def _origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
-    return {
-        "config": _plain(config),
-        "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
-        "texts": [{"name": file.name, "sha256": hash_file(file)} for file in files_below(texts)],
-    }
-
-
-def _plain(config: SegmentationConfig) -> dict[str, Any]:
-    """Return a configuration as plain values, with only the name of a file."""
-    name = config.cut_points.name if config.cut_points else None
-    return {**dataclasses.asdict(config), "cut_points": name}

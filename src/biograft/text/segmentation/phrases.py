@@ -34,6 +34,7 @@ from biograft.text.segmentation.config import CHINESE, PhraseConfig
 from biograft.text.segmentation.words import is_number, join, runs
 
 Ints = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -53,21 +54,15 @@ class Level:
     left: Floats  # entropies, in nats
     right: Floats
 
-    def find(self, before: Ints, units: Ints) -> Ints:
-        """Look up runs by their first n - 1 units and their last; -1 if not frequent."""
-        if not len(self.keys):
-            return np.full(len(units), -1, np.int64)
-        wanted = before << _UNIT_BITS | units
-        positions = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        known = (self.keys[positions] == wanted) & (before >= 0)
-        return np.where(known, positions, -1)
 
-
+@dataclass(frozen=True)
 class RunCounts:
     """Counts of all frequent runs of units up to a length."""
 
-    def __init__(self, levels: Sequence[Level], n_units: int, *, pruned: int = 0) -> None:
-        self.levels, self.n_units, self.pruned = levels, n_units, pruned
+    levels: Sequence[Level]
+    n_units: int
+    pruned: int
+    """Runs that were pruned."""
 
     def units_of(self, length: int) -> Ints:
         """Return the unit ids of all runs of a length, ``(runs, length)``."""
@@ -85,16 +80,16 @@ class RunCounts:
             return np.full(len(units), -1, np.int64)
         positions = np.zeros(len(units), np.int64)
         for level, column in zip(self.levels, units.T, strict=False):
-            positions = level.find(positions, column)
+            positions = find_runs(level.keys, positions, column)
         return positions
 
     def count(self, units: Ints) -> Ints:
         """Return the counts of runs of one length, ``(runs, length)``; 0 if not frequent."""
         positions = self.find(units)
-        if units.shape[1] > len(self.levels):
-            return np.zeros(len(units), np.int64)
-        counts = self.levels[units.shape[1] - 1].counts
-        return np.where(positions >= 0, counts[positions], 0) if len(counts) else positions * 0
+        counts, known = np.zeros(len(units), np.int64), positions >= 0
+        if known.any():
+            counts[known] = self.levels[units.shape[1] - 1].counts[positions[known]]
+        return counts
 
     def features(self, length: int) -> Floats:
         """Compute what tells phrases from other runs of a length: (runs, features).
@@ -136,80 +131,80 @@ class RunCounts:
         return cohesion
 
 
-def count_runs(
-    corpus: npt.NDArray[np.int32],
-    n_kinds: int,
-    *,
-    min_count: int,
-    max_length: int,
-    max_entries: int,
-) -> RunCounts:
+def count_runs(corpus: Int32s, n_kinds: int, config: PhraseConfig) -> RunCounts:
     """Count the runs of up to ``max_length`` units that occur ``min_count`` times or more.
 
     ``max_entries`` bounds the table of a level: if it has more different runs, the rarest are
     pruned, and counts near ``min_count`` and entropies become approximate.
+
+    Args:
+        corpus: Ids of units, with edges between runs.
+        n_kinds: The largest id.
+        config: The thresholds.
     """
+    counts = _count_units(corpus, n_kinds)
+    n_units, pruned = int(counts.sum()), 0
+    keys = np.flatnonzero(counts >= config.min_count).astype(np.int64)
+    counts = counts[keys]
+    of_unit = np.full(n_kinds + 1, -1, np.int32)
+    of_unit[keys] = np.arange(len(keys))
+    levels: list[Level] = []
     with TemporaryFile() as file:
         file.truncate(corpus.nbytes)
         reserve(file)
-        positions = np.memmap(file, np.int32, "r+")
-        return _count_levels(
-            corpus, positions, n_kinds, (min_count, max_length), _tables_of(max_entries)
-        )
-
-
-def _tables_of(max_entries: int) -> Callable[[], tuple[_CountTable, _CountTable]]:
-    """Return what makes the tables of right and left neighbours of a level."""
-    return lambda: (_CountTable(max_entries), _CountTable(max_entries))
-
-
-def _count_levels(
-    corpus: npt.NDArray[np.int32],
-    positions: npt.NDArray[np.int32],
-    n_kinds: int,
-    limits: tuple[int, int],
-    make_tables: Callable[[], tuple[_CountTable, _CountTable]],
-) -> RunCounts:
-    """Count level by level; ``positions`` is filled with the index of the run at each position."""
-    min_count, max_length = limits
-    counts = _count_units(corpus, n_kinds)
-    n_units = int(counts.sum())
-    keys = np.flatnonzero(counts >= min_count).astype(np.int64)
-    counts = counts[keys]
-    _fill_unit_positions(corpus, positions, n_kinds, keys)
-    levels: list[Level] = []
-    pruned = 0
-    for length in range(1, max_length + 1):
-        right, left = make_tables()
+        positions = np.memmap(file, np.int32, "r+")  # the index of the run at each; -1 if none
         for start in range(0, len(corpus), _CHUNK):
-            _count_beside(corpus, positions, length, start, (left, right))
-        entropies = [_entropy(table, counts) for table in (left, right)]
-        levels.append(Level(keys, counts, *entropies))
-        pruned += left.pruned + right.pruned
-        if length == max_length:
-            break
-        frequent = right.counts >= min_count
-        keys, counts = right.keys[frequent], right.counts[frequent]
-        _extend(corpus, positions, length, Level(keys, counts, *entropies))
-    return RunCounts(levels, n_units, pruned=pruned)
+            positions[start : start + _CHUNK] = of_unit[corpus[start : start + _CHUNK]]
+        for length in range(1, config.max_length + 1):
+            left, right = _CountTable(config.max_entries), _CountTable(config.max_entries)
+            for at in _known(positions):
+                runs_there = positions[at].astype(np.int64) << _UNIT_BITS
+                for table, beside in ((left, at - 1), (right, at + length)):
+                    units = corpus[beside].astype(np.int64)
+                    inside = units != EDGE
+                    table.add(runs_there[inside] | units[inside])
+            levels.append(Level(keys, counts, _entropy(left, counts), _entropy(right, counts)))
+            pruned += left.pruned + right.pruned
+            if length == config.max_length:
+                break
+            frequent = right.counts >= config.min_count
+            keys, counts = right.keys[frequent], right.counts[frequent]
+            for at in _known(positions):
+                before = positions[at].astype(np.int64)
+                positions[at] = find_runs(keys, before, corpus[at + length].astype(np.int64))
+    return RunCounts(levels, n_units, pruned)
 
 
-def _count_units(corpus: npt.NDArray[np.int32], n_kinds: int) -> Ints:
+def _known(positions: Int32s) -> Iterator[Ints]:
+    """Yield the positions of known runs, by chunk."""
+    for start in range(0, len(positions), _CHUNK):
+        yield start + np.flatnonzero(positions[start : start + _CHUNK] >= 0)
+
+
+def find_runs(keys: Ints, before: Ints, units: Ints) -> Ints:
+    """Look up the runs of a level by their first n - 1 units and their last.
+
+    Args:
+        keys: The keys of the level.
+        before: The indices of the first n - 1 units in the level below; -1 if not frequent.
+        units: The last units.
+
+    Returns:
+        The index of each run in its level; -1 if it is not frequent.
+    """
+    if not len(keys):
+        return np.full(len(units), -1, np.int64)
+    wanted = before << _UNIT_BITS | units
+    positions = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where((keys[positions] == wanted) & (before >= 0), positions, -1)
+
+
+def _count_units(corpus: Int32s, n_kinds: int) -> Ints:
     counts = np.zeros(n_kinds + 1, np.int64)
     for start in range(0, len(corpus), _CHUNK):
         counts += np.bincount(corpus[start : start + _CHUNK], minlength=n_kinds + 1)
     counts[EDGE] = 0
     return counts
-
-
-def _fill_unit_positions(
-    corpus: npt.NDArray[np.int32], positions: npt.NDArray[np.int32], n_kinds: int, kept: Ints
-) -> None:
-    """Write the index of the kept unit at each position of the corpus; -1 if none."""
-    of_unit = np.full(n_kinds + 1, -1, np.int32)
-    of_unit[kept] = np.arange(len(kept))
-    for start in range(0, len(corpus), _CHUNK):
-        positions[start : start + _CHUNK] = of_unit[corpus[start : start + _CHUNK]]
 
 
 class _CountTable:
@@ -236,33 +231,6 @@ class _CountTable:
             max_pruned += 1
 
 
-def _count_beside(
-    corpus: npt.NDArray[np.int32],
-    positions: npt.NDArray[np.int32],
-    length: int,
-    start: int,
-    tables: tuple[_CountTable, _CountTable],
-) -> None:
-    """Count the left and right neighbours of the known runs that begin in a chunk."""
-    at = start + np.flatnonzero(positions[start : start + _CHUNK] >= 0)
-    runs = positions[at].astype(np.int64) << _UNIT_BITS
-    for table, beside in zip(tables, (at - 1, at + length), strict=True):
-        units = corpus[beside].astype(np.int64)
-        inside = units != EDGE
-        table.add(runs[inside] | units[inside])
-
-
-def _extend(
-    corpus: npt.NDArray[np.int32], positions: npt.NDArray[np.int32], length: int, level: Level
-) -> None:
-    """Replace the indices of runs of a length by those of the runs one longer, by chunk."""
-    for start in range(0, len(corpus), _CHUNK):
-        at = start + np.flatnonzero(positions[start : start + _CHUNK] >= 0)
-        positions[at] = level.find(
-            positions[at].astype(np.int64), corpus[at + length].astype(np.int64)
-        )
-
-
 def _entropy(table: _CountTable, counts: Ints) -> Floats:
     """Compute the branching entropy of each run; each edge counts as a distinct neighbour.
 
@@ -285,50 +253,48 @@ class UnitIds:
 
     def __init__(self, file: IO[bytes], max_units: int) -> None:
         self._file, self._max_units = file, max_units
-        self._ids: dict[str, int] = {}
+        self.ids: dict[str, int] = {}
         self.n_ids, self.pruned = 0, 0
 
     def write(
         self, documents: Iterable[str], language: str, advance: Callable[[int], None]
     ) -> None:
-        """Write all documents."""
+        """Write all documents.
+
+        Args:
+            documents: Their texts.
+            language: Their language.
+            advance: Is called with 1 after each.
+        """
         self._file.write(np.array([EDGE], np.int32).tobytes())
         for text in documents:
             line: list[int] = []
             for run in runs(text, language):
-                line += [self._id_of(unit.form) for unit in run]
+                for unit in run:
+                    if unit.form not in self.ids:
+                        self.n_ids += 1
+                        self.ids[unit.form] = self.n_ids
+                    line.append(self.ids[unit.form])
                 line.append(EDGE)
             self._file.write(np.array(line, np.int32).tobytes())
-            if len(self._ids) > self._max_units:
+            if len(self.ids) > self._max_units:
                 self._prune()
             advance(1)
         self._file.write(np.array([EDGE], np.int32).tobytes())
         self._file.flush()
 
-    def frequent(self, ids: Ints) -> dict[str, int]:
-        """Return the forms with one of some ids."""
-        wanted = set(ids.tolist())
-        return {form: number for form, number in self._ids.items() if number in wanted}
-
-    def _id_of(self, form: str) -> int:
-        number = self._ids.get(form)
-        if number is None:
-            self.n_ids += 1
-            number = self._ids[form] = self.n_ids
-        return number
-
     def _prune(self) -> None:
         """Forget the rarest forms until half of the allowed number are left."""
         self._file.flush()
         counts = _count_units(np.memmap(self._file, np.int32, "r"), self.n_ids)
-        max_pruned, before = 1, len(self._ids)
-        while len(self._ids) > max(1, self._max_units // 2):
-            rare = [form for form, n in self._ids.items() if counts[n] <= max_pruned]
+        max_pruned, before = 1, len(self.ids)
+        while len(self.ids) > max(1, self._max_units // 2):
+            rare = [form for form, n in self.ids.items() if counts[n] <= max_pruned]
             for form in rare:
-                del self._ids[form]
+                del self.ids[form]
             max_pruned += 1
-        self._ids = dict(self._ids)  # a smaller table
-        self.pruned += before - len(self._ids)
+        self.ids = dict(self.ids)  # a smaller table
+        self.pruned += before - len(self.ids)
 
 
 N_TREES = 200
@@ -336,78 +302,61 @@ SAMPLE_SIZE = 100
 """Positives, and as many unlabelled runs, that a tree learns from."""
 MIN_POSITIVES = 10
 """With fewer names among the runs of a corpus, nothing is learned."""
-_LEAF = -1
 
 
 class Tree(NamedTuple):
-    """The nodes of a decision tree, in arrays; node 0 is the root."""
+    """A node of a decision tree, and those below it; a leaf has no children."""
 
-    feature: Ints
-    """The feature that a node splits by; -1 at leaves."""
-    threshold: Floats
+    value: float
+    """The ratio of positives among the training examples of the node."""
+    feature: int = 0
+    """The feature that the node splits by."""
+    threshold: float = 0.0
     """Values up to it go left."""
-    children: Ints  # (nodes, 2)
-    value: Floats
-    """The ratio of positives among the training examples of a node."""
+    children: tuple[Tree, ...] = ()
 
-    def predict(self, features: Floats) -> Floats:
-        """Return the value of the leaf of each row of (rows, features)."""
-        node = np.zeros(len(features), np.int64)
-        rows = np.arange(len(features))
-        while len(rows := rows[self.feature[node[rows]] != _LEAF]):
-            at = node[rows]
-            right = features[rows, self.feature[at]] > self.threshold[at]
-            node[rows] = self.children[at, right.astype(np.int64)]
-        return self.value[node]
+    def add_values(self, features: Floats, rows: Ints, total: Floats) -> None:
+        """Add to a total the value of the leaf of each of some rows.
+
+        Args:
+            features: The features of all rows: (features, rows).
+            rows: The rows that reach this node.
+            total: The sum of each row.
+        """
+        if not self.children:
+            total[rows] += self.value
+            return
+        right = features[self.feature][rows] > self.threshold
+        for child, side in zip(self.children, (~right, right), strict=True):
+            child.add_values(features, rows[side], total)
 
 
-@dataclass(frozen=True, slots=True)
-class PhraseForest:
-    """Decision trees whose mean is the quality of a phrase."""
-
-    trees: tuple[Tree, ...]
-
-    @classmethod
-    def fit(cls, positive: Floats, unlabelled: Floats, *, seed: int = 0) -> PhraseForest:
-        """Fit to the features (runs, features) of names and of other runs."""
-        rng = np.random.default_rng(seed)
-        labels = np.repeat([True, False], SAMPLE_SIZE)
-        trees = []
-        for _ in range(N_TREES):
-            rows = (rng.integers(len(each), size=SAMPLE_SIZE) for each in (positive, unlabelled))
-            sampled = [each[r] for each, r in zip((positive, unlabelled), rows, strict=True)]
-            trees.append(grow_tree(np.concatenate(sampled), labels, rng))
-        return cls(tuple(trees))
-
-    def predict(self, features: Floats) -> Floats:
-        """Return the quality, from 0 to 1, of runs with these features (runs, features)."""
-        total = np.zeros(len(features))
-        for tree in self.trees:
-            total += tree.predict(features)
-        return total / len(self.trees)
+def fit_forest(positive: Floats, unlabelled: Floats) -> list[Tree]:
+    """Fit trees to the features (runs, features) of names and of other runs."""
+    rng, labels = np.random.default_rng(0), np.repeat([True, False], SAMPLE_SIZE)
+    trees = []
+    for _ in range(N_TREES):
+        sampled = [
+            rows[rng.integers(len(rows), size=SAMPLE_SIZE)] for rows in (positive, unlabelled)
+        ]
+        trees.append(grow_tree(np.concatenate(sampled), labels, rng))
+    return trees
 
 
 def grow_tree(features: Floats, labels: Flags, rng: np.random.Generator) -> Tree:
-    """Grow a tree until its leaves are pure; each split is chosen among some random features."""
-    feature: list[int] = []
-    threshold: list[float] = []
-    children: list[list[int]] = []
-    value: list[float] = []
-    waiting = [(np.arange(len(labels)), 0, 0)]  # rows, parent, side
-    while waiting:
-        rows, parent, side = waiting.pop()
-        number = len(feature)
-        if number:
-            children[parent][side] = number
-        split = find_split(features[rows], labels[rows], rng)
-        feature.append(_LEAF if split is None else split[0])
-        threshold.append(0.0 if split is None else split[1])
-        children.append([0, 0])
-        value.append(float(labels[rows].mean()))
-        if split is not None:
-            right = features[rows, split[0]] > split[1]
-            waiting += [(rows[right], number, 1), (rows[~right], number, 0)]
-    return Tree(np.array(feature), np.array(threshold), np.array(children), np.array(value))
+    """Grow a tree until its leaves are pure; each split is chosen among some random features.
+
+    Args:
+        features: Those of the training examples: (examples, features).
+        labels: Whether each is a positive.
+        rng: Chooses the features that are tried.
+    """
+    value, split = float(labels.mean()), find_split(features, labels, rng)
+    if split is None:
+        return Tree(value)
+    right = features[:, split[0]] > split[1]
+    sides = [grow_tree(features[rows], labels[rows], rng) for rows in (~right, right)]
+    return Tree(value, *split, tuple(sides))
 
 
 def find_split(
@@ -478,23 +427,23 @@ class Phrase:
         return self.cohesion * free * math.log(self.count)
 
 
+@dataclass(frozen=True)
 class MinedPhrases:
     """The phrases of a corpus, best first, and the counts of its frequent runs."""
 
-    def __init__(
-        self, phrases: list[Phrase], counts: RunCounts, unit_ids: dict[str, int], language: str
-    ) -> None:
-        self.phrases, self.n_units, self.pruned = phrases, counts.n_units, counts.pruned
-        self.pruned_units = 0
-        """Forms of units that were pruned; a frequent one may have been counted in part."""
-        self._counts, self._unit_ids, self._language = counts, unit_ids, language
+    phrases: list[Phrase]
+    n_units: int
+    pruned: int
+    """Runs that were pruned."""
+    pruned_units: int
+    """Forms of units that were pruned; a frequent one may have been counted in part."""
+    counts: RunCounts
+    unit_ids: dict[str, int]
 
     def count(self, forms: Sequence[str]) -> int:
         """Return how often units are adjacent in the corpus; 0 if less than ``min_count``."""
-        unit_ids = [self._unit_ids.get(form, EDGE) for form in forms]
-        if EDGE in unit_ids:
-            return 0
-        return int(self._counts.count(np.array([unit_ids], np.int64))[0])
+        unit_ids = [self.unit_ids.get(form, EDGE) for form in forms]
+        return 0 if EDGE in unit_ids else int(self.counts.count(np.array([unit_ids], np.int64))[0])
 
 
 def mine_phrases(
@@ -505,24 +454,22 @@ def mine_phrases(
     names: Iterable[str] = (),
     advance: Callable[[int], None] | None = None,
 ) -> MinedPhrases:
-    """Find the phrases of a corpus; ``advance`` is called with the number of documents read.
+    """Find the phrases of a corpus.
 
-    With known ``names``, a classifier learns from them what phrases are like: the quality.
+    Args:
+        documents: The texts of the corpus.
+        config: The thresholds.
+        language: The language of the texts.
+        names: Known names; with them, a classifier learns what phrases are like: the quality.
+        advance: Is called with the number of documents read.
     """
     config = config or PhraseConfig()
     with TemporaryFile() as file:
         units = UnitIds(file, config.max_units)
         units.write(documents, language, advance or (lambda _: None))
-        corpus = np.memmap(file, np.int32, "r")
-        counts = count_runs(
-            corpus,
-            units.n_ids,
-            min_count=config.min_count,
-            max_length=config.max_length,
-            max_entries=config.max_entries,
-        )
-        del corpus
-    unit_ids = units.frequent(counts.levels[0].keys)
+        counts = count_runs(np.memmap(file, np.int32, "r"), units.n_ids, config)
+    frequent = set(counts.levels[0].keys.tolist())
+    unit_ids = {form: number for form, number in units.ids.items() if number in frequent}
     forest = fit_quality(counts, unit_ids, names, language)
     if forest is None and config.min_quality:
         raise ConfigError(
@@ -530,15 +477,11 @@ def mine_phrases(
             "in the text, to learn from; give more text, or set it to 0"
         )
     forms = {index: form for form, index in unit_ids.items()}
-    phrases = [
-        phrase
-        for length in range(2, config.max_length + 1)
-        for phrase in _choose(counts, forms, config, (length, language), forest)
-    ]
+    phrases: list[Phrase] = []
+    for length in range(2, config.max_length + 1):
+        phrases += _choose(counts, forms, config, length, language, forest)
     phrases.sort(key=lambda phrase: (-phrase.score, phrase.text))
-    mined = MinedPhrases(phrases, counts, unit_ids, language)
-    mined.pruned_units = units.pruned
-    return mined
+    return MinedPhrases(phrases, counts.n_units, counts.pruned, units.pruned, counts, unit_ids)
 
 
 _MAX_UNLABELLED = 100_000
@@ -547,8 +490,15 @@ _MAX_UNLABELLED = 100_000
 
 def fit_quality(
     counts: RunCounts, unit_ids: dict[str, int], names: Iterable[str], language: str
-) -> PhraseForest | None:
-    """Fit the classifier of phrases to names; None if fewer than ``MIN_POSITIVES`` are frequent."""
+) -> list[Tree] | None:
+    """Fit the classifier of phrases to names; None if fewer than ``MIN_POSITIVES`` are frequent.
+
+    Args:
+        counts: The frequent runs of the corpus.
+        unit_ids: The ids of their units, by form.
+        names: Known names, the positives.
+        language: Their language.
+    """
     by_length: dict[int, set[tuple[int, ...]]] = {}
     for name in names:
         grouped = runs(name, language)
@@ -570,18 +520,18 @@ def fit_quality(
         unlabelled.append(features[others])
     if sum(map(len, positive)) < MIN_POSITIVES or not sum(map(len, unlabelled)):
         return None
-    return PhraseForest.fit(np.concatenate(positive), np.concatenate(unlabelled))
+    return fit_forest(np.concatenate(positive), np.concatenate(unlabelled))
 
 
 def _choose(
     counts: RunCounts,
     forms: Mapping[int, str],
     config: PhraseConfig,
-    kind: tuple[int, str],
-    forest: PhraseForest | None,
+    length: int,
+    language: str,
+    forest: Sequence[Tree] | None,
 ) -> Iterator[Phrase]:
     """Yield the runs of a length that pass all thresholds and may be phrases."""
-    length, language = kind
     level = counts.levels[length - 1]
     if not len(level.keys):
         return
@@ -591,7 +541,10 @@ def _choose(
     units = counts.units_of(length)[passed]
     qualities: list[float] | list[None] = [None] * len(passed)
     if forest is not None:
-        qualities = forest.predict(counts.features(length)[passed]).tolist()
+        features, total = counts.features(length)[passed].T.copy(), np.zeros(len(passed))
+        for tree in forest:
+            tree.add_values(features, np.arange(len(passed)), total)
+        qualities = (total / len(forest)).tolist()
     for position, row, quality in zip(passed.tolist(), units.tolist(), qualities, strict=True):
         run = [forms[unit] for unit in row if unit in forms]
         good = quality is None or quality >= config.min_quality
