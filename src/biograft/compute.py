@@ -82,7 +82,7 @@ class CompiledFunction:
         if self._dispatcher is not None:
             return self._dispatcher(*args)
         if _state.uncompiled:
-            return self._function(*args)
+            return self._plain(*args)
         if self._work is not None and BUDGET.allows(self._function, self._work(*args)):
             return self.uncompiled(*args)
         return self.dispatcher(*args)
@@ -139,7 +139,8 @@ def njit(
     """Have a function compiled by ``numba.njit``, without Python's lock, when it is first needed.
 
     ``work`` takes its arguments and estimates the steps of a call, ``plain`` is another function
-    that does the same with few calls of numpy; without it the function itself runs uncompiled.
+    that does the same with few calls of numpy; without it the function itself runs uncompiled. A
+    function without ``work`` runs uncompiled, or its ``plain``, within one that does.
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     return lambda function: CompiledFunction(function, options, work, plain)
