@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -72,16 +72,7 @@ class Calibration:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the calibration as JSON."""
-        content = {
-            "method": self.method,
-            "points": self.points,
-            "n": self.n,
-            "search": self.search,
-            "threshold": self.threshold,
-            "keeps_nil": self.keeps_nil,
-            "store": self.store,
-        }
-        CALIBRATION.write(Path(path), content, overwrite=overwrite)
+        CALIBRATION.write(Path(path), asdict(self), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, remedy: str = CALIBRATION.remedy) -> Calibration:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,39 +42,58 @@ class CandidatePool:
 def collect_candidates(
     generators: Sequence[Generator], texts: Sequence[str], k: int
 ) -> CandidatePool:
-    """Search with every generator, unite the results, and score the union with each."""
+    """Search with every generator, unite the results, and score the union with each.
+
+    Args:
+        generators: The generators, at least one.
+        texts: What is searched.
+        k: Names that each generator finds for a text.
+
+    Returns:
+        The union of the names.
+
+    Raises:
+        ConfigError: ``k`` is below 1.
+    """
     if k < 1:
         raise ConfigError(f"k: expected at least 1, found {k}")
     all_hits = [generator.search(texts, k) for generator in generators]
     rows = _unite([hits.rows for hits in all_hits])
-    ranks = np.stack([_ranks_of(rows, hits) for hits in all_hits])
+    numbers = np.arange(1, k + 1, dtype=np.int32)
+    ranks = [
+        _move(hits.rows, rows, np.broadcast_to(numbers, hits.rows.shape), 0) for hits in all_hits
+    ]
     if len(generators) == 1:
-        scores = _scores_of(all_hits[0], ranks[0])[None]
+        scores = [_move(all_hits[0].rows, rows, all_hits[0].scores, -np.inf)]
     else:
-        scores = np.stack([generator.score(texts, rows) for generator in generators])
-    return CandidatePool(tuple(generator.name for generator in generators), rows, scores, ranks)
+        scores = [generator.score(texts, rows) for generator in generators]
+    names = tuple(generator.name for generator in generators)
+    return CandidatePool(names, rows, np.stack(scores), np.stack(ranks))
 
 
 def empty_pool(n_texts: int) -> CandidatePool:
-    """Return a pool without generators and names, for linkers that do not search."""
+    """Return a pool without generators and names, for linkers that do not search.
+
+    Args:
+        n_texts: The number of texts.
+    """
     rows, scores = np.zeros((n_texts, 0), np.int64), np.zeros((0, n_texts, 0), np.float32)
     return CandidatePool((), rows, scores, np.zeros(scores.shape, np.int32))
 
 
 def extend_pool(pool: CandidatePool, rows: Rows) -> CandidatePool:
-    """Add names that no generator found, ``rows`` (texts, names), -1 for none.
+    """Add names that no generator found; names that are in the pool are not added again.
 
-    Names that are in the pool already are not added again.
+    Args:
+        pool: The pool.
+        rows: The names, (texts, names), -1 for none.
+
+    Returns:
+        The wider pool.
     """
     united = _unite([pool.rows, rows])
-    n_generators = len(pool.generators)
-    scores = np.full((n_generators, *united.shape), -np.inf, np.float32)
-    ranks = np.zeros((n_generators, *united.shape), np.int32)
-    line, old_column = np.nonzero(pool.rows >= 0)
-    column = _columns(united, line, pool.rows[line, old_column])
-    scores[:, line, column] = pool.scores[:, line, old_column]
-    ranks[:, line, column] = pool.ranks[:, line, old_column]
-    return CandidatePool(pool.generators, united, scores, ranks)
+    scores = _move(pool.rows, united, pool.scores, -np.inf)
+    return CandidatePool(pool.generators, united, scores, _move(pool.rows, united, pool.ranks, 0))
 
 
 def _unite(parts: Sequence[Rows]) -> Rows:
@@ -89,31 +108,16 @@ def _unite(parts: Sequence[Rows]) -> Rows:
     return np.where(united == last, -1, united)
 
 
-def _ranks_of(rows: Rows, hits: NameHits) -> Ranks:
-    """Return the rank of each row among the hits; 0 for rows that are not among them."""
-    ranks = np.zeros(rows.shape, np.int32)
-    line, position = np.nonzero(hits.rows >= 0)
-    column = _columns(rows, line, hits.rows[line, position])
-    # a name occurs once in the hits of a text, so each entry is written once
-    ranks[line, column] = position + 1
-    return ranks
-
-
-def _columns(rows: Rows, line: Rows, targets: Rows) -> Rows:
-    """Return the column of each target row in its line; every target must be there."""
-    span = int(rows.max(initial=0)) + 2
-    pool_line, pool_column = np.nonzero(rows >= 0)
-    keys = pool_line * span + rows[pool_line, pool_column]  # ascending
-    columns: Rows = pool_column[np.searchsorted(keys, line * span + targets)]
-    return columns
-
-
-def _scores_of(hits: NameHits, ranks: Ranks) -> Scores:
-    """Return the scores of a single generator, taken from its own hits."""
-    scores = np.full(ranks.shape, -np.inf, np.float32)
-    line, column = np.nonzero(ranks)
-    scores[line, column] = hits.scores[line, ranks[line, column] - 1]
-    return scores
+def _move(rows: Rows, united: Rows, values: npt.NDArray[Any], missing: float) -> npt.NDArray[Any]:
+    """Move values of rows to the columns that these have among united rows."""
+    moved = np.full((*values.shape[:-1], united.shape[1]), missing, values.dtype)
+    line, column = np.nonzero(rows >= 0)
+    span = int(united.max(initial=0)) + 2
+    united_line, united_column = np.nonzero(united >= 0)
+    keys = united_line * span + united[united_line, united_column]  # ascending
+    at = united_column[np.searchsorted(keys, line * span + rows[line, column])]
+    moved[..., line, at] = values[..., line, column]
+    return moved
 
 
 DEFAULT_WEIGHTS = {"lexical": 0.5, "dense": 0.5}
@@ -187,14 +191,19 @@ def fuse_scores(pool: CandidatePool, weights: Mapping[str, float]) -> Scores:
 
 
 def best_names(rows: Rows, scores: Scores, k: int) -> NameHits:
-    """Return the k names with the highest scores for each text; ties go to the lower row."""
+    """Return the names with the highest scores for each text; ties go to the lower row.
+
+    Args:
+        rows: The names, (texts, names).
+        scores: Their scores.
+        k: Names to return of each text.
+    """
     order = np.lexsort((rows, -scores), axis=1)[:, :k]
-    best = np.full((len(rows), k), -1, np.int64)
-    out = np.full((len(rows), k), -np.inf, np.float32)
-    best[:, : order.shape[1]] = np.take_along_axis(rows, order, axis=1)
-    out[:, : order.shape[1]] = np.take_along_axis(scores, order, axis=1)
-    best[~np.isfinite(out)] = -1
-    return NameHits(best, out)
+    padding = ((0, 0), (0, k - order.shape[1]))
+    best = np.take_along_axis(scores, order, axis=1).astype(np.float32, copy=False)
+    best = np.pad(best, padding, constant_values=-np.inf)
+    found = np.pad(np.take_along_axis(rows, order, axis=1), padding)
+    return NameHits(np.where(np.isfinite(best), found, -1), best)
 
 
 def check_generators(pool: CandidatePool, expected: Collection[str], learned: str) -> None:
