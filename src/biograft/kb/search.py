@@ -11,14 +11,18 @@ take seconds.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
 from biograft.kb.records import NameKind
 from biograft.kb.store import KnowledgeBase, Match
 from biograft.kb.tables import NAME_KINDS
+
+if TYPE_CHECKING:  # suggestions need no polars
+    import polars as pl
 
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
@@ -59,6 +63,8 @@ def _scan(
     words = query.split()
     if not words or not query.isprintable():
         return []
+    import polars as pl
+
     table = base.table("names")
     column = pl.from_arrow(table.column("text"))
     assert isinstance(column, pl.Series)
@@ -85,6 +91,8 @@ def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
 
     ASCII names differ from their keys in case only; the few other names are normalised first.
     """
+    import polars as pl
+
     hit = names.str.contains_any([word], ascii_case_insensitive=True).to_numpy().copy()
     non_ascii = names.str.len_bytes() != names.str.len_chars()
     special = (non_ascii | names.str.contains_any(["'", "`"])).to_numpy()
@@ -128,21 +136,18 @@ class NameSuggestions:
         self._languages = kb.numbers("names", "language")
         keys = [normalise(text) for text in kb.texts("names", "text")]
         self._keys = keys
+        # short and preferred names, and wide concepts, are meant
+        lengths = np.fromiter(map(len, keys), np.float64, len(keys))
+        is_synonym = np.asarray(kb.numbers("names", "kind")) != _PREFERRED
+        width = np.log2(1 + kb.hierarchy.n_children())[np.asarray(self._concepts)]
+        costs = lengths + _SYNONYM_COST * is_synonym - _WIDTH_WORTH * width
         name, offset, words = _word_starts(keys)
         # names that begin so come first, then those of the least cost, then the order of the store
-        best_first = np.lexsort((name, self._costs()[name], offset > 0))
+        best_first = np.lexsort((name, costs[name], offset > 0))
         priority = np.empty(len(name), np.uint32)
         priority[best_first] = np.arange(len(name), dtype=np.uint32)
         order = np.argsort(words, kind="stable")
         self._words, self._names, self._priority = words[order], name[order], priority[order]
-
-    def _costs(self) -> npt.NDArray[np.float64]:
-        """Return what each name costs: short and preferred names, and wide concepts, are meant."""
-        lengths = np.fromiter(map(len, self._keys), np.float64, len(self._keys))
-        synonym = np.asarray(self._kb.numbers("names", "kind")) != _PREFERRED
-        width = np.log2(1 + self._kb.hierarchy.n_children())[np.asarray(self._concepts)]
-        costs: npt.NDArray[np.float64] = lengths + _SYNONYM_COST * synonym - _WIDTH_WORTH * width
-        return costs
 
     def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
         """Return at most ``limit`` concepts, each with the name that matches best.

@@ -47,18 +47,14 @@ def recognise(probe: Probe) -> bool:
         if _columns(line):
             return True
         if not line.startswith("#"):
-            return _is_old_form(lines)
+            # distinct ids of MeSH or OMIM with several names on some line, unlike BioSyn's
+            parts = [line.split(SEPARATOR) for line in lines]
+            return (
+                all(len(p) == 2 and _OLD_IDS.fullmatch(p[0]) for p in parts)
+                and any("|" in p[1] for p in parts)
+                and len({p[0] for p in parts}) == len(parts)
+            )
     return False
-
-
-def _is_old_form(lines: list[str]) -> bool:
-    """Distinct ids of MeSH or OMIM with several names on some line, unlike a BioSyn dictionary."""
-    parts = [line.split(SEPARATOR) for line in lines]
-    return (
-        all(len(p) == 2 and _OLD_IDS.fullmatch(p[0]) for p in parts)
-        and any("|" in p[1] for p in parts)
-        and len({p[0] for p in parts}) == len(parts)
-    )
 
 
 def _columns(line: str) -> list[str]:
@@ -126,7 +122,11 @@ class _Diseases:
             if columns_here := _columns(line):
                 columns, separator = columns_here, "\t" if "\t" in line else ","
             elif line.startswith("#"):
-                self._note(line.lstrip("#").strip())
+                comment = line.lstrip("#").strip()
+                if comment.lower().startswith("report created"):
+                    self._log.note(f"data version: {comment}")
+                elif _TERMS.search(comment):
+                    self._log.note(f"licence: {comment}")
             elif line.strip():
                 break
         else:
@@ -147,12 +147,6 @@ class _Diseases:
             rows = csv_rows((text for _, text in rest), self._config.path, number)
         yield from self._read_rows(rows, columns)
 
-    def _note(self, comment: str) -> None:
-        if comment.lower().startswith("report created"):
-            self._log.note(f"data version: {comment}")
-        elif _TERMS.search(comment):
-            self._log.note(f"licence: {comment}")
-
     def _read_rows(
         self, rows: Iterator[tuple[int, list[str]]], columns: list[str]
     ) -> Iterator[Record]:
@@ -170,19 +164,14 @@ class _Diseases:
                 self._log.reject("no name or no id", number, " | ".join(row))
                 continue
             cells = {column: row[position].strip() for column, position in positions.items()}
-            yield from self._disease(concept, name, cells, number)
-
-    def _disease(
-        self, concept: str, name: str, cells: dict[str, str], line: int
-    ) -> Iterator[Record]:
-        yield from self._names(concept, [name, *_split(cells.get("Synonyms", ""))], line)
-        for other in _split(cells.get("AltDiseaseIDs", "")):
-            yield IdRecord(concept, other, line=line)
-        if definition := cells.get("Definition"):
-            yield DefinitionRecord(concept, definition, self._language, line=line)
-        for parent in _split(cells.get("ParentIDs", "")):
-            yield RelationRecord(concept, IS_A, parent, line=line)
-        yield from self._types(concept, _split(cells.get("SlimMappings", "")), line)
+            yield from self._names(concept, [name, *_split(cells.get("Synonyms", ""))], number)
+            for other in _split(cells.get("AltDiseaseIDs", "")):
+                yield IdRecord(concept, other, line=number)
+            if definition := cells.get("Definition"):
+                yield DefinitionRecord(concept, definition, self._language, line=number)
+            for parent in _split(cells.get("ParentIDs", "")):
+                yield RelationRecord(concept, IS_A, parent, line=number)
+            yield from self._types(concept, _split(cells.get("SlimMappings", "")), number)
 
     def _names(self, concept: str, names: list[str], line: int) -> Iterator[Record]:
         kind = NameKind.PREFERRED if self._log.define(concept, line) else NameKind.SYNONYM

@@ -48,7 +48,10 @@ def names(record: Element, ui: str, title: str, language: str, line: int) -> Ite
     Translated editions hold two languages: the ids of translated terms begin with a language
     (``fre0001``), and the title may have the English name in brackets.
     """
-    preferred = _titles(title, language)
+    match = _TRANSLATED_TITLE.fullmatch(title) if language != "en" else None
+    preferred = {language: match[1], "en": match[2]} if match else {language: title}
+    if not title:
+        preferred = {}
     for name_language, text in preferred.items():
         yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
     terms = list(_terms(record))
@@ -66,13 +69,6 @@ def names(record: Element, ui: str, title: str, language: str, line: int) -> Ite
             yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
         else:
             yield NameRecord(ui, text, name_language, kind, line=line)
-
-
-def _titles(title: str, language: str) -> dict[str, str]:
-    if not title:
-        return {}
-    match = _TRANSLATED_TITLE.fullmatch(title) if language != "en" else None
-    return {language: match[1], "en": match[2]} if match else {language: title}
 
 
 def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
@@ -225,7 +221,12 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             path=config.path,
             remedy="check that it is MeSH XML and complete",
         )
-    yield from _hierarchy(trees, log)
+    for number, (ui, line) in trees.items():  # C14.280 lies below C14
+        above = number.rpartition(".")[0]
+        if above in trees:
+            yield RelationRecord(ui, IS_A, trees[above][0], line=line)
+        elif above:
+            log.reject("tree number whose parent is in no record", line, f"{ui} {number}")
 
 
 def _facts(record: XmlRecord, ui: str, language: str, log: ReadLog) -> Iterator[Record]:
@@ -241,18 +242,6 @@ def _facts(record: XmlRecord, ui: str, language: str, log: ReadLog) -> Iterator[
     for note_language, text in definitions.items():
         if text:
             yield DefinitionRecord(ui, text, note_language, line=line)
-    yield from _xrefs(element, ui, line)
-    for tag, relation in REFERENCES.items():
-        for reference in element.iter(tag):
-            tail = element_text(reference, "DescriptorReferredTo/DescriptorUI").lstrip("*")
-            if tail:
-                yield RelationRecord(ui, relation, tail, line=line)
-            else:
-                log.reject(f"{tag} without DescriptorUI", line, ui)
-
-
-def _xrefs(element: Element, ui: str, line: int) -> Iterator[Record]:
-    """Yield registry numbers; ``0`` stands for none."""
     for tag in ("RegistryNumber", "RelatedRegistryNumber"):
         for number in element.iter(tag):
             if xref := registry_id(number.text or ""):
@@ -260,6 +249,13 @@ def _xrefs(element: Element, ui: str, line: int) -> Iterator[Record]:
     for umls in element.iter("ConceptUMLSUI"):
         if umls.text and umls.text.strip():
             yield IdRecord(ui, f"UMLS:{umls.text.strip()}", IdKind.XREF, line)
+    for tag, relation in REFERENCES.items():
+        for reference in element.iter(tag):
+            tail = element_text(reference, "DescriptorReferredTo/DescriptorUI").lstrip("*")
+            if tail:
+                yield RelationRecord(ui, relation, tail, line=line)
+            else:
+                log.reject(f"{tag} without DescriptorUI", line, ui)
 
 
 def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[Record]:
@@ -283,16 +279,6 @@ def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[R
         yield TypeRecord(ui, f"SCR{record_class}", label, tree, record.line)
     elif record_class:
         log.reject("unknown SCRClass", record.line, f"{ui} {record_class}")
-
-
-def _hierarchy(trees: Trees, log: ReadLog) -> Iterator[Record]:
-    """Yield is-a by prefix: C14.280 lies below C14."""
-    for number, (ui, line) in trees.items():
-        above = number.rpartition(".")[0]
-        if above in trees:
-            yield RelationRecord(ui, IS_A, trees[above][0], line=line)
-        elif above:
-            log.reject("tree number whose parent is in no record", line, f"{ui} {number}")
 
 
 FORMAT = Format(recognise, read)

@@ -90,50 +90,37 @@ class _Graphs:
     def read(self) -> Iterator[Record]:
         """Read one graph."""
         self._has_nodes = False
-        readers = {
-            "nodes": self._nodes,
-            "edges": self._edges,
-            "logicalDefinitionAxioms": self._axioms,
-            "meta": self._notes,
-        }
         for key in self._stream.members():
-            if key in readers:
-                yield from readers[key]()
+            if key == "nodes":
+                for line in self._stream.elements():
+                    yield from self._node(self._stream.value(), line)
+                self._has_nodes = True
+            elif key == "edges":
+                for line in self._stream.elements():
+                    edge = self._stream.value()
+                    if self._has_nodes:
+                        yield from self._edge(edge, line)
+                    else:  # until it is known which nodes are filtered
+                        self._pending_edges.append((edge, line))
+            elif key == "logicalDefinitionAxioms":
+                for _ in self._stream.elements():
+                    self._stream.value()
+                    self._log.filter("logical axiom")
+            elif key == "meta":
+                self._note(self._stream.value())
             else:
                 self._stream.skip()
         for edge, line in self._pending_edges:
             yield from self._edge(edge, line)
         self._pending_edges.clear()
 
-    def _nodes(self) -> Iterator[Record]:
-        for line in self._stream.elements():
-            yield from self._node(self._stream.value(), line)
-        self._has_nodes = True
-
-    def _edges(self) -> Iterator[Record]:
-        """Read edges; edges before the nodes wait until it is known which nodes are filtered."""
-        for line in self._stream.elements():
-            edge = self._stream.value()
-            if self._has_nodes:
-                yield from self._edge(edge, line)
-            else:
-                self._pending_edges.append((edge, line))
-
-    def _axioms(self) -> Iterator[Record]:
-        for _ in self._stream.elements():
-            self._stream.value()
-            self._log.filter("logical axiom")
-        yield from ()
-
-    def _notes(self) -> Iterator[Record]:
-        meta = self._stream.value()
+    def _note(self, meta: Any) -> None:
         if isinstance(meta, dict):
             if isinstance(meta.get("version"), str):
                 self._log.note(f"data version: {meta['version']}")
             for value in self._objects(meta, "basicPropertyValues", self._stream.line):
                 if _LICENCE.search(str(value.get("pred"))):
                     self._log.note(f"licence: {value.get('val')}")
-        yield from ()
 
     def _node(self, node: Any, line: int) -> Iterator[Record]:
         if not (iri := self._text(node, "id", line)):
@@ -149,7 +136,15 @@ class _Graphs:
                     self._shorthands[iri] = self._text(value, "val", line)
             return
         self._log.read(fraction=self._stream.fraction)
-        if reason := self._filter_reason(node, meta):
+        reason = ""
+        if node.get("type") == "INDIVIDUAL":
+            reason = "instance"
+        elif not self._keep_suppressed and str(meta.get("deprecated")).lower() == "true":
+            reason = "obsolete"
+        elif not node.get("type") and not node.get("lbl"):
+            # only referred to by an annotation of another node
+            reason = "node without type and label"
+        if reason:
             self._filtered[iri] = reason
             self._log.filter(reason)
             if reason == "obsolete":
@@ -157,14 +152,6 @@ class _Graphs:
                 yield from self._successors(self._id_of(iri), meta, line)
             return
         yield from self._concept(self._id_of(iri), node, meta, line)
-
-    def _filter_reason(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
-        if node.get("type") == "INDIVIDUAL":
-            return "instance"
-        if not self._keep_suppressed and str(meta.get("deprecated")).lower() == "true":
-            return "obsolete"
-        # only referred to by an annotation of another node
-        return "" if node.get("type") or node.get("lbl") else "node without type and label"
 
     def _concept(
         self, concept: str, node: dict[str, Any], meta: dict[str, Any], line: int

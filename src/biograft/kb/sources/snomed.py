@@ -71,14 +71,6 @@ def kind_of(lines: list[str]) -> str:
     return next((kind for kind, layout in LAYOUTS.items() if layout.columns == header), "")
 
 
-def is_release(probe: Probe) -> bool:
-    """Whether a folder, by the names in it, holds a release or part of one."""
-    if any(_NAME.fullmatch(name) for name in probe.members):
-        return True
-    likely = _FOLDERS & probe.members or any(n.startswith("SnomedCT") for n in probe.members)
-    return bool(likely) and next(probe.path.rglob("*sct2_*"), None) is not None
-
-
 def find_files(path: Path) -> dict[str, list[Path]]:
     """Find the snapshot files of a release, by kind."""
     if not path.is_dir():
@@ -276,7 +268,12 @@ IDS = {
 
 def recognise(probe: Probe) -> bool:
     """A folder with RF2 file names, or a file with an RF2 header."""
-    return is_release(probe) if probe.members else bool(kind_of(probe.lines(1)))
+    if not probe.members:
+        return bool(kind_of(probe.lines(1)))
+    if any(_NAME.fullmatch(name) for name in probe.members):
+        return True
+    likely = _FOLDERS & probe.members or any(n.startswith("SnomedCT") for n in probe.members)
+    return bool(likely) and next(probe.path.rglob("*sct2_*"), None) is not None
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:

@@ -141,7 +141,8 @@ def _read_file(
     for number, line in read_lines(path, config.encoding):
         parts = [part.strip() for part in line.split("\t")]
         if number == 1 and tuple(parts[:3]) == HEADER:
-            type_columns = _type_columns(parts)
+            if "head_type" in parts and "tail_type" in parts:
+                type_columns = (parts.index("head_type"), parts.index("tail_type"))
             continue
         if not line.strip():
             continue
@@ -156,12 +157,6 @@ def _read_file(
             yield from entities.mention(entity, kind or config.default_type, number, label="")
         if head != tail or relation not in config.same_as:
             yield RelationRecord(head, relation, tail, line=number)
-
-
-def _type_columns(header: list[str]) -> tuple[int, ...]:
-    if "head_type" in header and "tail_type" in header:
-        return header.index("head_type"), header.index("tail_type")
-    return ()
 
 
 FORMAT = Format(recognise, read, tabular=True)
