@@ -43,15 +43,15 @@ CALLS = {
 IMPORTERS = {
     "registry.py": "targets of registries, which are in the code or of installed packages",
     "errors.py": "an extra that the code names",
-    "lazy.py": "the public names of a package",
     "cli/__init__.py": "the modules of commands",
     "cli/doctor.py": "the packages that biograft requires",
-    "frames.py": "pandas or polars, by name",
+    "linking/frames.py": "pandas or polars, by name",
 }
 """Files that import by name, and what the names are."""
 TARGETS = {
-    "cli/__init__.py", "evaluation/gold.py", "nn/knowledge_layers.py", "nn/scratch_configs.py",
-    "objectives/configs.py", "tasks/task.py", "registry.py",
+    "cli/__init__.py", "evaluation/gold.py", "models/knowledge_layers.py",
+    "models/scratch_configs.py", "models/tasks/task.py", "registry.py",
+    "training/objectives/configs.py",
 }  # fmt: skip
 """Files that load a target (``module:attribute``), which is a constant of a class there."""
 YAML = ("yaml.BaseLoader", "yaml.SafeLoader")
@@ -59,7 +59,7 @@ ARRAYS = ("np.load", "np.save")
 TRUSTING = ("allow_pickle", "trust_remote_code", "shell")
 ARCHIVES = ("tar", "archive", "file", "zip")
 ESCAPING = {"html", "xml.sax.saxutils"}
-HTML = {"html.py", "corpus/formats/fields.py"}
+HTML = {"linking/outputs/page.py", "text/formats/fields.py"}
 """The one function that escapes HTML, and the one that escapes XML."""
 
 
@@ -86,7 +86,7 @@ def of_import(node: ast.Import | ast.ImportFrom, name: str) -> list[str]:
     names = {alias.name for alias in node.names}
     found = []
     unpickles = bool((home | names) & MODULES) and names != {"UnpicklingError"}  # which is caught
-    if unpickles and name != "checkpoints/published.py":
+    if unpickles and name != "models/checkpoints/published.py":
         found.append("imports a module that unpickles")
     if home & ESCAPING and names & {"escape", "quoteattr"} and name not in HTML:
         found.append("escapes by itself")
@@ -135,7 +135,7 @@ def test_the_check_sees(source):
 
 def test_every_loader_of_transformers_is_told_to_trust_no_code():
     """Loaders that are not told ask, and take what is piped into a command for the answer."""
-    source = (SRC / "nn" / "pretrained.py").read_text(encoding="utf-8")
+    source = (SRC / "models" / "pretrained.py").read_text(encoding="utf-8")
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     loaders = [each for each in calls if called(each.func).endswith(".from_pretrained")]
     assert len(loaders) >= 3
