@@ -506,12 +506,15 @@ class Seq2SeqLinker:
         return self.mixing.generation_weight < 1 or not self.config.generate
 
     def in_languages(self, languages: tuple[str, ...]) -> Seq2SeqLinker:
-        """Return a linker that generates names in these languages only."""
-        return self.restricted(languages=languages)
+        """Return a linker that generates names in some languages only.
 
-    def restricted(self, **filters: tuple[str, ...]) -> Seq2SeqLinker:
-        """Return a linker that generates names of some ``types``, ``languages`` or ``sources``."""
-        names = self.names.restricted(**filters)
+        Args:
+            languages: Codes of the languages.
+
+        Returns:
+            A linker with the same model.
+        """
+        names = self.names.restricted(languages=languages)
         return Seq2SeqLinker(self.kb, self.seq2seq, names, self.config, self.mixing)
 
     def generate(

@@ -90,7 +90,7 @@ class NameTable:
         """The first row of the names table with each text."""
         self.of_row = np.full(kb.n_names, -1, np.int64)
         self.of_row[names.rows] = np.repeat(np.arange(len(names)), np.diff(names.starts))
-        self._concepts = kb.table("names").column("concept").to_numpy()  # ascending
+        self._concepts = kb.numbers("names", "concept")  # ascending
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -483,17 +483,29 @@ class NameBank:
 
     def __init__(self, data: FinetuneData, encoder: TextEncoder, config: FinetuneConfig) -> None:
         self.data, self.config, self._encoder = data, config, encoder
-        concepts_of = _named_concepts(data, _reachable(data, config))
+        names, rows = data.names, np.arange(len(data.names))
+        if config.refresh == "reachable":
+            lexical = LexicalIndex.build(data.kb, config.lexical)
+            found = lexical.search([example.text for example in data.examples], config.reach).rows
+            near = names.of_row[found[found >= 0]]
+            gold = [name for example in data.examples for name in example.gold]
+            rows = np.unique(np.concatenate((near[near >= 0], np.array(gold, np.int64))))
+        named: dict[int, set[int]] = {row: set() for row in rows.tolist()}
+        concepts = data.kb.numbers("names", "concept").tolist()
+        for row, concept in zip(names.of_row.tolist(), concepts, strict=True):
+            if row in named:
+                named[row].add(concept)
+        concepts_of = dict(zip(names.take(rows), named.values(), strict=True))
         for example in data.examples:
             concepts_of.setdefault(encoder.prepare(example.text), set()).update(example.concepts)
         self.texts = tuple(concepts_of)
         self._concepts = tuple(concepts_of.values())
-        self._of_concept: dict[int, list[int]] = {}
-        self._of_form: dict[str, list[int]] = {}
-        for row, (text, concepts) in enumerate(concepts_of.items()):
-            self._of_form.setdefault(normalise(text), []).append(row)
-            for concept in concepts:
-                self._of_concept.setdefault(concept, []).append(row)
+        self._of_concept: defaultdict[int, list[int]] = defaultdict(list)
+        self._of_form: defaultdict[str, list[int]] = defaultdict(list)
+        for row, (text, own) in enumerate(concepts_of.items()):
+            self._of_form[normalise(text)].append(row)
+            for concept in own:
+                self._of_concept[concept].append(row)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -570,28 +582,6 @@ class BankBatches:
         for indices in self.order.together(epoch, position):
             n_own = len(indices) // self.order.shard.world
             yield self.bank.batch(bank, epoch, indices.tolist(), n_own)
-
-
-def _reachable(data: FinetuneData, config: FinetuneConfig) -> Rows:
-    """Return the names of the store that the bank keeps, ascending."""
-    if config.refresh == "full":
-        return np.arange(len(data.names))
-    lexical = LexicalIndex.build(data.kb, config.lexical)
-    rows = lexical.search([example.text for example in data.examples], config.reach).rows
-    near = data.names.of_row[rows[rows >= 0]]
-    gold = [name for example in data.examples for name in example.gold]
-    return np.unique(np.concatenate((near[near >= 0], np.array(gold, np.int64))))
-
-
-def _named_concepts(data: FinetuneData, indices: Rows) -> dict[str, set[int]]:
-    """Return the concepts that each of some texts of the store names."""
-    concepts = data.kb.table("names").column("concept").to_numpy()
-    named: dict[int, set[int]] = {index: set() for index in indices.tolist()}
-    for index, concept in zip(data.names.of_row.tolist(), concepts.tolist(), strict=True):
-        if index in named:
-            named[index].add(concept)
-    texts = data.names.take(indices)
-    return dict(zip(texts, named.values(), strict=True))
 
 
 class MentionPairs:

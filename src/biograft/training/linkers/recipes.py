@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from biograft.config import Above, AtLeast, Choice, Config, from_mapping
 from biograft.errors import ConfigError, MissingExtraError, nearest
@@ -103,13 +103,6 @@ class Outcome:
         return {**made, "finished": self.finished, "report": dict(self.report)}
 
 
-class TrainLinker(Protocol):
-    """Trains one kind of linker."""
-
-    def __call__(self, recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-        """Train by the recipe in the folder ``data.out``."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkerKind:
     """One kind of linker that can be trained."""
@@ -121,7 +114,8 @@ class LinkerKind:
     needs_encoder: bool
     takes: frozenset[str]
     """Options that it uses: ``dev``, ``known``, ``index``, ``model``."""
-    run: TrainLinker
+    run: Callable[[LinkerRecipe, LinkerTrainingData], Outcome]
+    """Trains by the recipe in the folder ``data.out``."""
     needs_train: bool = True
     """Whether it learns from labelled mentions; if not, they may be left out."""
 
@@ -182,7 +176,7 @@ class FinetuneConfig(Config):
         return "cosine" if self.loss == "contrastive" else self.marginal.similarity
 
 
-TRAINERS: Registry[TrainLinker] = Registry(
+TRAINERS: Registry[Callable[[LinkerRecipe, LinkerTrainingData], Outcome]] = Registry(
     "trainer of linkers",
     {
         "ranker": ("supervised:train_by_recipe", "training a ranker"),

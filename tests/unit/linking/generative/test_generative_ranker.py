@@ -161,7 +161,8 @@ def test_names_of_some_languages_only(named, ranker_of):
 @pytest.mark.parametrize("selection", [{"types": ("finding",)}, {"sources": ("kb.jsonl",)}])
 def test_names_of_some_kinds_score_what_they_score_among_all(ranker_of, selection):
     whole = ranker_of(beam=BeamConfig(beams=100))
-    some = whole.restricted(**selection)
+    names = whole.names.restricted(**selection)
+    some = Seq2SeqLinker(whole.kb, whole.seq2seq, names, whole.config, whole.mixing)
     (every,) = whole.rank_candidates(["cold"], empty_pool(1), [])
     (own,) = some.rank_candidates(["cold"], empty_pool(1), [])
     kept = {int(row) for row in some.names.rows}
