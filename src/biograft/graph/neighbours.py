@@ -51,7 +51,7 @@ from biograft.artifacts import (
 from biograft.compute import n_cores
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError, nearest
 from biograft.graph.config import PeprConfig
-from biograft.graph.pepr import Adjacency, Floats, Ints, PageRank, build_adjacency
+from biograft.graph.pepr import Adjacency, Floats, PageRank, Ranked, build_adjacency
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.progress import Progress
 
@@ -178,22 +178,13 @@ _RESULTS: dict[str, type[np.generic]] = {"positions": np.int32, "scores": np.flo
 _COUNTS = ("n_certified", "n_refined", "n_uncertain")
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The best neighbours of all linked entities, by position, and counts of certain rankings."""
-
-    positions: Ints  # (n_linked, k)
-    scores: Floats
-    counts: dict[str, int]
-
-
 def rank_all(
     pagerank: PageRank,
     work: Path,
     provenance: dict[str, Any],
     *,
     progress: Progress | None = None,
-) -> Ranking:
+) -> Ranked:
     """Rank the neighbours of every linked entity.
 
     Args:
@@ -203,7 +194,7 @@ def rank_all(
         progress: receives the number of ranked entities.
 
     Returns:
-        the ranking.
+        the best neighbours of all linked entities, by position.
 
     Raises:
         OutputError: if the working folder holds other files.
@@ -235,7 +226,7 @@ def rank_all(
                 file.write(json.dumps(state).encode())
     progress.finish()
     counts = {name: state[name] for name in _COUNTS}
-    return Ranking(np.asarray(positions), np.asarray(scores), counts)
+    return Ranked(np.asarray(positions), np.asarray(scores), **counts)
 
 
 def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> tuple[Any, Any, Any]:
@@ -335,7 +326,7 @@ def build_neighbours(
                 "n_entities": graph.n_entities,
                 "n_linked": graph.n_linked,
                 "n_edges": len(columns["scores"]),
-                **ranking.counts,
+                **{name: getattr(ranking, name) for name in _COUNTS},
                 "files": describe_files(work_folder),
             }
             manifest = NEIGHBOURS.write(work_folder, content)
@@ -359,7 +350,7 @@ def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
 
 
 def list_edges(
-    triples: Triples, graph: Adjacency, ranking: Ranking, types: npt.NDArray[np.int32]
+    triples: Triples, graph: Adjacency, ranking: Ranked, types: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
     """List the edges to the ranked neighbours, by entity, rank, relation and direction."""
     # each edge once from either end, ordered by owner, neighbour, relation and direction

@@ -43,6 +43,7 @@ _COST = 50
 """Time of a hub by edge, in steps of walks that are followed one by one."""
 _FITTED_FROM = 2
 """The first step is the same for all neighbours of an entity."""
+_N_FITTED = N_STEPS + 1 - _FITTED_FROM
 _COVERAGE = 0.99
 """Fraction of the pilots' neighbours whose error lies within the margin."""
 _MIN_ERROR_FACTOR = 0.05
@@ -385,13 +386,6 @@ def _select_top_k(
     return selected, ~np.logical_or.reduceat(beyond, starts)
 
 
-def _fit(x: Floats, y: Floats) -> Floats:
-    scale = np.sqrt((x * x).sum(axis=0))
-    scale[scale == 0] = 1
-    slopes: Floats = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
-    return slopes
-
-
 def _means(values: Floats, ends: Longs) -> Floats:
     """Return the mean over an entity's neighbours, repeated for each of them."""
     counts = np.diff(ends, prepend=0)
@@ -451,11 +445,10 @@ class PageRank:
         return stationary_distribution(self.graph)
 
     @cached_property
-    def _correction(self) -> tuple[Floats, Floats, float]:
+    def _correction(self) -> tuple[Floats, float]:
         """The correction of a walk's remaining steps, fitted on pilots that are solved exactly.
 
-        The differences between an entity's neighbours, which decide their order, and their mean,
-        which does not, have slopes of their own. The third is the error relative to the size.
+        Returns the slopes of a linear correction, and its error relative to the size.
         """
         rng, pilots = np.random.default_rng(_PILOT_SEED), []
         for group in (self._degrees > self.config.k, self._degrees <= self.config.k):
@@ -465,19 +458,20 @@ class PageRank:
         positions = np.sort(np.concatenate(pilots))
         edges, ends = self._edges(positions)
         neighbours = self.graph.neighbours[edges]
-        known, means, deviations = self._split(self._steps(positions), neighbours, ends)
+        known, features = self._split(self._steps(positions), neighbours, ends)
         missing = self._solve(positions) - known
-        mean_missing = _means(missing, ends)
         counts = np.diff(ends, prepend=0)
         # equal weight for each pilot: a neighbour's mass is 1 / neighbours
         weight = np.sqrt(np.repeat(counts, counts))
-        slopes = _fit(weight[:, None] * deviations, weight * (missing - mean_missing))
-        mean_slopes = _fit(weight[:, None] * means, weight * mean_missing)
-        correction = deviations @ slopes
-        error = np.abs(missing - mean_missing - correction) - _FLOAT32_ERROR * known
+        weighted = weight[:, None] * features
+        scale = np.sqrt((weighted**2).sum(axis=0))
+        scale[scale == 0] = 1
+        slopes = np.linalg.lstsq(weighted / scale, weight * missing, rcond=1e-8)[0] / scale
+        correction = features[:, :_N_FITTED] @ slopes[:_N_FITTED]
+        error = np.abs(missing - _means(missing, ends) - correction) - _FLOAT32_ERROR * known
         size = np.maximum(_error_scale(correction, ends), np.finfo(float).tiny)
         factor = float(np.quantile(np.maximum(error, 0) / size, _COVERAGE))
-        return slopes, mean_slopes, max(factor, _MIN_ERROR_FACTOR)
+        return slopes, max(factor, _MIN_ERROR_FACTOR)
 
     def prepare(self) -> None:
         """Compute what ranking needs before several threads use it."""
@@ -523,10 +517,10 @@ class PageRank:
         elif config.exact:
             walk = self._solve(positions)
         else:
-            slopes, mean_slopes, error_factor = self._correction
-            known, means, deviations = self._split(steps, neighbours, ends)
-            correction = deviations @ slopes
-            walk = known + correction + means @ mean_slopes
+            slopes, error_factor = self._correction
+            known, features = self._split(steps, neighbours, ends)
+            correction = features[:, :_N_FITTED] @ slopes[:_N_FITTED]
+            walk = known + features @ slopes
             margins = error_factor * _error_scale(correction, ends) + _FLOAT32_ERROR * known
         source_degrees = np.repeat(self._degrees[positions], counts)
         scale = (source_degrees / self._degrees[neighbours]) ** self._exponent
@@ -586,10 +580,11 @@ class PageRank:
             return steps.astype(np.float32).astype(np.float64)
         return steps
 
-    def _split(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats, Floats]:
-        """Sum the known steps and a stationary rest.
+    def _split(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats]:
+        """Sum the known steps and a stationary rest; return that, and what the error depends on.
 
-        Returns that, the means of the deviations from stationary, and the deviations from those.
+        These are the differences of an entity's neighbours from stationary, which decide their
+        order, and the means of these differences, which do not.
         """
         damping, c = self.config.damping, 1 - self.config.damping
         powers = damping * c ** np.arange(1, N_STEPS + 1)
@@ -598,7 +593,7 @@ class PageRank:
         stationary = [odd if step % 2 else even for step in range(_FITTED_FROM, N_STEPS + 1)]
         deviations = steps[:, _FITTED_FROM - 1 :] - np.stack(stationary, axis=1)
         means = _means(deviations, ends)
-        return steps @ powers + rest, means, deviations - means
+        return steps @ powers + rest, np.hstack((deviations - means, means))
 
     def _few_rounds(self, steps: Floats) -> Floats:
         config = self.config
