@@ -17,6 +17,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,52 +68,39 @@ def find_cut_points(
     n: int = 100,
     min_ratio: float = 0.0,
 ) -> list[CutPoint]:
-    """Count the characters at the edges of segments and return the ``n`` most frequent.
+    """Count the characters at the edges of segments and return the most frequent.
 
-    ``min_ratio`` drops characters that are a segment boundary at a lower ratio of occurrences.
+    Args:
+        names: Runs of the units of names.
+        vocabulary: Splits them into segments.
+        n: The number of characters.
+        min_ratio: Drops characters that are a segment boundary at a lower ratio of occurrences.
     """
     if n < 0:
         raise ConfigError(f"n_cut_points: expected 0 or more, found {n}")
-    edges = _Edges()
+    starts, ends = Counter[str](), Counter[str]()
+    positions, cuts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for run in names:
-        if len(run) > 1:
-            edges.add(run, vocabulary.split(run, whole=False))
-    points = [edges.point(character) for character in edges.seen]
-    points = [point for point in points if point.ratio >= min_ratio]
+        if len(run) < 2:
+            continue
+        for unit, following in pairwise(run):
+            positions[unit.form, AFTER] += 1
+            positions[following.form, BEFORE] += 1
+        for segment in vocabulary.split(run, whole=False):
+            first, last = segment[0], segment[-1]
+            starts[first.form] += _is_character(first)
+            ends[last.form] += _is_character(last)
+            cuts[first.form, BEFORE] += first is not run[0]
+            cuts[last.form, AFTER] += last is not run[-1]
+    points = []
+    for form in starts.keys() | ends.keys():
+        side = BEFORE if starts[form] > ends[form] else AFTER
+        n_inside = positions[form, side]
+        ratio = round(cuts[form, side] / n_inside if n_inside else 0.0, 3)
+        if ratio >= min_ratio:
+            points.append(CutPoint(form, side, starts[form], ends[form], ratio))
     points.sort(key=lambda point: (-point.count, point.character))
     return points[:n]
-
-
-class _Edges:
-    """Counts of characters at the edges of segments, and of cuts inside runs."""
-
-    def __init__(self) -> None:
-        self.starts: Counter[str] = Counter()
-        self.ends: Counter[str] = Counter()
-        self.positions: Counter[tuple[str, str]] = Counter()
-        self.cuts: Counter[tuple[str, str]] = Counter()
-
-    @property
-    def seen(self) -> list[str]:
-        return sorted(self.starts.keys() | self.ends.keys())
-
-    def add(self, run: Sequence[Unit], segments: Sequence[Sequence[Unit]]) -> None:
-        for unit, following in pairwise(run):
-            self.positions[unit.form, AFTER] += 1
-            self.positions[following.form, BEFORE] += 1
-        for segment in segments:
-            first, last = segment[0], segment[-1]
-            self.starts[first.form] += _is_character(first)
-            self.ends[last.form] += _is_character(last)
-            self.cuts[first.form, BEFORE] += first is not run[0]
-            self.cuts[last.form, AFTER] += last is not run[-1]
-
-    def point(self, character: str) -> CutPoint:
-        starts, ends = self.starts[character], self.ends[character]
-        side = BEFORE if starts > ends else AFTER
-        positions = self.positions[character, side]
-        ratio = self.cuts[character, side] / positions if positions else 0.0
-        return CutPoint(character, side, starts, ends, round(ratio, 3))
 
 
 def _is_character(unit: Unit) -> bool:
@@ -358,7 +346,8 @@ class ChineseSegmenter:
 
     def _split(self, text: str) -> SegmentedEntity:
         core, added = _split_bracket(runs(text, CHINESE), text)
-        for split in (self._split_by_words, self._split_by_phrases):
+        by_phrases = partial(self.vocabulary.split, whole=False)
+        for split in (self._split_by_words, by_phrases):
             segments = [segment for run in core for segment in self._join_affixes(split(run))]
             if not self._too_many_single(segments):
                 break
@@ -366,16 +355,9 @@ class ChineseSegmenter:
             return whole(text)
         if len(segments) < 2:
             return whole(text)
-        rest = [
-            segment for run in added for segment in self._join_affixes(self._split_by_words(run))
-        ]
-        spans = tuple(span_of(segment) for segment in segments)
-        return SegmentedEntity(
-            text,
-            spans + tuple(span_of(segment) for segment in rest),
-            (spans[0][0], spans[-2][1]),
-            spans[-1],
-        )
+        spans = tuple(map(span_of, segments))
+        rest = [span_of(s) for run in added for s in self._join_affixes(self._split_by_words(run))]
+        return SegmentedEntity(text, (*spans, *rest), (spans[0][0], spans[-2][1]), spans[-1])
 
     def _split_by_words(self, run: Sequence[Unit]) -> Segments:
         segments: Segments = []
@@ -385,9 +367,6 @@ class ChineseSegmenter:
                 segments += self._join_unknown(self.words.split(run[start:position]))
                 start = position
         return segments
-
-    def _split_by_phrases(self, run: Sequence[Unit]) -> Segments:
-        return self.vocabulary.split(run, whole=False)
 
     def _is_cut(self, run: Sequence[Unit], position: int) -> bool:
         """Whether a cut point is at a position of a run that no short word crosses."""
@@ -442,9 +421,8 @@ class ChineseSegmenter:
         """Join single characters that usually end or begin a word."""
         joined: Segments = []
         for position, segment in enumerate(segments):
-            if joined and self._belongs_to(
-                joined[-1], segment, is_last=position == len(segments) - 1
-            ):
+            is_last = position == len(segments) - 1
+            if joined and self._belongs_to(joined[-1], segment, is_last=is_last):
                 joined[-1] = [*joined[-1], *segment]
             else:
                 joined.append(segment)
@@ -457,15 +435,12 @@ class ChineseSegmenter:
 
         A last character stays a separate head after a word of three characters or more.
         """
-        if self._is_latin(segment):
+        form = segment[0].form
+        if len(segment) == 1 and form.isascii() and len(form) <= _MAX_SUFFIX:
             return True
         if self._is_single(segment, AFTER):
             return not is_last or len(before) < _MAX_PROTECTED
         return self._is_single(before, BEFORE) and len(segment) > 1
-
-    def _is_latin(self, segment: Sequence[Unit]) -> bool:
-        form = segment[0].form
-        return len(segment) == 1 and form.isascii() and len(form) <= _MAX_SUFFIX
 
     def _is_single(self, segment: Sequence[Unit], side: str) -> bool:
         form = segment[0].form

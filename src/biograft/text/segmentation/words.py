@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from biograft.errors import MissingExtraError
 from biograft.text.segmentation.config import CHINESE
@@ -158,38 +158,23 @@ def fit_vocabulary(
 ) -> UnigramVocabulary:
     """Fit word probabilities to names by hard EM.
 
-    ``names`` are runs of units, iterated repeatedly; each must be split into at least two words. A
-    word that no split uses keeps a small count.
+    A word that no split uses keeps a small count: common words of text are not those of names.
+
+    Args:
+        counts: The count of each word in the corpus.
+        names: Runs of units, iterated repeatedly; each must be split into at least two words.
+        language: Their language.
     """
     vocabulary = UnigramVocabulary(counts, language)
     for _ in range(N_ITERATIONS):
         used: Counter[str] = Counter()
         for run in names:
-            if len(run) < 2:
-                continue
-            for segment in vocabulary.split(run, whole=False):
-                used[join([unit.form for unit in segment], language)] += 1
-        fresh = {word: used.get(word, 0) + _smoothed_count(counts[word]) for word in counts}
+            if len(run) > 1:
+                for segment in vocabulary.split(run, whole=False):
+                    used[join([unit.form for unit in segment], language)] += 1
+        fresh = {word: used[word] + (0.1 + 0.1 * math.log1p(n)) for word, n in counts.items()}
         vocabulary = UnigramVocabulary(fresh, language)
     return vocabulary
-
-
-def _smoothed_count(count: float) -> float:
-    """Dampen the corpus count of a word: common words of text are not those of names."""
-    return 0.1 + 0.1 * math.log1p(count)
-
-
-class WordSegmenter(Protocol):
-    """Splits a run of units into words of a dictionary."""
-
-    def add(self, word: str) -> None:
-        """Add a word to the dictionary."""
-
-    def knows(self, word: str) -> bool:
-        """Whether a text is a word of the dictionary."""
-
-    def split(self, run: Sequence[Unit]) -> list[Sequence[Unit]]:
-        """Split a run of units."""
 
 
 class UnigramWordSegmenter:
@@ -247,6 +232,10 @@ class RjiebaWordSegmenter:
                 segments.append(run[start:position])
                 start = position
         return segments
+
+
+WordSegmenter: TypeAlias = UnigramWordSegmenter | RjiebaWordSegmenter
+"""Splits a run of units into words of a dictionary."""
 
 
 def open_word_segmenter(
