@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,10 @@ _KINDS: dict[str, type[np.generic]] = {
 """The type of each array, if not ``uint32``."""
 
 
+Trie: TypeAlias = tuple[Uints, Uints, Uints]
+"""The tokens, children and starts of rows of the nodes."""
+
+
 class NameArrays(NamedTuple):
     """A names index, as stored on disk; none of its arrays is ever written to."""
 
@@ -94,7 +98,7 @@ class NameArrays(NamedTuple):
     cased_bytes: npt.NDArray[np.uint8]
 
     @property
-    def trie(self) -> tuple[Uints, Uints, Uints]:
+    def trie(self) -> Trie:
         """The arrays along which compiled loops walk."""
         return self.tokens, self.children, self.row_starts
 
@@ -355,8 +359,15 @@ def collect(walk: Callable[..., int], n_rows: int, size: int, *arguments: Any) -
 
 
 @njit()
-def child_by(tokens: Uints, children: Uints, node: Any, word: Any) -> Any:
+def has_rows(trie: Trie, node: Any) -> Any:
+    """Return True if names end at a node."""
+    return trie[2][node + 1] > trie[2][node]
+
+
+@njit()
+def child_by(trie: Trie, node: Any, word: Any) -> Any:
     """Return the child of a node by a token, 0 if there is none."""
+    tokens, children, _ = trie
     first, end = np.int64(children[node]), np.int64(children[node + 1])
     return child_of(tokens, first, end, word) if first < end else 0
 

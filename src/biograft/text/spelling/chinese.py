@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.kb.names import HAN_RANGES
-from biograft.text.names_index import NameArrays, TokensRead, child_by, collect
+from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
 from biograft.text.spans import Flags
 from biograft.text.spelling.corrections import ordinary_pairs, pair_keys, record
 from biograft.text.tokens import Codes, Hashes, Ints
-from biograft.text.vocabulary import Int32s, Uints
+from biograft.text.vocabulary import Int32s
 
 MIN_CHARACTERS, _MIN_OUTER = 4, 6
 """The shortest name that may have an error, and one in its first or last character."""
@@ -55,8 +55,8 @@ class HanCorrector:
             return None
         is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:]) & (new[:-1] | new[1:])
         wrong = np.flatnonzero(is_wrong & (codes > 0))
-        size, trie = 4 * len(gaps) + 16, (*self._names.trie, *self._by_token)
-        found = collect(_walk, 5, size, read.words, codes > 0, wrong, gaps, *trie)
+        size, trie = 4 * len(gaps) + 16, self._names.trie
+        found = collect(_walk, 5, size, read.words, codes > 0, wrong, gaps, trie, *self._by_token)
         return found if found.shape[1] else None
 
     @cached_property
@@ -114,11 +114,11 @@ def _han_codes(letters: Codes, lengths: Ints, ends: Ints) -> Codes:
 
 @njit(work=lambda words, is_han, wrong, gaps, *_: 200 * (len(wrong) + len(gaps)))
 def _walk(
-    words: Int32s, is_han: npt.NDArray[np.bool_], wrong: Ints, gaps: Ints, tokens: Uints,
-    children: Uints, row_starts: Uints, nodes: Ints, node_starts: Ints, out: Ints,
+    words: Int32s, is_han: npt.NDArray[np.bool_], wrong: Ints, gaps: Ints, trie: Trie,
+    nodes: Ints, node_starts: Ints, out: Ints,
 ) -> int:  # fmt: skip
     """Walk the trie around each place of a possible error; return the number of names found."""
-    n = 0
+    n, children = 0, trie[1]
     for kind in range(2):
         for p in wrong if kind == 0 else gaps:
             behind = p + 1 - kind  # the error is at p, or a character is missing before p
@@ -127,7 +127,7 @@ def _walk(
                     break
                 node: Any = np.int64(0)
                 for at in range(begin, p):
-                    node = child_by(tokens, children, node, np.int64(words[at]))
+                    node = child_by(trie, node, np.int64(words[at]))
                     if not node:
                         break
                 if begin < p and not node:
@@ -135,7 +135,7 @@ def _walk(
                 first, last = np.int64(children[node]), np.int64(children[node + 1])
                 if p - begin + 1 >= _MIN_OUTER:  # the last character is wrong or missing
                     for child in range(first, last):
-                        if row_starts[child + 1] > row_starts[child]:
+                        if has_rows(trie, child):
                             n = record(out, n, child, begin, behind - 1, 1, min(p, behind - 1))
                 if first == last or behind >= len(words):
                     continue
@@ -148,27 +148,23 @@ def _walk(
                 for k in range(np.searchsorted(own, low), len(own)):
                     if own[k] >= high:
                         break
-                    n = _follow(
-                        own[k], begin, behind + 1, p, kind, words, is_han, tokens, children,
-                        row_starts, out, n,
-                    )  # fmt: skip
+                    n = _follow(own[k], begin, behind + 1, p, kind, words, is_han, trie, out, n)
     return n
 
 
 @njit()
 def _follow(
     node: Any, begin: int, at: int, p: int, kind: int, words: Int32s,
-    is_han: npt.NDArray[np.bool_], tokens: Uints, children: Uints, row_starts: Uints, out: Ints,
-    n: int,
+    is_han: npt.NDArray[np.bool_], trie: Trie, out: Ints, n: int,
 ) -> int:  # fmt: skip
     """Record the names that go on from a node with the text from a token on."""
     shortest = _MIN_OUTER if begin == p else MIN_CHARACTERS
     while True:
-        if row_starts[node + 1] > row_starts[node] and at - begin + kind >= shortest:
+        if has_rows(trie, node) and at - begin + kind >= shortest:
             n = record(out, n, node, begin, at - 1, 1, min(p, at - 1))
         if at >= len(words) or not is_han[at] or words[at] < 0:
             return n
-        node = child_by(tokens, children, node, np.int64(words[at]))
+        node = child_by(trie, node, np.int64(words[at]))
         if not node:
             return n
         at += 1

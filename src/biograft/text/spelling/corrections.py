@@ -27,7 +27,7 @@ import numpy as np
 from biograft.artifacts import check_ends
 from biograft.compute import njit
 from biograft.text.name_rules import COMMON_WORDS, FUNCTION_WORDS
-from biograft.text.names_index import NameArrays, TokensRead, child_by, collect
+from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
 from biograft.text.spans import Flags
 from biograft.text.tokens import Codes, Hashes, Ints, hash_words
 from biograft.text.vocabulary import Int32s, Uints, find_word
@@ -105,7 +105,7 @@ class WordFinder(NamedTuple):
         """
         codes = np.frombuffer(word.encode("utf-32-le"), np.dtype("<u4"))
         found = np.empty((2, MAX_NEAREST), np.int64)
-        n = find_nearest(*self, codes, 0, len(codes), found)
+        n = find_nearest(self, codes, 0, len(codes), found)
         return [(int(found[0, k]), int(found[1, k])) for k in range(n)]
 
 
@@ -232,10 +232,7 @@ def _same(a: Codes, a0: Any, n: Any, b: Codes, b0: Any, m: Any) -> Any:
 
 
 @njit()
-def find_nearest(
-    word_ends: Ints, letters: Codes, masks: Uints, bucket_starts: Ints, buckets: Uints,
-    text: Codes, start: int, end: int, found: Ints,
-) -> int:  # fmt: skip
+def find_nearest(finder: WordFinder, text: Codes, start: int, end: int, found: Ints) -> int:
     """Find the words near that in ``text[start:end]``; return their number.
 
     ``found`` gets the words and their edits, (2, n), the fewest edits first, then by number.
@@ -243,6 +240,7 @@ def find_nearest(
     mask, m, n = letter_set(text, start, end), end - start, 0
     if not mask:
         return 0
+    bucket_starts, buckets = finder.bucket_starts, finder.buckets
     n_buckets = len(bucket_starts) - 1
     for length in range(max(MIN_LETTERS, m - 2), m + 3):
         most = max_edits(length)
@@ -260,45 +258,32 @@ def find_nearest(
                     continue
                 at = _bucket(text, first, first + size, part, length, n_buckets)
                 for k in range(bucket_starts[at], bucket_starts[at + 1]):
-                    n = _compare(
-                        np.int64(buckets[k]), length, most, mask, word_ends, letters, masks, text,
-                        start, m, found, n,
-                    )  # fmt: skip
+                    word = np.int64(buckets[k])
+                    n = _compare(finder, word, length, most, mask, text, start, m, found, n)
         if most == 1 and length == m:  # an exchange across the two parts leaves neither intact
-            n = _find_exchanged(
-                word_ends, letters, masks, bucket_starts, buckets, text, start, m, mask, found, n
-            )
-    return n
-
-
-@njit()
-def _find_exchanged(
-    word_ends: Ints, letters: Codes, masks: Uints, bucket_starts: Ints, buckets: Uints,
-    text: Codes, start: int, m: int, mask: Any, found: Ints, n: int,
-) -> int:  # fmt: skip
-    middle = m // 2
-    begin = text[start : start + middle].copy()
-    begin[middle - 1] = text[start + middle]
-    at = _bucket(begin, 0, middle, 0, m, len(bucket_starts) - 1)
-    for k in range(bucket_starts[at], bucket_starts[at + 1]):
-        n = _compare(
-            np.int64(buckets[k]), m, 1, mask, word_ends, letters, masks, text, start, m, found, n
-        )
+            middle = m // 2
+            begin = text[start : start + middle].copy()
+            begin[middle - 1] = text[start + middle]
+            at = _bucket(begin, 0, middle, 0, m, n_buckets)
+            for k in range(bucket_starts[at], bucket_starts[at + 1]):
+                word = np.int64(buckets[k])
+                n = _compare(finder, word, m, 1, mask, text, start, m, found, n)
     return n
 
 
 @njit()
 def _compare(
-    word: Any, length: Any, most: Any, mask: Any, word_ends: Ints, letters: Codes, masks: Uints,
-    text: Codes, start: Any, m: Any, found: Ints, n: Any,
+    finder: WordFinder, word: Any, length: Any, most: Any, mask: Any, text: Codes, start: Any,
+    m: Any, found: Ints, n: Any,
 ) -> Any:  # fmt: skip
     """Add a word to those found, in order, unless it has too many edits; return their number."""
-    first = word_ends[word]
-    if word_ends[word + 1] - first == length and _n_bits(masks[word] ^ mask) <= 2 * most:
-        edits = count_edits(letters, first, length, text, start, m, most)
-        if edits >= 0:
-            n = _add(found, n, word, edits)
-    return n
+    first = finder.word_ends[word]
+    if finder.word_ends[word + 1] - first != length:
+        return n
+    if _n_bits(finder.masks[word] ^ mask) > 2 * most:
+        return n
+    edits = count_edits(finder.letters, first, length, text, start, m, most)
+    return n if edits < 0 else _add(found, n, word, edits)
 
 
 @njit()
@@ -498,14 +483,12 @@ def _suggest_near(
     letters: Codes, start: int, end: int, forms: Int32s, finder: WordFinder, found: Ints,
     columns: Ints, n: int,
 ) -> int:  # fmt: skip
-    word_ends, known, masks, bucket_starts, buckets = finder
+    word_ends, known = finder.word_ends, finder.letters
     is_plural = end - start > MIN_LETTERS and letters[end - 1] == _S
     if letters[end - 2] == _S or letters[end - 2] == _I or letters[end - 2] == _U:
         is_plural = False  # -ss, -sis, -us
     for stop in (end, end - 1) if is_plural else (end, end):
-        n_found = find_nearest(
-            word_ends, known, masks, bucket_starts, buckets, letters, start, stop, found
-        )
+        n_found = find_nearest(finder, letters, start, stop, found)
         for k in range(n_found):
             word, edits = found[0, k], max(found[1, k], 1)
             first, last = word_ends[word], word_ends[word + 1]
@@ -633,13 +616,13 @@ def walk_corrected(read: TokensRead, corrections: Corrections, names: NameArrays
     starts, columns = corrections
     at = np.flatnonzero(starts[1:] > starts[:-1])
     size = 4 * len(at) + 16
-    return collect(_walk, 5, size, read.words, read.stems, starts, columns, at, *names.trie)
+    return collect(_walk, 5, size, read.words, read.stems, starts, columns, at, names.trie)
 
 
 @njit(work=lambda words, stems, starts, columns, *_: 50 * columns.shape[1])
 def _walk(
-    words: Int32s, stems: Int32s, starts: Ints, columns: Ints, positions: Ints, tokens: Uints,
-    children: Uints, row_starts: Uints, out: Ints,
+    words: Int32s, stems: Int32s, starts: Ints, columns: Ints, positions: Ints, trie: Trie,
+    out: Ints,
 ) -> int:  # fmt: skip
     """Walk from each word before a corrected one; return the number of names found."""
     stack = np.empty((5, 4096), np.int64)  # next token, node, corrections, edits, tokens of name
@@ -650,42 +633,40 @@ def _walk(
                 break
             node = np.int64(0)
             for at in range(begin, p):
-                node = child_by(tokens, children, node, np.int64(words[at]))
+                node = child_by(trie, node, np.int64(words[at]))
                 if not node:
                     break
             if begin < p and not node:
                 continue
             stack[0, 0], stack[1, 0], stack[2, 0] = p, node, 0
             stack[3, 0], stack[4, 0] = 0, p - begin
-            n = _walk_from(
-                begin, p, stack, words, stems, starts, columns, tokens, children, row_starts, out, n
-            )
+            n = _walk_from(begin, p, stack, words, stems, starts, columns, trie, out, n)
     return n
 
 
 @njit()
 def _walk_from(
     begin: int, p: int, stack: Ints, words: Int32s, stems: Int32s, starts: Ints, columns: Ints,
-    tokens: Uints, children: Uints, row_starts: Uints, out: Ints, n: int,
+    trie: Trie, out: Ints, n: int,
 ) -> int:  # fmt: skip
     depth = 1
     while depth:
         depth -= 1
         at, node, corrected = stack[0, depth], stack[1, depth], stack[2, depth]
         edits, size = stack[3, depth], stack[4, depth]
-        is_name = corrected and row_starts[node + 1] > row_starts[node]
+        is_name = corrected and has_rows(trie, node)
         if is_name and (corrected == 1 or size >= _LONG_NAME):
             n = record(out, n, node, begin, at - 1, edits, p)
         if at >= len(words) or depth + MAX_NEAREST > stack.shape[1] - _PER_WORD:
             continue
         if at > p:
             if stems[at] >= 0:
-                child = child_by(tokens, children, node, np.int64(stems[at]))
-                is_name = child and row_starts[child + 1] > row_starts[child]
+                child = child_by(trie, node, np.int64(stems[at]))
+                is_name = child and has_rows(trie, child)
                 if is_name and (corrected == 1 or size + 1 >= _LONG_NAME):
                     n = record(out, n, child, begin, at, edits, p)
             if words[at] >= 0:
-                child = child_by(tokens, children, node, np.int64(words[at]))
+                child = child_by(trie, node, np.int64(words[at]))
                 if child:
                     stack[0, depth], stack[1, depth], stack[2, depth] = at + 1, child, corrected
                     stack[3, depth], stack[4, depth] = edits, size + 1
@@ -693,9 +674,9 @@ def _walk_from(
         if corrected == _MAX_CORRECTED:
             continue
         for k in range(starts[at], starts[at + 1]):
-            child = child_by(tokens, children, node, columns[0, k])
+            child = child_by(trie, node, columns[0, k])
             if child and columns[1, k] >= 0:
-                child = child_by(tokens, children, child, columns[1, k])
+                child = child_by(trie, child, columns[1, k])
             if not child:
                 continue
             after, n_edits = at + columns[2, k], edits + columns[3, k]
