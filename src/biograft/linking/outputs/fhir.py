@@ -46,7 +46,8 @@ _OTHER_TYPES = {
     *("organism", "species", "anatomy", "body structure", "procedure", "gene", "protein", "cell"),
     *("qualifier value", "physical object", "person", "occupation", "device", "environment"),
 }
-_UMLS_TYPE, _MESH_CATEGORY = re.compile(r"t\d{3}"), re.compile(r"[a-z]\d{2}|scr\d")
+_LISTED_TYPE = re.compile(r"t\d{3}|[a-z]\d{2}|scr\d")
+"""A type of the UMLS, or a category of MeSH."""
 _RELATIVES = {
     "mother": "MTH", "father": "FTH", "parent": "PRN", "sister": "SIS", "brother": "BRO",
     "sibling": "SIB", "son": "SON", "daughter": "DAU", "child": "CHILD", "aunt": "AUNT",
@@ -101,77 +102,50 @@ def resource_type(types: tuple[str, ...]) -> str | None:
         return CONDITION
     if any(code in _OBSERVATION_TYPES for code in codes):
         return OBSERVATION
-    others = [code for code in codes if code in _OTHER_TYPES or _is_listed(code)]
-    return None if codes and len(others) == len(codes) else CONDITION
-
-
-def _is_listed(code: str) -> bool:
-    """Whether a type is one of the UMLS or of MeSH, whose conditions are known."""
-    return bool(_UMLS_TYPE.fullmatch(code) or _MESH_CATEGORY.fullmatch(code))
+    # of the types of UMLS and MeSH the conditions are known
+    others = [code in _OTHER_TYPES or _LISTED_TYPE.fullmatch(code) for code in codes]
+    return None if codes and all(others) else CONDITION
 
 
 def _left_out(mention: LinkedMention) -> str:
     """Return why a finding has no resource; nothing if it has one."""
-    kind = resource_type(mention.types)
-    if mention.concept is None:
-        reason = "mentions without a concept"
-    elif kind is None:
-        reason = "findings that are neither conditions nor observations"
-    elif mention.hypothetical:
-        reason = "hypothetical findings"
-    elif mention.conditional:
-        reason = "conditional findings"
-    elif mention.other_person:
-        reason = "findings of other persons"
-    elif mention.family and (mention.negated or mention.uncertain):
-        reason = "absent or possible findings of the family"
-    elif kind == OBSERVATION and not mention.family and (mention.negated or mention.uncertain):
-        reason = "absent or possible observations"
-    else:
-        reason = ""
-    return reason
+    kind, uncertain = resource_type(mention.types), mention.negated or mention.uncertain
+    reasons = {
+        "mentions without a concept": mention.concept is None,
+        "findings that are neither conditions nor observations": kind is None,
+        "hypothetical findings": mention.hypothetical,
+        "conditional findings": mention.conditional,
+        "findings of other persons": mention.other_person,
+        "absent or possible findings of the family": mention.family and uncertain,
+        "absent or possible observations": kind == OBSERVATION and uncertain,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _resource(
     mention: LinkedMention, document: str, run: OutputRun, source: str | None
 ) -> Resource:
     kind = FAMILY if mention.family else resource_type(mention.types)
-    extension = [_extension(mention, document)]
+    values: Resource = {"resourceType": kind, "extension": [_extension(mention, document)]}
     code = _code(mention, run)
     if kind == FAMILY:
         return {
-            "resourceType": FAMILY,
-            "extension": extension,
+            **values,
             "status": "partial",
             "patient": _NO_PATIENT,
             "relationship": _relationship(mention),
             "condition": [{"code": code}],
         }
+    reference = [{"reference": source}]
     if kind == OBSERVATION:
-        values: Resource = {
-            "resourceType": OBSERVATION,
-            "extension": extension,
-            "status": "preliminary",
-            "code": code,
-            **_value(mention),
-        }
-        return {**values, "derivedFrom": [{"reference": source}]} if source else values
-    values = {
-        "resourceType": CONDITION,
-        "extension": extension,
-        **_condition_status(mention),
-        "code": code,
-        "subject": _NO_PATIENT,
-    }
-    return {**values, "evidence": [{"detail": [{"reference": source}]}]} if source else values
-
-
-def _value(mention: LinkedMention) -> Resource:
-    """Return the value of an Observation as the text has it, which is not parsed."""
-    text = _clean("; ".join(each.text for each in mention.measurements))
-    if text:
-        return {"valueString": text}
-    return {"dataAbsentReason": _concept("data-absent-reason", "unknown")}
+        # the value as the text has it, which is not parsed
+        text = _clean("; ".join(each.text for each in mention.measurements))
+        unknown = {"dataAbsentReason": _concept("data-absent-reason", "unknown")}
+        values |= {"status": "preliminary", "code": code}
+        values |= {"valueString": text} if text else unknown
+        return {**values, "derivedFrom": reference} if source else values
+    values |= {**_condition_status(mention), "code": code, "subject": _NO_PATIENT}
+    return {**values, "evidence": [{"detail": reference}]} if source else values
 
 
 def _condition_status(mention: LinkedMention) -> Resource:
@@ -184,11 +158,10 @@ def _condition_status(mention: LinkedMention) -> Resource:
         return {}
     if mention.negated:
         return {"verificationStatus": _concept("condition-ver-status", "refuted")}
+    clinical = "inactive" if mention.historical else "active"
     verified = "unconfirmed" if mention.uncertain else "confirmed"
     return {
-        "clinicalStatus": _concept(
-            "condition-clinical", "inactive" if mention.historical else "active"
-        ),
+        "clinicalStatus": _concept("condition-clinical", clinical),
         "verificationStatus": _concept("condition-ver-status", verified),
     }
 
@@ -201,23 +174,20 @@ def _code(mention: LinkedMention, run: OutputRun) -> Resource:
     """Return the CodeableConcept: the reported id, others if asked for, the text as written."""
     own = mention.concept or ""
     ids = dict.fromkeys((run.ids.chosen(own), *(run.ids.all(own) if run.config.all_ids else ())))
-    codings = [coding(each, run.ids.vocabulary(each)) for each in ids]
-    for each, values in zip(ids, codings, strict=True):
-        name = _clean(mention.name or "")
-        if each == own and name:  # the name in another vocabulary is not known
-            values["display"] = name
-    text = _clean(mention.text)
-    return {"coding": codings, **({"text": text} if text else {})}
+    codings = {each: coding(each, run.ids.vocabulary(each)) for each in ids}
+    name, text = _clean(mention.name or ""), _clean(mention.text)
+    if own in codings and name:  # the name in another vocabulary is not known
+        codings[own]["display"] = name
+    return {"coding": [*codings.values()], **({"text": text} if text else {})}
 
 
 def _relationship(mention: LinkedMention) -> Resource:
     """Return the relative that the text names, or else a family member."""
     triggers = mention.assertion.triggers if mention.assertion else ()
-    for trigger in triggers:
-        if trigger.flag == "family":
-            for word in re.findall(r"[A-Za-z]+|[^\x00-\x7f]+", trigger.text):
-                if code := _RELATIVES.get(word.lower()):
-                    return {**_concept("v3-RoleCode", code), "text": word}
+    for text in (trigger.text for trigger in triggers if trigger.flag == "family"):
+        for word in re.findall(r"[A-Za-z]+|[^\x00-\x7f]+", text):
+            if code := _RELATIVES.get(word.lower()):
+                return {**_concept("v3-RoleCode", code), "text": word}
     return _concept("v3-RoleCode", _FAMILY_MEMBER)
 
 
