@@ -271,50 +271,19 @@ OwnIds = Callable[[str], frozenset[str]]
 """Returns all ids of a concept, spelled as the gold ids."""
 
 
-@dataclass(slots=True)
-class _Judge:
-    """Judges queries one after the other.
+def _judge(
+    query: LinkQuery, parts: Answers, own_ids: OwnIds, scorer: str, depth: int
+) -> tuple[Values, Values]:
+    """Return the probability that a query is right for k = 1 .. depth, and its recall.
 
     The lenient rule counts candidates: names if the ranker returns a candidate for every name, as
     in the papers, and concepts if it returns each concept once.
-
-    A part is answered NIL if it has no candidate, or if its first one is below the threshold; a
-    query is answered NIL if all its parts are. A query answered NIL is right only if its gold is
-    NIL. A composite is not right if a needed part was answered NIL; its candidates still count
-    for recall.
     """
-
-    own_ids: OwnIds
-    scorer: str
-    depth: int
-    config: EvaluationConfig
-
-    def values(self, query: LinkQuery, parts: Answers) -> tuple[Values, Values, bool, float]:
-        """Return ``right``, ``recall``, ``answered_nil`` and ``probability`` of a query."""
-        accepted = [() if ranked and self._is_nil(ranked[0]) else ranked for ranked in parts]
-        answered_nil = not any(accepted)
-        if query.is_nil:
-            right = recall = np.full(self.depth, float(answered_nil))
-        else:
-            right, recall = self._judge(query, parts)
-            if self.config.nil_below is not None:
-                right, _ = self._judge(query, accepted)
-        return right, recall, answered_nil, _first_probability(accepted)
-
-    def _is_nil(self, first: Candidate) -> bool:
-        """Whether a first candidate is below the threshold of NIL."""
-        if self.config.nil_below is None:
-            return False
-        probability = None if self.config.nil_by_score else first.probability
-        return (first.score if probability is None else probability) < self.config.nil_below
-
-    def _judge(self, query: LinkQuery, parts: Answers) -> tuple[Values, Values]:
-        own = self.own_ids
-        if self.scorer == "lenient":
-            sets = [[own(c.concept) for c in ranked[: self.depth]] for ranked in parts]
-            return lenient(sets, query.gold, self.depth)
-        named = [[RankedAnswer(c.concept, own(c.concept), c.score) for c in r] for r in parts]
-        return strict(named, query.needed, self.depth)
+    if scorer == "lenient":
+        sets = [[own_ids(c.concept) for c in ranked[:depth]] for ranked in parts]
+        return lenient(sets, query.gold, depth)
+    named = [[RankedAnswer(c.concept, own_ids(c.concept), c.score) for c in r] for r in parts]
+    return strict(named, query.needed, depth)
 
 
 def _first_probability(parts: Answers) -> float:
@@ -357,6 +326,17 @@ class EvaluationConfig:
         for field, value in (("n_resamples", self.n_resamples), ("batch", self.batch)):
             if value < 1:
                 raise ConfigError(f"{field}: expected at least 1, found {value}")
+
+    def is_nil(self, first: Candidate) -> bool:
+        """Return True if a first candidate is below the threshold of NIL.
+
+        Args:
+            first: The candidate.
+        """
+        if self.nil_below is None:
+            return False
+        probability = None if self.nil_by_score else first.probability
+        return (first.score if probability is None else probability) < self.nil_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +435,11 @@ def run_queries(
 ) -> LinkingResult:
     """Evaluate on resolved queries, whose gold ids are spelled as the store's.
 
+    A part is answered NIL if it has no candidate, or if its first one is below the threshold; a
+    query is answered NIL if all its parts are. A query answered NIL is right only if its gold is
+    NIL. A composite is not right if a needed part was answered NIL; its candidates still count
+    for recall.
+
     Args:
         ranker: The ranker.
         resolved: The queries.
@@ -473,31 +458,31 @@ def run_queries(
         raise ConfigError("queries: expected at least one, found none")
     depth = max(config.ks)
     n_candidates = depth * (NAMES_PER_CONCEPT if scorer == "strict" else 1)
-    judge = _Judge(own_ids, scorer, depth, config)
     judged, rows = [], []
     progress.start("linking")
     for batch in _batches(queries, config.batch):
         answers = ranker.rank(batch, n_candidates)
         for index, query in enumerate(batch):
             parts = answers[index] if index < len(answers) else ()
-            values = judge.values(query, parts)
-            judged.append(values)
-            possible = np.flatnonzero(values[0])
+            accepted = [() if ranked and config.is_nil(ranked[0]) else ranked for ranked in parts]
+            is_nil = not any(accepted)
+            if query.is_nil:
+                rightness = recalled = np.full(depth, float(is_nil))
+            else:
+                rightness, recalled = _judge(query, parts, own_ids, scorer, depth)
+                if config.nil_below is not None:
+                    rightness, _ = _judge(query, accepted, own_ids, scorer, depth)
+            judged.append((rightness, recalled, query.is_nil, is_nil, _first_probability(accepted)))
+            possible = np.flatnonzero(rightness)
             rank = int(possible[0]) + 1 if len(possible) else None
             kept = tuple(tuple(ranked[:MAX_ANSWERS]) for ranked in parts)
-            rows.append(QueryRow(query, kept, float(values[0][0]), rank, values[2]))
+            rows.append(QueryRow(query, kept, float(rightness[0]), rank, is_nil))
         progress.advance(len(batch), len(rows) / len(queries))
     progress.finish()
-    right, recall, answered_nil, probability = map(np.array, zip(*judged, strict=True))
-    judgements = Judgements(
-        right,
-        recall,
-        np.array([query.is_nil for query in queries]),
-        answered_nil,
-        probability,
-        # a query without a document is its own document
-        tuple(query.document or f"query {n}" for n, query in enumerate(queries)),
-    )
+    right, recall, nil, answered_nil, probability = map(np.array, zip(*judged, strict=True))
+    # a query without a document is its own document
+    documents = tuple(query.document or f"query {n}" for n, query in enumerate(queries))
+    judgements = Judgements(right, recall, nil, answered_nil, probability, documents)
     metrics = _metrics(judgements, sorted(set(config.ks)))
     intervals = {
         str(metric): bootstrap_interval(

@@ -188,12 +188,9 @@ def mcnemar_exact(a: Flags, b: Flags) -> float:
         raise ConfigError(f"paired test: {len(a)} values against {len(b)}")
     only_a, only_b = int((a & ~b).sum()), int((~a & b).sum())
     n, smaller = only_a + only_b, min(only_a, only_b)
-    return min(1.0, 2 * sum(exp(_log_binomial(n, k)) for k in range(smaller + 1)))
-
-
-def _log_binomial(n: int, k: int) -> float:
-    """Return the logarithm of the binomial probability of k in n at 1/2."""
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2)
+    total = lgamma(n + 1) - n * log(2)  # logarithms, since the coefficients may overflow
+    splits = (exp(total - lgamma(k + 1) - lgamma(n - k + 1)) for k in range(smaller + 1))
+    return min(1.0, 2 * sum(splits))
 
 
 def _paired(a: Values, b: Values) -> Values:
@@ -428,21 +425,13 @@ def crossed_ratio_bootstrap(
     rng = np.random.default_rng(seed)
     means = np.array([_resample(a, b, more, rng) for _ in range(n_resamples)])
     interval = quantile_interval(means, LEVEL)
-    observed = float(cells.mean())
-    return EffectSize(observed, interval.low, interval.high, _p_of(observed, means))
-
-
-def _p_of(observed: float, means: npt.NDArray[np.float64]) -> float:
-    """Return the two-sided p of resampled means.
-
-    Where none has the other sign, n resamples cannot tell p values below 2 / (n + 1); it is then
-    that of a normal distribution with their deviation, so that many tests can be corrected.
-    """
+    observed, deviation = float(cells.mean()), float(means.std())
     p = _two_sided_p(means)
-    deviation = float(means.std())
-    if p > 2 / (len(means) + 1) or not deviation:
-        return p
-    return min(p, max(erfc(abs(observed) / deviation / sqrt(2)), _SMALLEST_P))
+    if deviation and p <= 2 / (len(means) + 1):
+        # no mean has the other sign, so resamples cannot tell smaller p values: it is that of a
+        # normal distribution with their deviation, so that many tests can be corrected
+        p = min(p, max(erfc(abs(observed) / deviation / sqrt(2)), _SMALLEST_P))
+    return EffectSize(observed, interval.low, interval.high, p)
 
 
 def seed_enlargement(cells: Values) -> Values:

@@ -102,39 +102,23 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
     short = [value["definition"]] if "definition" in value else []
     for text, tag, _, source in [*_texts(short, language), *_texts(definitions, language)]:
         yield DefinitionRecord(concept, text, tag, source, line)
-    yield from _types(value, concept, line, config)
+    types = [*([value["type"]] if "type" in value else []), *_list(value.get("types", ()))]
+    for item in types or filter(None, [config.default_type]):
+        type_fields = ("type", "label", "tree")
+        fields = {"type": item} if isinstance(item, str) else _fields(item, type_fields)
+        label, tree = fields.get("label", ""), fields.get("tree", "")
+        yield TypeRecord(concept, _text(fields.get("type")), label, tree, line)
     for item in _list(value.get("ids", ())):
         further = {"id": item} if isinstance(item, str) else _fields(item, ("id", "kind"))
         kind = _kind(further.get("kind", "alternate"), IdKind)
         yield IdRecord(concept, _text(further.get("id")), kind, line)
-    yield from _relations(value.get("relations", ()), concept, line)
-
-
-def _types(value: Any, concept: str, line: int, config: SourceConfig) -> Iterator[Record]:
-    short = [value["type"]] if "type" in value else []
-    types = [*short, *_list(value.get("types", ()))]
-    if not types and config.default_type:
-        types = [config.default_type]
-    for item in types:
-        fields = (
-            {"type": item} if isinstance(item, str) else _fields(item, ("type", "label", "tree"))
-        )
-        yield TypeRecord(
-            concept,
-            _text(fields.get("type")),
-            fields.get("label", ""),
-            fields.get("tree", ""),
-            line,
-        )
-
-
-def _relations(value: Any, concept: str, line: int) -> Iterator[Record]:
-    if isinstance(value, dict):
-        for relation, tails in value.items():
+    relations = value.get("relations", ())
+    if isinstance(relations, dict):
+        for relation, tails in relations.items():
             for tail in _list(tails):
                 yield RelationRecord(concept, _text(relation), _text(tail), line=line)
         return
-    for item in _list(value):
+    for item in _list(relations):
         fields = _fields(item, ("relation", "tail", "source"))
         relation, tail = _text(fields.get("relation")), _text(fields.get("tail"))
         yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)

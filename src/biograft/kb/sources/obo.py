@@ -96,7 +96,9 @@ def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
     parts: list[str] = []
     first, limit = 0, BufferLimit("a line, with those that go on with it,", config.path)
     for number, line in read_lines(config.path, config.encoding):
-        if line[-1:] == "\\" and _continues(line, parts):
+        # the last backslash continues the line if it is not escaped, nor in a comment
+        is_odd = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        if is_odd and (parts or not line.lstrip().startswith("!")):
             first = first or number
             parts.append(line[:-1])
             limit.add(line, number)
@@ -111,12 +113,6 @@ def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
             yield number, text
     if text := "".join(parts).strip():
         yield first, text
-
-
-def _continues(line: str, parts: list[str]) -> bool:
-    """Whether the last backslash continues the line: it is not escaped, nor in a comment."""
-    odd = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-    return odd and (bool(parts) or not line.lstrip().startswith("!"))
 
 
 def unescape(text: str) -> str:
@@ -230,14 +226,14 @@ class _Terms:
             "name": self._name,
             "synonym": self._synonym,
             "def": self._definition,
-            "is_a": self._is_a,
+            "is_a": lambda concept, line, value: self._relation(concept, line, f"{IS_A} {value}"),
             "relationship": self._relation,
             "xref": self._xref,
             "xref_analog": self._xref,
             "xref_unk": self._xref,
             "alt_id": self._alternate,
             "namespace": self._type,
-            **dict.fromkeys(AXIOMS, self._axiom),
+            **dict.fromkeys(AXIOMS, lambda *_: FilterReason("logical axiom")),
             # OBO 1.0 had a tag for each scope
             **{f"{name.lower()}_synonym": partial(self._synonym, scope=name) for name in SCOPES},
         }
@@ -339,9 +335,6 @@ class _Terms:
             return "definition without a text in quotes"
         return DefinitionRecord(concept, text, self._language, line=line)
 
-    def _is_a(self, concept: str, line: int, value: str) -> Fact:
-        return self._relation(concept, line, f"{IS_A} {value}")
-
     def _relation(self, concept: str, line: int, value: str) -> Fact:
         words = identifiers(value)
         if len(words) != 2:
@@ -363,9 +356,6 @@ class _Terms:
     def _type(self, concept: str, line: int, value: str) -> Fact:
         namespace = free_text(value)
         return TypeRecord(concept, namespace, line=line) if namespace else "empty namespace"
-
-    def _axiom(self, concept: str, line: int, value: str) -> Fact:
-        return FilterReason("logical axiom")
 
 
 FORMAT = Format(recognise, read, languages_inside=False)

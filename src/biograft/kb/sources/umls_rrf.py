@@ -164,7 +164,14 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
             ),
         )
         if config.keep_codes:
-            yield _codes(frame)
+            # codes of source vocabularies become cross-references such as MSH:D009203
+            coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
+            coded = coded.unique(["CUI", "SAB", "CODE"], keep="first", maintain_order=True)
+            # the codes of some vocabularies already have their prefix (HGNC:5, GO:0008150)
+            own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
+            code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
+            kind = pl.lit(str(IdKind.XREF))
+            yield Block(IdRecord, coded.select(concept="CUI", id=code, kind=kind, line="line"))
 
 
 def _concepts_of(path: Path, config: SourceConfig) -> Hashes:
@@ -190,17 +197,6 @@ def _among(concepts: pl.Series, chosen: Hashes) -> pl.Series:
     hashes = concepts.hash().to_numpy()
     ends = [np.searchsorted(chosen, hashes, side) for side in ("left", "right")]
     return pl.Series(ends[0] < ends[1])
-
-
-def _codes(frame: pl.DataFrame) -> Block:
-    """Convert the codes of source vocabularies into cross-references such as ``MSH:D009203``."""
-    coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
-    coded = coded.unique(["CUI", "SAB", "CODE"], keep="first", maintain_order=True)
-    # the codes of some vocabularies already have their prefix (HGNC:5, GO:0008150)
-    own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
-    code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
-    kind = pl.lit(str(IdKind.XREF))
-    return Block(IdRecord, coded.select(concept="CUI", id=code, kind=kind, line="line"))
 
 
 def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
