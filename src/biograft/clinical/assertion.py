@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from biograft.clinical.events import Section, find_events, find_sections, lower
-from biograft.clinical.layout import FoldedText, needs_folding
 from biograft.clinical.rules import FLAGS, LANGUAGES, AssertionRules
 from biograft.clinical.scope import (
     AFFIRMED,
@@ -36,6 +35,7 @@ from biograft.clinical.scope import (
 from biograft.errors import ConfigError
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.documents import Document
+from biograft.text.sentences import FoldedText, needs_folding
 
 STATUSES = (
     "present", "absent", "possible", "conditional", "historical", "hypothetical", "family",

@@ -19,8 +19,8 @@ import re
 from collections.abc import Sequence
 
 from biograft.clinical.events import Event
-from biograft.clinical.layout import BULLET
 from biograft.clinical.rules import FLAGS, AssertionRules, CompiledRule, EventKind
+from biograft.text.sentences import BULLET
 
 (
     NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL

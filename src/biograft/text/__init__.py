@@ -81,7 +81,6 @@ if TYPE_CHECKING:
         shard_path as shard_path,
         write_shard as write_shard,
     )
-    from biograft.text.spans import Spans as Spans, select_disjoint as select_disjoint
     from biograft.text.spelling import MisspeltNames as MisspeltNames, WordFinder as WordFinder
     from biograft.text.stop_words import (
         StopWordConfig as StopWordConfig,
@@ -105,7 +104,12 @@ if TYPE_CHECKING:
         RelationExample as RelationExample,
     )
     from biograft.text.tasks.registry import sniff_task as sniff_task
-    from biograft.text.tokens import find_tokens as find_tokens, simplify as simplify
+    from biograft.text.tokens import (
+        Spans as Spans,
+        find_tokens as find_tokens,
+        select_disjoint as select_disjoint,
+        simplify as simplify,
+    )
     from biograft.text.vocabulary import (
         VocabularyBuilder as VocabularyBuilder,
         word_form as word_form,

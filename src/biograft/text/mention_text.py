@@ -63,7 +63,7 @@ def mark_mention(
 def split_context(n_before: int, n_after: int, budget: int) -> tuple[int, int]:
     """Split a budget of context words between the sides of a mention.
 
-    >>> share_room(10, 10, 8), share_room(1, 10, 8), share_room(10, 3, 8)
+    >>> split_context(10, 10, 8), split_context(1, 10, 8), split_context(10, 3, 8)
     ((4, 4), (1, 7), (5, 3))
     """
     half = budget // 2

@@ -42,8 +42,15 @@ from biograft.kb.names import language_code
 from biograft.kb.tables import TextColumn
 from biograft.progress import Progress
 from biograft.text.name_rules import FUNCTION_WORDS, NamesIndexConfig, choose_names, with_case
-from biograft.text.spans import Spans, select_disjoint
-from biograft.text.tokens import Codes, Ints, Tokens, find_tokens, join_texts
+from biograft.text.tokens import (
+    Codes,
+    Ints,
+    Spans,
+    Tokens,
+    find_tokens,
+    join_texts,
+    select_disjoint,
+)
 from biograft.text.trie import build_levels
 from biograft.text.vocabulary import (
     NUMERALS,

@@ -4,7 +4,8 @@ Text is case folded, stripped of accents, and its traditional Chinese characters
 ones (OpenCC, character by character, so that offsets stay). Hyphens and whitespace separate words,
 an apostrophe within a word is dropped, and other punctuation is a token of its own. A Greek letter
 that stands alone is its name, a word of its own: *TNFα* has the tokens of *TNF-alpha*. A word in
-*s* that may be a plural has a second hash, that of its stem.
+*s* that may be a plural has a second hash, that of its stem. Spans of text that are found by tokens
+are columns, too; of those that overlap one is kept.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _converter() -> Any:
 
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint32]
 Hashes = npt.NDArray[np.uint64]
 
@@ -372,3 +375,47 @@ def _greek_letters() -> Codes:
         if chr(code).lower() in GREEK:
             letters[code - _GREEK_RANGE[0]] = ord(chr(code).lower())
     return letters
+
+
+class Spans(NamedTuple):
+    """Spans of several documents, in columns."""
+
+    document: Ints
+    """Index of the document."""
+    start: Ints
+    end: Ints
+
+    def take(self, rows: Ints | Flags) -> Spans:
+        """Return the spans of some rows."""
+        return Spans(*(column[rows] for column in self))
+
+
+def select_disjoint(spans: Spans, scores: Floats) -> Ints:
+    """Return the rows of spans that do not overlap, sorted by position.
+
+    Of overlapping spans the longest is kept, of equally long ones the best-scored, then the first.
+    """
+    if not len(spans.start):
+        return np.zeros(0, np.int64)
+    # concatenate the documents, so that one array of characters serves all
+    lengths = np.zeros(spans.document.max() + 2, np.int64)
+    np.maximum.at(lengths, spans.document + 1, spans.end)
+    shift = np.cumsum(lengths)[spans.document]
+    start, end = spans.start + shift, spans.end + shift
+    order = np.lexsort((start, -scores, start - end))
+    kept: Flags = _disjoint(start[order], end[order], int(end.max()))
+    chosen = order[kept]
+    rows: Ints = chosen[np.argsort(start[chosen])]
+    return rows
+
+
+@njit()
+def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
+    """Take spans in order unless an end is covered by a taken one, which is at least as long."""
+    taken = np.zeros(n_characters, np.bool_)
+    kept = np.zeros(len(start), np.bool_)
+    for n in range(len(start)):
+        if not (taken[start[n]] or taken[end[n] - 1]):
+            kept[n] = True
+            taken[start[n] : end[n]] = True
+    return kept

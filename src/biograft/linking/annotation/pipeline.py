@@ -24,7 +24,7 @@ from biograft.text import NamesIndex, NamesIndexConfig
 from biograft.text.documents import Document
 from biograft.text.names_index import PatternMatches
 from biograft.text.shards import AnnotatedDocument, LinkedSpan
-from biograft.text.spans import Spans, select_disjoint
+from biograft.text.tokens import Spans, select_disjoint
 from biograft.text.vocabulary import VocabularyBuilder
 
 Ints = npt.NDArray[np.int64]

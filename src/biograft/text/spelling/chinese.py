@@ -17,9 +17,8 @@ import numpy.typing as npt
 from biograft.compute import njit
 from biograft.kb.names import HAN_RANGES
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
-from biograft.text.spans import Flags
 from biograft.text.spelling.corrections import ordinary_pairs, pair_keys, record
-from biograft.text.tokens import Codes, Hashes, Ints
+from biograft.text.tokens import Codes, Flags, Hashes, Ints
 from biograft.text.vocabulary import Int32s
 
 MIN_CHARACTERS, _MIN_OUTER = 4, 6

@@ -28,8 +28,7 @@ from biograft.artifacts import check_ends
 from biograft.compute import njit
 from biograft.text.name_rules import COMMON_WORDS, FUNCTION_WORDS
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
-from biograft.text.spans import Flags
-from biograft.text.tokens import Codes, Hashes, Ints, hash_words
+from biograft.text.tokens import Codes, Flags, Hashes, Ints, hash_words
 from biograft.text.vocabulary import Int32s, Uints, find_word
 
 WORDS, PAIRS = "english_words.txt.gz", "chinese_pairs.txt.gz"
