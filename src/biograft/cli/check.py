@@ -15,18 +15,15 @@ if TYPE_CHECKING:
 
 
 def check(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A store, index, encoder, run, corpus or review, or a folder that holds some.",
-        ),
-    ],
+    path: Annotated[Path, typer.Argument(metavar="PATH")],
     as_json: Json = False,
 ) -> None:
     """Compare every file of a store, index, encoder or run with its recorded hash.
 
     Of a review (a file .db) every row is compared.
+
+    Args:
+        path: A store, index, encoder, run, corpus or review, or a folder that holds some.
     """
     from biograft.errors import InputError, visible
 

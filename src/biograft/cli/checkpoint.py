@@ -7,36 +7,30 @@ from typing import Annotated
 
 import typer
 
+from biograft.cli.fields import CommandGroup
 from biograft.cli.options import Folder, Json, Overwrite, print_json
 from biograft.errors import MissingExtraError
 
-app = typer.Typer(
-    help="Import published weights, or export a model.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = CommandGroup("Import published weights, or export a model.")
 
 
 @app.command("import")
 def import_(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of the published model.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH")],
     out: Folder,
-    tokenizer: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME_OR_DIR", help="Tokenizer of weights that were published without one."
-        ),
-    ] = "",
-    as_published: Annotated[
-        bool,
-        typer.Option("--as-published", help="Compute as the published code does, bugs included."),
-    ] = False,
+    tokenizer: Annotated[str, "NAME_OR_DIR"] = "",
+    as_published: Annotated[bool, "--as-published"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Import published weights into a folder that every command loads.
 
     KeBioLM becomes an encoder; GenBioEL (a BART) a generative linker for `biograft link --model`.
+
+    Args:
+        path: Folder of the published model.
+        tokenizer: Tokenizer of weights that were published without one.
+        as_published: Compute as the published code does, bugs included.
     """
     try:
         from biograft.models.checkpoints import import_checkpoint
@@ -58,13 +52,18 @@ def import_(
 
 @app.command("export")
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the model.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR")],
     out: Folder,
-    form: Annotated[str, typer.Option("--as", metavar="bert", help="Layout to write.")] = "bert",
+    form: Annotated[str, "--as", "bert"] = "bert",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Export a model as a plain BERT: its layers and token head, without the knowledge layer."""
+    """Export a model as a plain BERT: its layers and token head, without the knowledge layer.
+
+    Args:
+        folder: Folder of the model.
+        form: Layout to write.
+    """
     try:
         from biograft.models.checkpoints import export_checkpoint
     except ModuleNotFoundError as error:
@@ -80,15 +79,16 @@ def export(
 
 @app.command("average")
 def average(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="Encoders of one recipe, trained with other seeds."),
-    ],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...")],
     out: Folder,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Average the weights of encoders: often as accurate as all of them, at the cost of one."""
+    """Average the weights of encoders: often as accurate as all of them, at the cost of one.
+
+    Args:
+        folders: Encoders of one recipe, trained with other seeds.
+    """
     try:
         from biograft.training.linkers.encoder import average_encoders
     except ModuleNotFoundError as error:

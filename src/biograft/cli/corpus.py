@@ -29,20 +29,11 @@ app = CommandGroup("Convert and annotate corpora, segment names, inspect task fi
 
 @app.command()
 def convert(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="File or folder of documents; gzip is read too.")
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="OUT", help="File or folder to write.")
-    ],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format to write.")],
-    form: Annotated[
-        str,
-        typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detect by content."),
-    ] = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if anything is rejected or would be lost.")
-    ] = False,
+    source: Annotated[Path, typer.Argument(metavar="IN")],
+    out: Annotated[Path, "-o", "--out", "OUT"],
+    to: Annotated[str, "FORMAT"],
+    form: Annotated[str, "--from", "FORMAT"] = "",
+    strict: Annotated[bool, "--strict"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -50,6 +41,13 @@ def convert(
 
     Rejected rows and losses are reported; the exit status stays 0. With --strict they are an
     error (2), and nothing is written.
+
+    Args:
+        source: File or folder of documents; gzip is read too.
+        out: File or folder to write.
+        to: Format to write.
+        form: Format of IN; default: detect by content.
+        strict: Fail if anything is rejected or would be lost.
     """
     from biograft.text.formats import convert as convert_documents
 
@@ -101,42 +99,32 @@ app.command()(stop_words)
 
 @app.command()
 def tasks(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Task file, plain or gz.")],
-    form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format; default: detect by content.")
-    ] = "",
-    columns: Annotated[
-        str,
-        typer.Option(
-            metavar="ROLE=COLUMN,...", help="For tables: the column of each role (a name, or #1)."
-        ),
-    ] = "",
-    split: Annotated[
-        str, typer.Option(metavar="train|dev|test", help="Split to read, for DDI.")
-    ] = "",
-    dev_list: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pairs of the dev documents, for DDI.")
-    ] = None,
-    grouped: Annotated[
-        bool, typer.Option("--grouped", help="Read relations as their groups, for ChemProt.")
-    ] = False,
-    schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Schema of the relations, for CMeIE.")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="OTHER", help="Count the overlap with this file, such as train."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Write the examples as JSON lines."),
-    ] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    form: Annotated[str, "--format", "F"] = "",
+    columns: Annotated[str, "ROLE=COLUMN,..."] = "",
+    split: Annotated[str, "train|dev|test"] = "",
+    dev_list: Annotated[Path | None, "FILE"] = None,
+    grouped: Annotated[bool, "--grouped"] = False,
+    schema: Annotated[Path | None, "FILE"] = None,
+    against: Annotated[Path | None, "OTHER"] = None,
+    out: Annotated[Path | None, "-o", "--out", "FILE"] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Summarise a task file: examples, labels, lengths, and the level of chance.
 
     Broken rows are reported with file and line, and left out; the exit status is then 1.
+
+    Args:
+        file: Task file, plain or gz.
+        form: Format; default: detect by content.
+        columns: For tables: the column of each role (a name, or #1).
+        split: Split to read, for DDI.
+        dev_list: Pairs of the dev documents, for DDI.
+        grouped: Read relations as their groups, for ChemProt.
+        schema: Schema of the relations, for CMeIE.
+        against: Count the overlap with this file, such as train.
+        out: Write the examples as JSON lines.
     """
     from biograft.text.tasks import TaskConfig, overlap, read_task, summarise, write_examples
 

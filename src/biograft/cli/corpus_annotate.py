@@ -30,24 +30,15 @@ from biograft.text.input_config import InputConfig
 def annotate(
     context: typer.Context,
     kb: Store,
-    texts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TEXT...", help="Files, folders, zip archives, or '-' for standard input."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the shards.")],
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
+    out: Annotated[Path, "-o", "--out", "DIR"],
     reading: Annotated[InputConfig, Offered(without=("sheet",), lines=True)],
     annotation: Annotated[AnnotationConfig, Offered(cleaning=None)],
     cleaning: CleaningConfig,
-    clean: Annotated[
-        bool, typer.Option("--clean/--no-clean", help="Remove HTML, URLs and stray symbols.")
-    ] = True,
+    clean: Annotated[bool, "--clean/--no-clean"] = True,
     engine: Engine = "local",
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one a core.")] = 0,
-    shard_mib: Annotated[
-        int, typer.Option("--shard-mib", metavar="N", min=1, help="Text per shard, in MiB.")
-    ] = 8,
+    workers: Annotated[int, "N"] = 0,
+    shard_mib: Annotated[int, typer.Option(metavar="N", min=1)] = 8,
     resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -57,6 +48,13 @@ def annotate(
     Plain text has one document a line. Files of any document format, and tables with --column, are
     recognised by their content; their annotations are read with --mentions given or both only.
     Broken records are reported and left out; the exit status is then 1.
+
+    Args:
+        texts: Files, folders, zip archives, or '-' for standard input.
+        out: Folder of the shards.
+        clean: Remove HTML, URLs and stray symbols.
+        workers: Processes; default: one a core.
+        shard_mib: Text per shard, in MiB.
     """
     from biograft.linking.annotation.runner import ExecutionConfig, annotate
 

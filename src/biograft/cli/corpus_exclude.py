@@ -14,26 +14,12 @@ from biograft.text.input_config import InputConfig
 
 
 def exclude(
-    texts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TEXT...", help="Training text: a document a line, any format, or tables."
-        ),
-    ],
-    similar_to: Annotated[
-        list[Path],
-        typer.Option("--similar-to", metavar="FILE", help="Test texts; may be repeated."),
-    ],
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
+    similar_to: Annotated[list[Path], "FILE"],
     out: OutFile,
     reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
-    n: Annotated[int, typer.Option("--n", metavar="N", help="Length of n-grams.")] = 8,
-    min_overlap: Annotated[
-        float,
-        typer.Option(
-            metavar="R",
-            help="Ratio of the shorter text's n-grams that near-duplicates share, at least.",
-        ),
-    ] = 0.6,
+    n: Annotated[int, "N"] = 8,
+    min_overlap: Annotated[float, "R"] = 0.6,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -41,6 +27,12 @@ def exclude(
 
     Texts are compared by character n-grams; case, width, punctuation and whitespace do not count.
     The text that is left is written one document a line.
+
+    Args:
+        texts: Training text: a document a line, any format, or tables.
+        similar_to: Test texts; may be repeated.
+        n: Length of n-grams.
+        min_overlap: Ratio of the shorter text's n-grams that near-duplicates share, at least.
     """
     from biograft.artifacts import new_file
     from biograft.text.inputs import read_texts

@@ -27,25 +27,10 @@ if TYPE_CHECKING:
 def segment(
     config: SegmentationConfig,
     reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="KB", help="Knowledge base; with --show alone, a segmentation."),
-    ],
-    texts: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[TEXT]...",
-            help="Text to mine phrases from: a document a line, any document format, or tables.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Folder of the segmentation to build."),
-    ] = None,
-    show: Annotated[
-        list[str] | None,
-        typer.Option("--show", metavar="NAME", help="Show how a name is segmented; repeatable."),
-    ] = None,
+    folder: Annotated[Path, typer.Argument(metavar="KB")],
+    texts: Annotated[list[Path] | None, typer.Argument(metavar="[TEXT]...")] = None,
+    out: Annotated[Path | None, "-o", "--out", "DIR"] = None,
+    show: Annotated[list[str] | None, "NAME"] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -55,6 +40,12 @@ def segment(
     Review DIR/cut_points.tsv: delete lines, and pass it back with --cut-points.
 
     With --show and no -o, an existing segmentation is opened: corpus segment DIR --show NAME.
+
+    Args:
+        folder: Knowledge base; with --show alone, a segmentation.
+        texts: Text to mine phrases from: a document a line, any document format, or tables.
+        out: Folder of the segmentation to build.
+        show: Show how a name is segmented; repeatable.
     """
     from biograft.kb import KnowledgeBase
     from biograft.text.segmentation import Segmentation, build_segmentation

@@ -23,20 +23,12 @@ from biograft.text.input_config import InputConfig
 
 
 def stop_words(
-    texts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TEXT...",
-            help="Ordinary text: a document a line, any document format, or tables.",
-        ),
-    ],
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
     kb: Kb,
     out: OutFile,
     reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
     linker: Annotated[LinkerConfig, Offered("languages")],
-    min_count: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Occurrences of a word in the text.")
-    ] = 3,
+    min_count: Annotated[int, typer.Option(metavar="N", min=1)] = 3,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -44,6 +36,10 @@ def stop_words(
     """List names of KB that are ordinary words in text, with counts, for review.
 
     Remove the lines of the names that are to be found; the rest is a file for --stop-file.
+
+    Args:
+        texts: Ordinary text: a document a line, any document format, or tables.
+        min_count: Occurrences of a word in the text.
     """
     from biograft.kb import KnowledgeBase
     from biograft.text import NamesIndex, NamesIndexConfig

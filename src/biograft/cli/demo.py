@@ -26,28 +26,19 @@ _STEPS, _LEARNING_RATE, _MAX_LENGTH = 150, 2e-3, 48
 
 
 def demo(
-    part: Annotated[
-        str,
-        typer.Argument(
-            metavar="[start|notes]",
-            help="start: build, train, link and evaluate; notes: find findings in clinical notes.",
-        ),
-    ] = "start",
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the files of the demo.")
-    ] = Path("demo"),
-    language: Annotated[
-        str, typer.Option(metavar="en|zh", help="notes: language of the notes.")
-    ] = "en",
-    serve: Annotated[
-        bool | None,
-        typer.Option(
-            "--serve/--no-serve",
-            help="start: serve the page at the end, until Ctrl-C. Default: on a terminal only.",
-        ),
-    ] = None,
+    part: Annotated[str, typer.Argument(metavar="[start|notes]")] = "start",
+    out: Annotated[Path, "-o", "--out", "DIR"] = Path("demo"),
+    language: Annotated[str, "en|zh"] = "en",
+    serve: Annotated[bool | None, "--serve/--no-serve"] = None,
 ) -> None:
-    """Build, train, link and evaluate on built-in data, or find findings in clinical notes."""
+    """Build, train, link and evaluate on built-in data, or find findings in clinical notes.
+
+    Args:
+        part: start: build, train, link and evaluate; notes: find findings in clinical notes.
+        out: Folder for the files of the demo.
+        language: notes: language of the notes.
+        serve: start: serve the page at the end, until Ctrl-C. Default: on a terminal only.
+    """
     if part == "notes":
         from biograft.cli.demo_notes import demo_notes
 

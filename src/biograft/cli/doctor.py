@@ -203,15 +203,16 @@ def _described(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def doctor(
     kb: OptionalKb = None,
-    index: Annotated[
-        Path | None, typer.Option("--index", metavar="INDEX", help="Index of --kb to examine.")
-    ] = None,
+    index: Annotated[Path | None, "INDEX"] = None,
     as_json: Json = False,
 ) -> None:
     """Check the installation: packages, versions, cache folders.
 
     With --kb, and --index, it also opens them and compares every file of the knowledge base with
     its hash. The exit status is 1 if anything is wrong; a missing extra is not. Nothing is sent.
+
+    Args:
+        index: Index of --kb to examine.
     """
     if index is not None and kb is None:
         raise ConfigError("--index: needs the knowledge base that it was made from; give --kb")

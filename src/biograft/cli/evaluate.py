@@ -42,19 +42,10 @@ def text(
     files: LinkerFiles,
     reading: Annotated[InputConfig, Offered("encoding")],
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1, assertions=False)],
-    gold: Annotated[str, typer.Option(metavar="PATH", help="Gold standard: a file of texts.")],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="F",
-            help="sample, or one of `biograft corpus formats`; default: recognise it by content.",
-        ),
-    ] = "",
+    gold: Annotated[str, "PATH"],
+    form: Annotated[str, "--format", "F"] = "",
     types: Types = "",
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Evaluate the first N documents; 0: all.")
-    ] = 0,
+    limit: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -66,6 +57,11 @@ def text(
     of concepts of each document. Gold mentions without a concept, and NIL answers, count as
     spans only. With --types, every prediction is compared with the mentions of these types.
     Metrics are in percent, with 95 % intervals by a bootstrap over documents.
+
+    Args:
+        gold: Gold standard: a file of texts.
+        form: sample, or one of `biograft corpus formats`; default: recognise it by content.
+        limit: Evaluate the first N documents; 0: all.
     """
     from biograft.evaluation import evaluate_text, read_gold_texts
     from biograft.kb import KnowledgeBase

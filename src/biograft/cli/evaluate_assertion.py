@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def assertion(
-    gold: Annotated[Path, typer.Option(metavar="FILE", help="Gold standard: texts as JSON lines.")],
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Assertion rules, TOML; default: those of biograft."),
-    ] = None,
-    mistakes: Annotated[
-        bool, typer.Option("--mistakes", help="List the mentions with a wrong flag, too.")
-    ] = False,
+    gold: Annotated[Path, "FILE"],
+    rules: Annotated[Path | None, "FILE"] = None,
+    mistakes: Annotated[bool, "--mistakes"] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate assertion status: negated, uncertain, historical, hypothetical, other people.
 
     Precision, recall and F1 of each flag in percent. A mention is right if it has exactly the
     flags of the gold standard.
+
+    Args:
+        gold: Gold standard: texts as JSON lines.
+        rules: Assertion rules, TOML; default: those of biograft.
+        mistakes: List the mentions with a wrong flag, too.
     """
     from dataclasses import asdict
 

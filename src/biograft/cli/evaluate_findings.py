@@ -24,21 +24,9 @@ def findings(
     kb: Kb,
     files: LinkerFiles,
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1)],
-    gold: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE|notes-en-test|...",
-            help="Notes with findings, JSON lines; or notes-en-dev, notes-en-test, notes-zh-dev "
-            "or notes-zh-test, which ship with biograft.",
-        ),
-    ],
-    types: Annotated[
-        str,
-        typer.Option(metavar="disease,...", help="Types of concepts that count; '': all."),
-    ] = FINDING_TYPES,
-    mistakes: Annotated[
-        bool, typer.Option("--mistakes", help="List what was missed, wrong, or of a wrong status.")
-    ] = False,
+    gold: Annotated[str, "FILE|notes-en-test|..."],
+    types: Annotated[str, "disease,..."] = FINDING_TYPES,
+    mistakes: Annotated[bool, "--mistakes"] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate findings in notes: span, concept and status, of mentions and documents.
@@ -46,6 +34,12 @@ def findings(
     The linker sees plain text. "spans" counts mentions with exactly the gold span, "findings" those
     with the gold concept, too, "statuses" those that also have the gold status; "documents" counts
     the concepts of each note. Metrics are in percent.
+
+    Args:
+        gold: Notes with findings, JSON lines; or notes-en-dev, notes-en-test, notes-zh-dev or
+            notes-zh-test, which ship with biograft.
+        types: Types of concepts that count; '': all.
+        mistakes: List what was missed, wrong, or of a wrong status.
     """
     from dataclasses import asdict
 

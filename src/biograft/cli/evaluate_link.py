@@ -51,102 +51,25 @@ def link(
     kb: Kb,
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     linker: Annotated[LinkerConfig, Offered(*_SETTINGS)],
-    gold: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="Gold standard: a file or folder; TAR::FOLDER for a folder in a tar archive.",
-        ),
-    ],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="F",
-            help="biosyn, pubtator, documents (any of `biograft corpus formats`), aap, xlbel, "
-            "cometa, cometa-specific, procedures, babelon or sample.",
-        ),
-    ],
-    scorer: Annotated[
-        str,
-        typer.Option(
-            metavar="lenient|strict",
-            help="lenient: any gold id counts; strict: exactly one concept.",
-        ),
-    ] = "lenient",
+    gold: Annotated[str, "PATH"],
+    form: Annotated[str, "--format", "F"],
+    scorer: Annotated[str, "lenient|strict"] = "lenient",
     types: Types = "",
     text: Texts = None,
-    no_context: Annotated[
-        bool, typer.Option("--no-context", help="Link mentions without the text around them.")
-    ] = False,
-    split_mentions: Annotated[
-        bool,
-        typer.Option(
-            "--split-mentions",
-            help="Let the linker split composite mentions, not the benchmark; with --scorer strict "
-            "a mention is right if all its concepts are found and no other.",
-        ),
-    ] = False,
-    drop: Annotated[
-        str,
-        typer.Option(
-            metavar="overlapping,unknown-ids",
-            help="Leave out queries as some papers do; they are counted.",
-        ),
-    ] = "",
-    nil: Annotated[
-        bool, typer.Option("--nil", help="Include mentions whose gold answer is NIL.")
-    ] = False,
-    nil_below: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Count answers below this probability as NIL; default: as the linker does, "
-            "with --nil or --calibration.",
-        ),
-    ] = None,
-    train: Annotated[
-        str,
-        typer.Option(metavar="PATH", help="Training gold, to report unseen mentions separately."),
-    ] = "",
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a report with charts to DIR.")
-    ] = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-answers", metavar="FILE", help="Write each query with its answers, to compare."
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE|DIR",
-            help="Compare with the answers of another run: a file of --save-answers, or the "
-            "folder of a --report.",
-        ),
-    ] = None,
-    depth: Annotated[
-        int, typer.Option("-k", "--depth", metavar="K", min=5, help="Answers to judge a query.")
-    ] = 30,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Evaluate the first N queries; 0: all.")
-    ] = 0,
+    no_context: Annotated[bool, "--no-context"] = False,
+    split_mentions: Annotated[bool, "--split-mentions"] = False,
+    drop: Annotated[str, "overlapping,unknown-ids"] = "",
+    nil: Annotated[bool, "--nil"] = False,
+    nil_below: Annotated[float | None, "P"] = None,
+    train: Annotated[str, "PATH"] = "",
+    report: Annotated[Path | None, "DIR"] = None,
+    answers: Annotated[Path | None, "--save-answers", "FILE"] = None,
+    against: Annotated[Path | None, "FILE|DIR"] = None,
+    depth: Annotated[int, typer.Option("-k", "--depth", metavar="K", min=5)] = 30,
+    limit: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
     seed: Seed = 0,
-    fit_calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Fit probabilities on these queries (dev, never test) and write them to FILE.",
-        ),
-    ] = None,
-    aim: Annotated[
-        str,
-        typer.Option(
-            metavar="f1|precision>=P",
-            help="Criterion of the fitted NIL threshold; default: f1 with --nil, else none.",
-        ),
-    ] = "",
+    fit_calibration: Annotated[Path | None, "FILE"] = None,
+    aim: Annotated[str, "f1|precision>=P"] = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -154,6 +77,29 @@ def link(
     """Evaluate entity linking on the mentions of a gold standard.
 
     Metrics are in percent, with 95 % intervals by a bootstrap over documents.
+
+    Args:
+        gold: Gold standard: a file or folder; TAR::FOLDER for a folder in a tar archive.
+        form: biosyn, pubtator, documents (any of `biograft corpus formats`), aap, xlbel,
+            cometa, cometa-specific, procedures, babelon or sample.
+        scorer: lenient: any gold id counts; strict: exactly one concept.
+        no_context: Link mentions without the text around them.
+        split_mentions: Let the linker split composite mentions, not the benchmark; with
+            --scorer strict a mention is right if all its concepts are found and no other.
+        drop: Leave out queries as some papers do; they are counted.
+        nil: Include mentions whose gold answer is NIL.
+        nil_below: Count answers below this probability as NIL; default: as the linker does,
+            with --nil or --calibration.
+        train: Training gold, to report unseen mentions separately.
+        report: Write a report with charts to DIR.
+        answers: Write each query with its answers, to compare.
+        against: Compare with the answers of another run: a file of --save-answers, or the
+            folder of a --report.
+        depth: Answers to judge a query.
+        limit: Evaluate the first N queries; 0: all.
+        fit_calibration: Fit probabilities on these queries (dev, never test) and write them to
+            FILE.
+        aim: Criterion of the fitted NIL threshold; default: f1 with --nil, else none.
     """
     from biograft.evaluation import (
         EvaluationConfig,

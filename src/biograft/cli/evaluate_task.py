@@ -38,31 +38,15 @@ class _DataOptions:
 
 
 def task(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Task model, or RUN of one.")],
-    data: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="File to evaluate on; repeatable.")
-    ] = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format of --data; default: detect.")
-    ] = "",
-    split: Annotated[
-        str, typer.Option(metavar="test", help="Split of a file that holds several (DDI).")
-    ] = "",
-    grouped: Annotated[bool, typer.Option("--grouped", help="BLURB's groups of ChemProt.")] = False,
-    schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Schema of the relations of CMeIE.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the predictions.")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Compare the runs MODEL and RUN over their seeds."),
-    ] = None,
-    published: Annotated[
-        float | None,
-        typer.Option(metavar="0.856", help="Compare the run MODEL with a published result."),
-    ] = None,
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    data: Annotated[list[str] | None, "PATH"] = None,
+    form: Annotated[str, "--format", "F"] = "",
+    split: Annotated[str, "test"] = "",
+    grouped: Annotated[bool, "--grouped"] = False,
+    schema: Annotated[Path | None, "FILE"] = None,
+    out: Annotated[Path | None, "-o", "--out", "FILE"] = None,
+    against: Annotated[Path | None, "RUN"] = None,
+    published: Annotated[float | None, "0.856"] = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate the model of a task on a file, or compare runs.
@@ -70,6 +54,17 @@ def task(
     Classes are scored one by one and together (micro F1), answer rankings by acc@1 and MRR. Runs
     are compared by the F1 or acc@1 of their seeds on their common test set: with Welch's t-test
     and, for equal seeds, the paired one. A published result is compared by a one-sample t-test.
+
+    Args:
+        model: Task model, or RUN of one.
+        data: File to evaluate on; repeatable.
+        form: Format of --data; default: detect.
+        split: Split of a file that holds several (DDI).
+        grouped: BLURB's groups of ChemProt.
+        schema: Schema of the relations of CMeIE.
+        out: Write the predictions.
+        against: Compare the runs MODEL and RUN over their seeds.
+        published: Compare the run MODEL with a published result.
     """
     from biograft.training.tasks import compare_runs, compare_with_value
 

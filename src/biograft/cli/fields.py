@@ -7,13 +7,20 @@ their sentences and defaults, and calls the function with the configuration, che
 says which fields a command has, and with which defaults:
 
     def map_column(table: Path, linker: Annotated[LinkerConfig, Offered("k", "threshold", k=3)])
+
+What is no configuration is described under ``Args`` of the docstring, which is the help of the
+option; texts in its annotation are its flags and what stands for its value:
+
+    depth: Annotated[int, "-k", "--depth", "K"] = 30
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -71,25 +78,24 @@ class CommandGroup(typer.Typer):
 
 
 def with_fields(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with an option for each field of the configurations that it takes.
+    """Return a command as typer takes it.
 
     Args:
         function: A command; a parameter annotated with a dataclass of described fields stands
-            for their options.
+            for their options, and the docstring describes the others.
     """
     signature = inspect.signature(function, eval_str=True)
+    about, documented = _read_docstring(function)
     configs: dict[str, tuple[type[Any], Offered]] = {}
     parameters: dict[str, inspect.Parameter] = {}
     for parameter in signature.parameters.values():
         config, offered = _config_of(parameter.annotation)
         if config is None:
-            parameters[parameter.name] = parameter
+            parameters[parameter.name] = _described(parameter, documented)
             continue
         configs[parameter.name] = config, offered
         for field in _options_of(config, offered):
             parameters.setdefault(field.name, _option(field))
-    if not configs:
-        return function
 
     @functools.wraps(function)
     def run(**values: Any) -> Any:
@@ -100,10 +106,36 @@ def with_fields(function: Callable[..., Any]) -> Callable[..., Any]:
         own = {name: value for name, value in values.items() if name in signature.parameters}
         return function(**own, **made)
 
+    run.__doc__ = about
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters.values()]
     )
     return run
+
+
+def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring and, by name, what it says of the parameters."""
+    about, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    described = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", arguments, re.MULTILINE)
+    return about, {name: " ".join(text.split()) for name, text in described}
+
+
+def _described(parameter: inspect.Parameter, documented: Mapping[str, str]) -> inspect.Parameter:
+    """Return a parameter with its help, which is in its annotation or in the docstring."""
+    kind: Any = parameter.annotation
+    metadata: tuple[Any, ...] = ()
+    if typing.get_origin(kind) is Annotated:
+        kind, metadata = kind.__origin__, kind.__metadata__
+    texts = [each for each in metadata if isinstance(each, str)]
+    info = next((copy.copy(each) for each in metadata if not isinstance(each, str)), None)
+    if info is None and (texts or parameter.name in documented):
+        flags = [text for text in texts if text.startswith("-")]
+        metavar = next((text for text in texts if not text.startswith("-")), None)
+        info = typer.Option(*flags, metavar=metavar)
+    if info is None:
+        return parameter
+    info.help = info.help or documented.get(parameter.name)
+    return parameter.replace(annotation=Annotated[kind, info])
 
 
 def _config_of(annotation: Any) -> tuple[type[Any] | None, Offered]:

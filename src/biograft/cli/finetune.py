@@ -301,13 +301,7 @@ def _line(metrics: Mapping[str, Any]) -> str:
 
 
 def finetune(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="A recipe of a linker or a task (biograft recipe list), or a .toml file.",
-        ),
-    ],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE")],
     out: Run,
     options: FinetuneOptions,
     kb: OptionalKb = None,
@@ -320,6 +314,9 @@ def finetune(
     re-ranker RUN/model, to be used with KB and INDEX; a linker that generates names RUN/model, to
     be used with any KB; these need --kb. The model of a task is RUN/model, what it reaches
     RUN/results.json; --resume continues with the remaining seeds.
+
+    Args:
+        recipe: A recipe of a linker or a task (biograft recipe list), or a .toml file.
     """
     from biograft.recipe import check_kind, find_recipe, read_recipe
 

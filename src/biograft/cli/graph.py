@@ -37,36 +37,11 @@ app = CommandGroup("Train graph embeddings, or rank the neighbours of concepts."
 def embed(
     kb: Store,
     out: Folder,
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="RECIPE",
-            help="transe, transr, transe-kebiolm, transr-smedbert, or a .toml file.",
-        ),
-    ] = "transe",
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Random seed of the training; default: 0.")
-    ] = None,
-    text: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the entity vectors as text, too: `N dim`, then rows."
-        ),
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|cpu|cuda",
-            help="Where to train; auto: TransE of over 200,000 entities on a GPU, if there is one.",
-        ),
-    ] = "auto",
-    start_from: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Start with the vectors of these embeddings of KB, such as TransR with TransE's.",
-        ),
-    ] = None,
+    model: Annotated[str, "RECIPE"] = "transe",
+    seed: Annotated[int | None, "N"] = None,
+    text: Annotated[Path | None, "FILE"] = None,
+    device: Annotated[str, "auto|cpu|cuda"] = "auto",
+    start_from: Annotated[Path | None, "DIR"] = None,
     changes: Changes = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -78,6 +53,14 @@ def embed(
     Triples from files called valid and test are held out. The state is saved every
     training.save_every epochs; --resume continues from it exactly. After the first steps, the
     time and memory of the training are estimated.
+
+    Args:
+        model: transe, transr, transe-kebiolm, transr-smedbert, or a .toml file.
+        seed: Random seed of the training; default: 0.
+        text: Write the entity vectors as text, too: `N dim`, then rows.
+        device: Where to train; auto: TransE of over 200,000 entities on a GPU, if there is one.
+        start_from: Start with the vectors of these embeddings of KB, such as TransR with
+            TransE's.
     """
     from biograft.graph.embedding import (
         EmbeddingExecution,
@@ -134,13 +117,9 @@ def _print_embedding(summary: dict[str, Any], out: Path) -> None:
 
 @app.command()
 def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Embeddings made by `biograft graph embed`.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR")],
     kb: OptionalKb = None,
-    split: Annotated[
-        str, typer.Option(metavar="test|valid|train", help="Triples to evaluate on.")
-    ] = "test",
+    split: Annotated[str, "test|valid|train"] = "test",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -148,6 +127,10 @@ def evaluate(
 
     Ranks are filtered: other true answers do not count. MRR and hits are in percent. The
     knowledge base is the one that DIR was made from; --kb names it after a move.
+
+    Args:
+        folder: Embeddings made by `biograft graph embed`.
+        split: Triples to evaluate on.
     """
     from biograft.graph.embedding import SPLITS, Embeddings, predict_links, read_triples
 
@@ -204,13 +187,8 @@ def neighbours(
     kb: Store,
     out: Folder,
     pepr: PeprConfig,
-    frequencies: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Start vector for --rounds: lines of id, tab, count."),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option(metavar="M", help="Start value 1/M of uncounted entities; 0: M = all.")
-    ] = 0,
+    frequencies: Annotated[Path | None, "FILE"] = None,
+    samples: Annotated[int, "M"] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -219,6 +197,10 @@ def neighbours(
 
     The result is a table with the relation, direction and type of each neighbour, by row of the
     knowledge base. Interrupted work continues when the command is given again.
+
+    Args:
+        frequencies: Start vector for --rounds: lines of id, tab, count.
+        samples: Start value 1/M of uncounted entities; 0: M = all.
     """
     from biograft.graph.neighbours import build_neighbours
     from biograft.kb import KnowledgeBase

@@ -31,45 +31,14 @@ _OF_DENSE = ("storage", "similarity", "approximate")
 def index(
     context: typer.Context,
     kb: Store,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="INDEX", help="Folder to write.")],
+    out: Annotated[Path, "-o", "--out", "INDEX"],
     dense: Annotated[DenseConfig, Offered("similarity", "storage", "approximate", "languages")],
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME_OR_DIR|none",
-            help="Encoder for dense search, or none. Default: static-english (without torch), "
-            "for a store with English names, at most 500,000 names in all.",
-        ),
-    ] = None,
-    pooling: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mean|cls",
-            help="Pooling of the encoder; default: from its files, or as known for SapBERT.",
-        ),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Maximum number of tokens of a name; default: as for --pooling, else the model's.",
-        ),
-    ] = None,
-    encoder_engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="torch|openvino",
-            help="Engine that computes vectors of names: torch, or openvino, faster on "
-            "processors; queries are encoded by torch. Default: torch.",
-        ),
-    ] = None,
-    steps: Annotated[
-        str | None,
-        typer.Option(metavar="case,plural,...", help="Normalisation steps of lexical search."),
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Update INDEX; unchanged names are not encoded again.")
-    ] = False,
+    encoder: Annotated[str | None, "NAME_OR_DIR|none"] = None,
+    pooling: Annotated[str | None, "mean|cls"] = None,
+    max_length: Annotated[int | None, "N"] = None,
+    encoder_engine: Annotated[str | None, "torch|openvino"] = None,
+    steps: Annotated[str | None, "case,plural,..."] = None,
+    update: Annotated[bool, "--update"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -78,6 +47,18 @@ def index(
 
     Lexical and dense search weigh the same, unless the encoder was trained by `biograft finetune`
     and brings learned weights. Interrupted encoding continues when the command is given again.
+
+    Args:
+        out: Folder to write.
+        encoder: Encoder for dense search, or none. Default: static-english (without torch), for
+            a store with English names, at most 500,000 names in all.
+        pooling: Pooling of the encoder; default: from its files, or as known for SapBERT.
+        max_length: Maximum number of tokens of a name; default: as for --pooling, else the
+            model's.
+        encoder_engine: Engine that computes vectors of names: torch, or openvino, faster on
+            processors; queries are encoded by torch. Default: torch.
+        steps: Normalisation steps of lexical search.
+        update: Update INDEX; unchanged names are not encoded again.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import IndexConfig, LexicalConfig, build_index, update_index

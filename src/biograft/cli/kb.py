@@ -44,31 +44,23 @@ app.command()(diff)
 
 @app.command()
 def build(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Files or folders to read; 'starter' is the built-in knowledge base, "
-            "'clinical-findings' has more findings; "
-            "a single .toml file describes a whole build.",
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="KB", help="Folder of the new knowledge base.")
-    ],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...")],
+    out: Annotated[Path, "-o", "--out", "KB"],
     reading: Annotated[SourceConfig, Offered(path=_NO_PATH)],
     build_config: Annotated[BuildConfig, Offered(sources=({"path": _NO_PATH},))],
-    unmerged: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the links that were not used to merge, with reasons (TSV)."
-        ),
-    ] = None,
+    unmerged: Annotated[Path | None, "FILE"] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Build a knowledge base from ontology files of any format."""
+    """Build a knowledge base from ontology files of any format.
+
+    Args:
+        sources: Files or folders to read; 'starter' is the built-in knowledge base,
+            'clinical-findings' has more findings; a single .toml file describes a whole build.
+        out: Folder of the new knowledge base.
+        unmerged: Write the links that were not used to merge, with reasons (TSV).
+    """
     from biograft.kb import build_store
 
     config = _build_config(sources, reading, build_config)
@@ -190,23 +182,18 @@ def _print_info(info: dict[str, Any], store: Path) -> None:
 @app.command()
 def show(
     store: Store,
-    identifier: Annotated[str, typer.Argument(metavar="ID", help="Any id of the concept.")],
-    limit: Annotated[
-        int,
-        typer.Option(
-            "-k",
-            "--limit",
-            metavar="N",
-            min=0,
-            help="Maximum names per language and relations per kind, of 100 kinds; 0: all.",
-        ),
-    ] = 10,
+    identifier: Annotated[str, typer.Argument(metavar="ID")],
+    limit: Annotated[int, typer.Option("-k", "--limit", metavar="N", min=0)] = 10,
     as_json: Json = False,
 ) -> None:
     """Show a concept: names, definitions, types, ids and relations.
 
     An id that is only a cross-reference shows every concept that has it; that of a retired
     concept shows those that take its place.
+
+    Args:
+        identifier: Any id of the concept.
+        limit: Maximum names per language and relations per kind, of 100 kinds; 0: all.
     """
     from dataclasses import asdict
 
@@ -300,17 +287,18 @@ def _some(first: list[str], n: int) -> str:
 @app.command()
 def search(
     store: Store,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A name or a part of one.")],
-    limit: Annotated[
-        int,
-        typer.Option("-k", "--limit", metavar="N", min=1, help="Maximum number of concepts."),
-    ] = 10,
-    lang: Annotated[
-        str | None, typer.Option(metavar="en", help="Names in this language only.")
-    ] = None,
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
+    limit: Annotated[int, typer.Option("-k", "--limit", metavar="N", min=1)] = 10,
+    lang: Annotated[str | None, "en"] = None,
     as_json: Json = False,
 ) -> None:
-    """Search concepts by name."""
+    """Search concepts by name.
+
+    Args:
+        text: A name or a part of one.
+        limit: Maximum number of concepts.
+        lang: Names in this language only.
+    """
     from biograft.kb import KnowledgeBase, search_names
     from biograft.kb.names import language_code
 
@@ -337,16 +325,17 @@ def print_matches(matches: list[Match], text: str) -> None:
 @app.command()
 def export(
     store: Store,
-    out: Annotated[
-        str, typer.Option("-o", "--out", metavar="FILE", help="File to write; '-' is stdout.")
-    ],
-    form: Annotated[
-        str, typer.Option("--format", metavar="jsonl|biosyn|triples", help="Format to write.")
-    ] = "jsonl",
+    out: Annotated[str, "-o", "--out", "FILE"],
+    form: Annotated[str, "--format", "jsonl|biosyn|triples"] = "jsonl",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
-    """Export everything as JSON lines, the names as id||name, or the triples."""
+    """Export everything as JSON lines, the names as id||name, or the triples.
+
+    Args:
+        out: File to write; '-' is stdout.
+        form: Format to write.
+    """
     from biograft.kb import KnowledgeBase, export_store
 
     target = None if out == "-" else Path(out)

@@ -24,33 +24,12 @@ _ARROW = {"name-added": "+", "name-removed": "-"}
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier store.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later store.")],
-    only: Annotated[
-        str,
-        typer.Option(
-            metavar="added,...",
-            help="Kinds of changes to look for: added, retired, merged, replaced, renamed, "
-            "name-added, name-removed, moved, types-changed; default: all.",
-        ),
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="FILE",
-            help="Write one change a line to a .tsv or .jsonl file (.gz: compressed).",
-        ),
-    ] = None,
-    limit: Annotated[
-        int,
-        typer.Option("-k", "--limit", metavar="N", min=0, help="Maximum examples of each kind."),
-    ] = 3,
-    exit_code: Annotated[
-        bool,
-        typer.Option("--exit-code", help="Exit with 1 if anything has changed, otherwise with 0."),
-    ] = False,
+    old: Annotated[Path, typer.Argument(metavar="OLD")],
+    new: Annotated[Path, typer.Argument(metavar="NEW")],
+    only: Annotated[str, "added,..."] = "",
+    out: Annotated[Path | None, "-o", "--out", "FILE"] = None,
+    limit: Annotated[int, typer.Option("-k", "--limit", metavar="N", min=0)] = 3,
+    exit_code: Annotated[bool, "--exit-code"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -58,6 +37,15 @@ def diff(
     """Compare two stores of an ontology: concepts, names, parents and types that changed.
 
     Exits with 0 whether or not there are changes, unless --exit-code is given; 2 is an error.
+
+    Args:
+        old: Folder of the earlier store.
+        new: Folder of the later store.
+        only: Kinds of changes to look for: added, retired, merged, replaced, renamed,
+            name-added, name-removed, moved, types-changed; default: all.
+        out: Write one change a line to a .tsv or .jsonl file (.gz: compressed).
+        limit: Maximum examples of each kind.
+        exit_code: Exit with 1 if anything has changed, otherwise with 0.
     """
     from biograft.kb import KnowledgeBase, diff_stores
     from biograft.kb.diff import form_of

@@ -26,29 +26,11 @@ _TABLE = ".tsv"
 
 def learn_decisions(
     kb: Kb,
-    index: Annotated[
-        Path, typer.Option("--index", metavar="INDEX", help="Index that learns (`biograft index`).")
-    ],
-    decisions: Annotated[
-        str,
-        typer.Argument(
-            metavar="[DECISIONS]",
-            help="Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL.",
-        ),
-    ] = "",
-    queue: Annotated[
-        str, typer.Option(metavar="NAME", help="Queue of the review; default: all queues.")
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--out", metavar="PAIRS",
-            help="Also write the approved terms as training pairs (gold format aap).",
-        ),
-    ] = None,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Remove learned names and weights from INDEX.")
-    ] = False,
+    index: Annotated[Path, "INDEX"],
+    decisions: Annotated[str, typer.Argument(metavar='[DECISIONS]')] = "",
+    queue: Annotated[str, "NAME"] = "",
+    out: Annotated[Path | None, "-o", "--out", "PAIRS"] = None,
+    forget: Annotated[bool, "--forget"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -57,6 +39,13 @@ def learn_decisions(
     Approved terms become names of their concepts, a rejected concept is no candidate for its term
     again, and terms without a concept have none. With 50 decisions or more, the weights and the
     probabilities are fitted to them, too. What INDEX learned before is replaced.
+
+    Args:
+        index: Index that learns (`biograft index`).
+        decisions: Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL.
+        queue: Queue of the review; default: all queues.
+        out: Also write the approved terms as training pairs (gold format aap).
+        forget: Remove learned names and weights from INDEX.
     """
     from biograft.kb import KnowledgeBase
     from biograft.mapping.learning import forget as forget_decisions, learn, write_pairs

@@ -46,45 +46,18 @@ _FILE_SUFFIXES = (
 
 def link(
     context: typer.Context,
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEXT|-|FILE...",
-            help="A text, '-' for standard input, files, folders or zip archives.",
-        ),
-    ],
+    inputs: Annotated[list[str], typer.Argument(metavar="TEXT|-|FILE...")],
     kb: Kb,
     files: LinkerFiles,
     reading: InputConfig,
     linker: LinkerConfig,
     output: OutputConfig,
-    terms: Annotated[
-        bool,
-        typer.Option("--terms", help="Treat each line, or row of a table, as one term to link."),
-    ] = False,
-    llm_url: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="Let a language model choose among the candidates of doubtful mentions: an "
-            "OpenAI-compatible endpoint on this machine, such as http://127.0.0.1:8080/v1.",
-        ),
-    ] = "",
-    llm_model: Annotated[
-        str, typer.Option(metavar="NAME", help="With --llm-url: the name of the model.")
-    ] = "",
-    llm_allow_remote: Annotated[
-        bool,
-        typer.Option(
-            "--llm-allow-remote",
-            help="With --llm-url: allow sending mentions and the text around them to another "
-            "machine.",
-        ),
-    ] = False,
+    terms: Annotated[bool, "--terms"] = False,
+    llm_url: Annotated[str, "URL"] = "",
+    llm_model: Annotated[str, "NAME"] = "",
+    llm_allow_remote: Annotated[bool, "--llm-allow-remote"] = False,
     engine: Engine = "local",
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Processes that link; give an INDEX, too.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1)] = 1,
     as_json: Json = False,
     to: Annotated[
         str,
@@ -93,12 +66,7 @@ def link(
             help="Format of the output; default: by the ending of OUT, else table.",
         ),
     ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--out", metavar="OUT", help="Output file, or folder for brat; default: stdout."
-        ),
-    ] = None,
+    out: Annotated[Path | None, "-o", "--out", "OUT"] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -111,6 +79,17 @@ def link(
 
     A mention that equals a name has the candidates of that name only, unless -k is given. The exit
     status is 1 if records or files were left out.
+
+    Args:
+        inputs: A text, '-' for standard input, files, folders or zip archives.
+        terms: Treat each line, or row of a table, as one term to link.
+        llm_url: Let a language model choose among the candidates of doubtful mentions: an
+            OpenAI-compatible endpoint on this machine, such as http://127.0.0.1:8080/v1.
+        llm_model: With --llm-url: the name of the model.
+        llm_allow_remote: With --llm-url: allow sending mentions and the text around them to
+            another machine.
+        workers: Processes that link; give an INDEX, too.
+        out: Output file, or folder for brat; default: stdout.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker

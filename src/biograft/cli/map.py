@@ -44,74 +44,20 @@ _ALWAYS = ("exact", "ambiguous", "nil")
 
 
 def map_column(
-    table: Annotated[
-        Path,
-        typer.Argument(metavar="TABLE", help="CSV, TSV, JSON lines, XLSX or Parquet."),
-    ],
-    column: Annotated[
-        str,
-        typer.Option("--column", metavar="NAME", help="Column of the terms, by name or as #1."),
-    ],
+    table: Annotated[Path, typer.Argument(metavar="TABLE")],
+    column: Annotated[str, "NAME"],
     kb: Kb,
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     reading: Annotated[InputConfig, Offered("sheet", "encoding", column="#1")],
     linker: Annotated[LinkerConfig, Offered(*_SETTINGS, k=3)],
     output: Annotated[OutputConfig, Offered("prefer")],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="OUT", help="File to write: .csv, .tsv, .sssom.tsv or .json."
-        ),
-    ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="csv|tsv|sssom|omop|fhir",
-            help="Format of OUT; default: by its ending (.json: fhir).",
-        ),
-    ] = "",
-    apply: Annotated[
-        Path | None,
-        typer.Option(
-            "--apply",
-            metavar="DECISIONS",
-            help="Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.",
-        ),
-    ] = None,
-    code_column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--code-column",
-            metavar="NAME",
-            help="Column of the codes of the terms; repeatable, codes are joined by |.",
-        ),
-    ] = None,
-    frequency_column: Annotated[
-        str,
-        typer.Option(
-            "--frequency-column",
-            metavar="NAME",
-            help="Column with the frequency of a term; default: each row counts 1.",
-        ),
-    ] = "",
-    context_column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--context-column",
-            metavar="NAME",
-            help="Column that belongs to the term, such as its unit; chooses among equally good "
-            "concepts; repeatable.",
-        ),
-    ] = None,
-    source_vocabulary: Annotated[
-        str,
-        typer.Option(
-            "--source-vocabulary",
-            metavar="NAME",
-            help="Name or IRI of the vocabulary of the terms; default: the name of TABLE.",
-        ),
-    ] = "",
+    out: Annotated[Path, "-o", "--out", "OUT"],
+    to: Annotated[str, "csv|tsv|sssom|omop|fhir"] = "",
+    apply: Annotated[Path | None, "DECISIONS"] = None,
+    code_column: Annotated[list[str] | None, "NAME"] = None,
+    frequency_column: Annotated[str, "NAME"] = "",
+    context_column: Annotated[list[str] | None, "NAME"] = None,
+    source_vocabulary: Annotated[str, "NAME"] = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -119,6 +65,19 @@ def map_column(
     """Map a column of local terms to concepts, one row a distinct term.
 
     The exit status is 1 if rows were left out because they are damaged.
+
+    Args:
+        table: CSV, TSV, JSON lines, XLSX or Parquet.
+        column: Column of the terms, by name or as #1.
+        out: File to write: .csv, .tsv, .sssom.tsv or .json.
+        to: Format of OUT; default: by its ending (.json: fhir).
+        apply: Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.
+        code_column: Column of the codes of the terms; repeatable, codes are joined by |.
+        frequency_column: Column with the frequency of a term; default: each row counts 1.
+        context_column: Column that belongs to the term, such as its unit; chooses among equally
+            good concepts; repeatable.
+        source_vocabulary: Name or IRI of the vocabulary of the terms; default: the name of
+            TABLE.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker

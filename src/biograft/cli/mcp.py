@@ -18,30 +18,21 @@ def mcp(
     kb: Kb,
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE, k=10)],
-    http: Annotated[
-        bool, typer.Option("--http", help="Listen at --port, at /mcp; default: stdio.")
-    ] = False,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST",
-            help="With --http: address to listen at; other machines need --keys.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", min=1, max=65535, help="With --http: port.")
-    ] = 8081,
-    keys: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="With --http: keys that are accepted (biograft key new)."
-        ),
-    ] = None,
+    http: Annotated[bool, "--http"] = False,
+    host: Annotated[str, "HOST"] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8081,
+    keys: Annotated[Path | None, "FILE"] = None,
 ) -> None:
     """Give a language model tools to look up and check concepts (MCP).
 
     The client starts this command and talks to it on standard input and output; with --http it
     talks to http://127.0.0.1:8081/mcp. Texts are neither kept nor logged.
+
+    Args:
+        http: Listen at --port, at /mcp; default: stdio.
+        host: With --http: address to listen at; other machines need --keys.
+        port: With --http: port.
+        keys: With --http: keys that are accepted (biograft key new).
     """
     from biograft.serve.mcp import run_mcp
 

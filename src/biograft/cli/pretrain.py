@@ -13,39 +13,15 @@ from biograft.progress import Progress
 
 
 def pretrain(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="A pre-training recipe (biograft recipe list), or a .toml file.",
-        ),
-    ],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE")],
     out: Run,
     kb: OptionalKb = None,
-    encoder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Model to start from, instead of the recipe's."),
-    ] = None,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Annotated text (of `corpus annotate`)."),
-    ] = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Initial entity vectors (of `graph embed`)."),
-    ] = None,
-    neighbours: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Neighbours of entities (of `graph neighbours`)."),
-    ] = None,
-    segmentation: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Segments of long entities (of `corpus segment`)."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Processes that pack annotated text; default: one a core."),
-    ] = None,
+    encoder: Annotated[Path | None, "DIR"] = None,
+    corpus: Annotated[Path | None, "DIR"] = None,
+    vectors: Annotated[Path | None, "DIR"] = None,
+    neighbours: Annotated[Path | None, "DIR"] = None,
+    segmentation: Annotated[Path | None, "DIR"] = None,
+    workers: Annotated[int | None, "N"] = None,
     changes: Changes = None,
     resume: Resume = False,
     as_json: Json = False,
@@ -54,6 +30,15 @@ def pretrain(
     """Pre-train a model by a recipe; the result is RUN/encoder.
 
     An interrupt, or --set training.max_minutes=N, saves the state, from which --resume continues.
+
+    Args:
+        recipe: A pre-training recipe (biograft recipe list), or a .toml file.
+        encoder: Model to start from, instead of the recipe's.
+        corpus: Annotated text (of `corpus annotate`).
+        vectors: Initial entity vectors (of `graph embed`).
+        neighbours: Neighbours of entities (of `graph neighbours`).
+        segmentation: Segments of long entities (of `corpus segment`).
+        workers: Processes that pack annotated text; default: one a core.
     """
     from biograft.kb import KnowledgeBase
     from biograft.training.pretraining.recipe import PretrainingRecipe

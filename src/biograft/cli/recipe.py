@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
+from biograft.cli.fields import CommandGroup
 from biograft.cli.options import Changes, Json
 
-app = typer.Typer(
-    help="List and show training recipes.", no_args_is_help=True, rich_markup_mode=None
-)
+app = CommandGroup("List and show training recipes.")
 
 
 @app.command("list")
 def list_recipes(
-    kind: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="Only recipes of a kind: pretrain, linker, task, graph."),
-    ] = "",
+    kind: Annotated[str, "KIND"] = "",
     as_json: Json = False,
 ) -> None:
-    """List the recipes that come with biograft: name, kind, base and description."""
+    """List the recipes that come with biograft: name, kind, base and description.
+
+    Args:
+        kind: Only recipes of a kind: pretrain, linker, task, graph.
+    """
     from biograft.config import check_choice, load_toml
     from biograft.recipe import RECIPE_KINDS, read_recipe, shipped_recipes
 
@@ -47,13 +47,15 @@ def list_recipes(
 
 @app.command()
 def show(
-    recipe: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A recipe of biograft, or a .toml file.")
-    ],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE")],
     changes: Changes = None,
     as_json: Json = False,
 ) -> None:
-    """Print a recipe as TOML, merged with its base and checked."""
+    """Print a recipe as TOML, merged with its base and checked.
+
+    Args:
+        recipe: A recipe of biograft, or a .toml file.
+    """
     from biograft.config import to_toml
     from biograft.recipe import Recipe
 

@@ -45,20 +45,11 @@ _SHOWN = 20
 
 @app.command("import")
 def import_file(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Output of `biograft map` or `biograft review export`, edited or not; or SSSOM.",
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
     review: Database,
     reading: Annotated[InputConfig, Offered("encoding")],
     queue: Queue = "review",
-    approvals: Annotated[
-        int | None,
-        typer.Option(metavar="1|2", help="Approvals required; default: 1."),
-    ] = None,
+    approvals: Annotated[int | None, "1|2"] = None,
     reviewer: Reviewer = "",
     as_json: Json = False,
 ) -> None:
@@ -66,6 +57,10 @@ def import_file(
 
     Rows that another reviewer decided meanwhile are left as they are and listed, with exit status
     1. Decisions stay when the same terms are imported again.
+
+    Args:
+        file: Output of `biograft map` or `biograft review export`, edited or not; or SSSOM.
+        approvals: Approvals required; default: 1.
     """
     from biograft.mapping import import_review
 
@@ -98,12 +93,14 @@ def list_terms(
     review: Database,
     where: ReviewFilter,
     queue: Queue = "review",
-    n: Annotated[
-        int, typer.Option("-n", metavar="N", min=1, help="Maximum terms listed.")
-    ] = _SHOWN,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1)] = _SHOWN,
     as_json: Json = False,
 ) -> None:
-    """List terms, the highest frequency x doubt first."""
+    """List terms, the highest frequency x doubt first.
+
+    Args:
+        n: Maximum terms listed.
+    """
     with open_review(review) as store:
         items, total = store.items(queue, where, limit=n), store.count(queue, where)
     if as_json:
@@ -158,22 +155,10 @@ def approve(
     review: Database,
     where: Annotated[ReviewFilter, Offered(without=("waits_for",))],
     ids: Terms = None,
-    concept: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Concept to approve instead of the suggested one."),
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of --concept.")] = None,
-    relation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="exact|broad|narrow|close|related",
-            help="Relation of the concept to the term; default: exact.",
-        ),
-    ] = None,
-    version: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Version that you saw; refused if there is a newer one."),
-    ] = None,
+    concept: Annotated[str | None, "ID"] = None,
+    name: Annotated[str | None, "NAME"] = None,
+    relation: Annotated[str | None, "exact|broad|narrow|close|related"] = None,
+    version: Annotated[int | None, "N"] = None,
     queue: Queue = "review",
     reviewer: Reviewer = "",
     comment: Comment = "",
@@ -184,6 +169,12 @@ def approve(
 
     Without ids: all terms that match the filters and wait for you, after a confirmation. Decide
     ambiguous terms, and those without a suggestion, one by one.
+
+    Args:
+        concept: Concept to approve instead of the suggested one.
+        name: Name of --concept.
+        relation: Relation of the concept to the term; default: exact.
+        version: Version that you saw; refused if there is a newer one.
     """
     details = {"concept": concept, "name": name, "relation": relation, "version": version}
     with open_review(review) as store:
@@ -199,16 +190,18 @@ def reject(
     review: Database,
     where: Annotated[ReviewFilter, Offered("status", "flag", "text", "max_score")],
     ids: Terms = None,
-    concept: Annotated[
-        str | None, typer.Option(metavar="ID", help="Concept to use instead of the best candidate.")
-    ] = None,
+    concept: Annotated[str | None, "ID"] = None,
     queue: Queue = "review",
     reviewer: Reviewer = "",
     comment: Comment = "",
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Reject the suggestion of terms; it never comes first again for them."""
+    """Reject the suggestion of terms; it never comes first again for them.
+
+    Args:
+        concept: Concept to use instead of the best candidate.
+    """
     details = {} if concept is None else {"concept": concept}
     with open_review(review) as store:
         items, done = _decide_terms(
@@ -240,13 +233,18 @@ def no_concept(
 
 @app.command("comment")
 def add_comment(
-    term: Annotated[int, typer.Argument(metavar="ID", help="Id of a term.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Comment text.")],
+    term: Annotated[int, typer.Argument(metavar="ID")],
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
     review: Database,
     reviewer: Reviewer = "",
     as_json: Json = False,
 ) -> None:
-    """Add a comment to a term."""
+    """Add a comment to a term.
+
+    Args:
+        term: Id of a term.
+        text: Comment text.
+    """
     with open_review(review) as store:
         event = store.comment(term, text, reviewer=_name(reviewer))
     if as_json:
@@ -256,17 +254,18 @@ def add_comment(
 @app.command()
 def undo(
     review: Database,
-    event: Annotated[
-        int | None, typer.Argument(metavar="[EVENT]", help="Id of an event of the history.")
-    ] = None,
-    batch: Annotated[
-        str, typer.Option(metavar="ID", help="A bulk action, such as an import.")
-    ] = "",
+    event: Annotated[int | None, typer.Argument(metavar="[EVENT]")] = None,
+    batch: Annotated[str, "ID"] = "",
     reviewer: Reviewer = "",
     comment: Comment = "",
     as_json: Json = False,
 ) -> None:
-    """Undo a decision, or all decisions of a batch; newer decisions stay."""
+    """Undo a decision, or all decisions of a batch; newer decisions stay.
+
+    Args:
+        event: Id of an event of the history.
+        batch: A bulk action, such as an import.
+    """
     if (event is None) == (not batch):
         raise ConfigError("give the id of an event, or --batch (see `biograft review history`)")
     with open_review(review) as store:
@@ -280,14 +279,17 @@ def undo(
 @app.command()
 def history(
     review: Database,
-    term: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="Id of a term. Default: the whole queue.")
-    ] = None,
+    term: Annotated[int | None, typer.Argument(metavar="[ID]")] = None,
     queue: Queue = "review",
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Maximum events.")] = _SHOWN,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1)] = _SHOWN,
     as_json: Json = False,
 ) -> None:
-    """List who decided what, when and why, the latest first."""
+    """List who decided what, when and why, the latest first.
+
+    Args:
+        term: Id of a term. Default: the whole queue.
+        n: Maximum events.
+    """
     with open_review(review) as store:
         events = store.history(queue, term, limit=n)
     for each in events:
@@ -321,21 +323,18 @@ def show_status(review: Database, as_json: Json = False) -> None:
 @app.command("export")
 def export_file(
     review: Database,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="OUT",
-            help="File to write: .sssom.tsv, or .csv or .tsv to be edited and imported again.",
-        ),
-    ],
+    out: Annotated[Path, "-o", "--out", "OUT"],
     queue: Queue = "review",
-    proposals: Annotated[
-        bool, typer.Option("--proposals", help="In SSSOM also terms without a decision.")
-    ] = False,
+    proposals: Annotated[bool, "--proposals"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet."""
+    """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet.
+
+    Args:
+        out: File to write: .sssom.tsv, or .csv or .tsv to be edited and imported again.
+        proposals: In SSSOM also terms without a decision.
+    """
     from biograft.mapping import export_review
 
     refuse_input_as_output(out, review)

@@ -32,50 +32,30 @@ def serve(
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE)],
     limits: ServiceConfig,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST",
-            help="Address to listen at; others than this machine are only answered with --keys.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port.")] = 8080,
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=256, help="Processes; they share the index.")
-    ] = 1,
-    keys: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keys that are accepted (biograft key new).")
-    ] = None,
-    no_keys: Annotated[
-        bool, typer.Option("--no-keys", help="Answer everybody, at any --host.")
-    ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Host name that requests may use where there are no keys; repeatable.",
-        ),
-    ] = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=URI",
-            help="URI in FHIR of the ids with this prefix, or of this source; repeatable.",
-        ),
-    ] = None,
-    review: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DB",
-            help="Review to open at /review: a file, created if missing, or a postgresql:// URL.",
-        ),
-    ] = None,
+    host: Annotated[str, "HOST"] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8080,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256)] = 1,
+    keys: Annotated[Path | None, "FILE"] = None,
+    no_keys: Annotated[bool, "--no-keys"] = False,
+    allow_host: Annotated[list[str] | None, "NAME"] = None,
+    system: Annotated[list[str] | None, "NAME=URI"] = None,
+    review: Annotated[str | None, "DB"] = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer requests over HTTP: link text, search and look up concepts.
 
     POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
     kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
+
+    Args:
+        host: Address to listen at; others than this machine are only answered with --keys.
+        port: Port.
+        workers: Processes; they share the index.
+        keys: Keys that are accepted (biograft key new).
+        no_keys: Answer everybody, at any --host.
+        allow_host: Host name that requests may use where there are no keys; repeatable.
+        system: URI in FHIR of the ids with this prefix, or of this source; repeatable.
+        review: Review to open at /review: a file, created if missing, or a postgresql:// URL.
     """
     from biograft.serve import run_service
     from biograft.serve.fhir import parse_systems
@@ -107,14 +87,17 @@ key_app = CommandGroup("Make and remove the keys of a service.")
 
 @key_app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who gets the key.")],
+    name: Annotated[str, typer.Argument(metavar="NAME")],
     file: KeyPath = Path("keys.toml"),
-    role: Annotated[
-        str, typer.Option(metavar="read|review|admin", help="What the key allows.")
-    ] = "read",
+    role: Annotated[str, "read|review|admin"] = "read",
     as_json: Json = False,
 ) -> None:
-    """Make a key, print it once, and keep only its hash."""
+    """Make a key, print it once, and keep only its hash.
+
+    Args:
+        name: Who gets the key.
+        role: What the key allows.
+    """
     from biograft.serve.keys import KeyFile
 
     key = KeyFile.open(file, create=True).add(name, role)
@@ -126,11 +109,15 @@ def new(
 
 @key_app.command("remove")
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key to revoke.")],
+    name: Annotated[str, typer.Argument(metavar="NAME")],
     file: KeyPath = Path("keys.toml"),
     as_json: Json = False,
 ) -> None:
-    """Revoke a key; a running service has to be restarted."""
+    """Revoke a key; a running service has to be restarted.
+
+    Args:
+        name: Name of the key to revoke.
+    """
     from biograft.serve.keys import KeyFile
 
     KeyFile.open(file).remove(name)
