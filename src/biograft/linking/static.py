@@ -420,21 +420,17 @@ class StaticEncoder:
         vectors = np.empty((len(pooled), self.dim), np.float32)
         for first in range(0, len(pooled), _BLOCK):
             block = pooled[first : first + _BLOCK]
-            vectors[first : first + _BLOCK] = self._project(block)[: len(block)]
+            n = len(block)
+            if n < _BLOCK:
+                block = np.pad(block, ((0, _BLOCK - n), (0, 0)))
+            projected = block @ weights.projection
+            hidden = projected @ weights.expand
+            hidden += weights.bias
+            projected += np.maximum(hidden, 0, out=hidden) @ weights.contract
+            vectors[first : first + n] = projected[:n]
         vectors[starts[1:] == starts[:-1]] = 0
         norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors /= np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
-        return vectors
-
-    def _project(self, pooled: Vectors) -> Vectors:
-        """Apply the network to at most a block of means, filled up with zeros: (block, dim)."""
-        weights = self.weights
-        if len(pooled) < _BLOCK:
-            pooled = np.pad(pooled, ((0, _BLOCK - len(pooled)), (0, 0)))
-        vectors: Vectors = pooled @ weights.projection
-        hidden = vectors @ weights.expand
-        hidden += weights.bias
-        vectors += np.maximum(hidden, 0, out=hidden) @ weights.contract
         return vectors
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -75,7 +75,6 @@ def find_candidates(rows: Rounded, queries: Floats, k: int, chunk: int) -> Candi
     """Find all rows that may be among the k best of each query."""
     import torch
 
-    n = len(queries)
     n, room = len(queries), _ROOM + 4 * k
     rounded = Rounded.empty(*queries.shape)
     rounded.fill(0, queries)

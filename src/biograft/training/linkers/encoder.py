@@ -349,7 +349,14 @@ class CandidateFinder:
         """Find candidates with the current encoder; ``last`` are those of the previous epoch."""
         n_more = max(map(len, self._withheld), default=0)
         by_encoder = self.nearest(self.pool(last), self.config.k + n_more)
-        chosen = [self._choose(k, line) for k, line in enumerate(by_encoder.tolist())]
+        chosen = []
+        found_by_both = zip(by_encoder.tolist(), self._lexical_names, self._withheld, strict=True)
+        for nearest, lexical, withheld in found_by_both:
+            # half from the lexical search, the rest from the encoder, then lexical ones again
+            first = [name for name in lexical if name not in withheld]
+            line = [*first[: self.config.k // 2], *nearest, *first]
+            kept = (name for name in distinct(line) if name not in withheld)
+            chosen.append(list(kept)[: self.config.k])
         gold = [example.gold for example in self.data.examples]
         pairs = zip(gold, chosen, strict=True)
         found = np.array([not names.isdisjoint(line) for names, line in pairs])
@@ -379,13 +386,6 @@ class CandidateFinder:
         table = VectorTable("float32", vectors, None)
         hits = ExactSearch(table, table.largest_norm()).search(queries, k)
         return np.where(hits.rows >= 0, pool[hits.rows], -1)
-
-    def _choose(self, k: int, by_encoder: Iterable[int]) -> list[int]:
-        """Take half from the lexical search, the rest from the encoder, then lexical ones again."""
-        n, withheld = self.config.k, self._withheld[k]
-        lexical = [text for text in self._lexical_names[k] if text not in withheld]
-        nearest = [text for text in by_encoder if text not in withheld]
-        return distinct([*lexical[: n // 2], *nearest, *lexical])[:n]
 
     def _add_gold(self, chosen: list[list[int]], missing: Sequence[int]) -> None:
         """Append the gold name most similar to the mention, replacing the last if necessary."""
@@ -445,20 +445,18 @@ class CandidateBatches:
             candidates = self.finder.find(last)
             if self.order.shard.rank == 0:
                 candidates.save(self.folder, epoch)
+        data = self.finder.data
         for rows in self.order.batches(epoch, position):
-            yield self._batch(candidates, rows)
-
-    def _batch(self, candidates: EpochCandidates, rows: Rows) -> CandidateBatch:
-        data, texts = self.finder.data, candidates.texts[rows]
-        indices = np.unique(texts[texts >= 0])
-        return CandidateBatch(
-            mentions=tuple(data.examples[row].text for row in rows.tolist()),
-            names=tuple(data.names.take(indices)),
-            columns=np.where(texts >= 0, np.searchsorted(indices, texts), -1),
-            lexical=candidates.lexical[rows],
-            gold=candidates.gold[rows],
-            gold_found=candidates.gold_found[rows],
-        )
+            texts = candidates.texts[rows]
+            indices = np.unique(texts[texts >= 0])
+            yield CandidateBatch(
+                mentions=tuple(data.examples[row].text for row in rows.tolist()),
+                names=tuple(data.names.take(indices)),
+                columns=np.where(texts >= 0, np.searchsorted(indices, texts), -1),
+                lexical=candidates.lexical[rows],
+                gold=candidates.gold[rows],
+                gold_found=candidates.gold_found[rows],
+            )
 
 
 @dataclass(frozen=True, slots=True)

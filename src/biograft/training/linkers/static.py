@@ -179,14 +179,11 @@ class TeacherBatches:
         order = self._usable[order[order < len(self._usable)]]
         for number in range(position, len(self), step):
             chosen = order[number * self._size : (number + 1) * self._size]
-            yield self._make(chosen)
-
-    def _make(self, chosen: Starts) -> NameBatch:
-        """Collect the tokens of some texts."""
-        lengths = self._starts[chosen + 1] - self._starts[chosen]
-        starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-        places = np.arange(starts[-1]) + np.repeat(self._starts[chosen] - starts[:-1], lengths)
-        return NameBatch(self._rows[places], starts, self.names.vectors(chosen))
+            lengths = self._starts[chosen + 1] - self._starts[chosen]
+            starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+            shifts = np.repeat(self._starts[chosen] - starts[:-1], lengths)
+            tokens = self._rows[np.arange(starts[-1]) + shifts]
+            yield NameBatch(tokens, starts, self.names.vectors(chosen))
 
 
 def choose_words(
