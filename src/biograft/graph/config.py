@@ -126,7 +126,11 @@ class GraphRecipe(Recipe):
     training: EmbeddingTrainingConfig = field(default_factory=EmbeddingTrainingConfig)
 
     def with_seed(self, seed: int) -> GraphRecipe:
-        """Return the same recipe with another seed."""
+        """Return the same recipe with another seed.
+
+        Args:
+            seed: The random seed of the training.
+        """
         return replace(self, training=replace(self.training, seed=seed))
 
 

@@ -115,7 +115,18 @@ class NeighbourTable:
 
     @classmethod
     def open(cls, folder: str | Path, kb: KnowledgeBase) -> NeighbourTable:
-        """Open the table in a folder; refuse one made from another store."""
+        """Open the table in a folder; refuse one made from another store.
+
+        Args:
+            folder: The folder.
+            kb: The knowledge base that it was made from.
+
+        Returns:
+            The table.
+
+        Raises:
+            StoreError: The table is missing, damaged, or made from another knowledge base.
+        """
         folder = Path(folder)
         manifest = NEIGHBOURS.read(folder)
         NEIGHBOURS.check_files(folder, manifest)
@@ -139,6 +150,16 @@ class NeighbourTable:
         """Return the first ``width`` edges (default: k) of many entities as a padded block.
 
         A row of -1 has no edges.
+
+        Args:
+            rows: Rows of entities, in any shape.
+            width: Edges of each entity; default: k.
+
+        Returns:
+            A block of the shape of ``rows``, with one axis more.
+
+        Raises:
+            NotFoundError: There is no such row.
         """
         rows = np.asarray(rows, np.int64)
         if not np.all((rows >= -1) & (rows < len(self))):
@@ -335,13 +356,21 @@ def build_neighbours(
 
 
 def hash_start(start: Floats) -> str:
-    """Hash a start vector by its values."""
+    """Hash a start vector by its values.
+
+    Args:
+        start: The vector, by row.
+    """
     numbers = np.ascontiguousarray(start, "<f8") + 0.0  # so that -0 and 0 are one
     return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 
 def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
-    """Return the index of each concept's first type, -1 for a concept without."""
+    """Return the index of each concept's first type, -1 for a concept without.
+
+    Args:
+        kb: The knowledge base.
+    """
     types = np.full(len(kb), -1, np.int32)
     table = kb.table("types")
     concepts, kinds = (table.column(name).to_numpy()[::-1] for name in ("concept", "type"))
@@ -352,7 +381,17 @@ def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:
 def list_edges(
     triples: Triples, graph: Adjacency, ranking: Ranked, types: npt.NDArray[np.int32]
 ) -> dict[str, npt.NDArray[Any]]:
-    """List the edges to the ranked neighbours, by entity, rank, relation and direction."""
+    """List the edges to the ranked neighbours, by entity, rank, relation and direction.
+
+    Args:
+        triples: The triples that join entities.
+        graph: Their adjacency.
+        ranking: The best neighbours by position.
+        types: The first type of each entity.
+
+    Returns:
+        The columns of the table.
+    """
     # each edge once from either end, ordered by owner, neighbour, relation and direction
     linked = triples.where(triples.heads != triples.tails)
     heads, tails = linked.heads.astype(np.int64), linked.tails.astype(np.int64)

@@ -44,7 +44,11 @@ class Triples:
         return self.where(np.isin(self.splits, [SPLITS.index(name) for name in names]))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Triples:
-        """Return the triples that a mask selects, in their order."""
+        """Return the triples that a mask selects, in their order.
+
+        Args:
+            mask: Whether each triple is selected.
+        """
         return Triples(
             self.heads[mask],
             self.relations[mask],
@@ -72,7 +76,17 @@ class Triples:
 
 
 def read_triples(base: KnowledgeBase) -> Triples:
-    """Read the relations of a store, in its order; compiled loops rely on their range."""
+    """Read the relations of a store, in its order; compiled loops rely on their range.
+
+    Args:
+        base: The knowledge base.
+
+    Returns:
+        The triples of all splits.
+
+    Raises:
+        StoreError: A number is out of range.
+    """
     table = base.table("relations")
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
     n_relations, n_sources = len(base.relation_names), len(base.sources)
@@ -96,7 +110,11 @@ def read_triples(base: KnowledgeBase) -> Triples:
 
 
 def graph_fingerprint(base: KnowledgeBase) -> str:
-    """Hash the graph of a store: concepts, types, relations and splits."""
+    """Hash the graph of a store: concepts, types, relations and splits.
+
+    Args:
+        base: The knowledge base.
+    """
     from biograft.kb import fingerprint
 
     vocabularies = (base.relation_names, base.sources)

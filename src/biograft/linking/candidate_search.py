@@ -69,7 +69,11 @@ class CandidateSearch:
         return self.ranker is not None and self.ranker.uses_context
 
     def score_best(self, texts: Sequence[str]) -> list[float]:
-        """Return the score of the best name of each text; 0 without one, or without a search."""
+        """Return the score of the best name of each text; 0 without one, or without a search.
+
+        Args:
+            texts: The texts.
+        """
         if self.fused is None:
             return [0.0] * len(texts)
         hits = self.fused.search(texts, 1)
@@ -193,6 +197,14 @@ class ConceptFilter:
         """Collect candidates, and keep the wanted ones.
 
         While a text has none, more names are searched.
+
+        Args:
+            search: Finds the pool of texts, given the number of names.
+            texts: The texts.
+            k: Names to find for each text.
+
+        Returns:
+            The pool of wanted names.
         """
         while True:
             pool = self._keep(search(texts, k))

@@ -147,20 +147,39 @@ class FusedSearch:
         return "+".join(f"{name}*{weight:.3g}" for name, weight in sorted(self.weights.items()))
 
     def collect(self, texts: Sequence[str], k: int) -> CandidatePool:
-        """Return the union of the k nearest names of each generator."""
+        """Return the union of the k nearest names of each generator.
+
+        Args:
+            texts: The texts.
+            k: Names that each generator finds for a text.
+        """
         return collect_candidates(self.generators, texts, k)
 
     def fuse(self, pool: CandidatePool) -> Scores:
-        """Fuse the scores of all generators: (texts, names), -inf where there is no name."""
+        """Fuse the scores of all generators: (texts, names), -inf where there is no name.
+
+        Args:
+            pool: The names with the scores of all generators.
+        """
         return fuse_scores(pool, self.weights)
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
-        """Find the k best names among the k nearest of any generator."""
+        """Find the k best names among the k nearest of any generator.
+
+        Args:
+            texts: The texts.
+            k: Names to find for each text.
+        """
         pool = self.collect(texts, k)
         return best_names(pool.rows, self.fuse(pool), k)
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score the given names for each text."""
+        """Score the given names for each text.
+
+        Args:
+            texts: The texts.
+            rows: Names of each text, (texts, names).
+        """
         names = tuple(generator.name for generator in self.generators)
         scores = np.stack([generator.score(texts, rows) for generator in self.generators])
         fused = self.fuse(CandidatePool(names, rows, scores, np.zeros(scores.shape, np.int32)))
@@ -173,6 +192,10 @@ def fuse_scores(pool: CandidatePool, weights: Mapping[str, float]) -> Scores:
     A generator that scores no name for a text, since its encoder cannot read the text, has no
     weight there. A name that equals the text keeps its lexical score, so that it always comes
     first.
+
+    Args:
+        pool: The names with the scores of all generators.
+        weights: Weight of each generator.
     """
     if len(pool.generators) == 1:
         only: Scores = pool.scores[0]
@@ -225,7 +248,15 @@ def check_generators(pool: CandidatePool, expected: Collection[str], learned: st
 
 
 def normalise_weights(names: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """Check weights and scale them to sum to 1; a generator without one gets its default."""
+    """Check weights and scale them to sum to 1; a generator without one gets its default.
+
+    Args:
+        names: Names of the generators.
+        weights: Weights by name.
+
+    Raises:
+        ConfigError: A generator or weight is wrong.
+    """
     for name, weight in weights.items():
         if name not in names:
             raise ConfigError(f"weights: no generator is called {name!r}; {nearest(name, names)}")
@@ -269,6 +300,11 @@ class CandidateBuilder:
         """Return the k best names of each text, one candidate per name.
 
         ``scores`` are (texts, names).
+
+        Args:
+            pool: The names of texts.
+            scores: Their scores, (texts, names).
+            k: Names of each text.
         """
         return self._build(pool, scores, self._group(pool, scores, by_concept=False), k)
 
@@ -277,6 +313,11 @@ class CandidateBuilder:
 
         The evidence lists, for every generator, the name of the concept that it ranked best. The
         first candidate names the concepts that it was preferred to by the order of rows alone.
+
+        Args:
+            pool: The names of texts.
+            scores: Their scores, (texts, names).
+            k: Concepts of each text.
         """
         groups = self._group(pool, scores, by_concept=True)
         results = self._build(pool, scores, groups, k)
@@ -375,7 +416,11 @@ class _NameGroups(NamedTuple):
 
 
 def best_per_concept(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Keep the first candidate of each concept, with the best evidence of every generator."""
+    """Keep the first candidate of each concept, with the best evidence of every generator.
+
+    Args:
+        candidates: Candidates, best first.
+    """
     firsts: dict[str, Candidate] = {}
     evidence: dict[str, dict[str, Evidence]] = {}
     for candidate in candidates:

@@ -54,7 +54,14 @@ _GENERATORS = ("dense", "lexical")
 def write_weights(
     folder: Path, lexical: float, described: Mapping[str, Any], *, similarity: str = "cosine"
 ) -> None:
-    """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search."""
+    """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search.
+
+    Args:
+        folder: The encoder's folder.
+        lexical: The weight that was learned, beside 1 for dense search.
+        described: What the file says besides.
+        similarity: Similarity of vectors that it was learned with.
+    """
     learned = {
         "weights": {"dense": 1.0, "lexical": max(lexical, 0.0)},
         "learned": {"lexical": lexical},
@@ -67,6 +74,13 @@ def read_weights(folder: Path, similarity: str = "cosine") -> dict[str, float] |
     """Read the search weights from an encoder's folder; None if none were learned.
 
     They must have been learned beside the similarity that is searched by.
+
+    Args:
+        folder: The encoder's folder.
+        similarity: Similarity that is searched by.
+
+    Raises:
+        ConfigError: They were learned with another similarity.
     """
     path = folder / WEIGHTS.file
     if not path.exists():
@@ -85,7 +99,12 @@ def read_weights(folder: Path, similarity: str = "cosine") -> dict[str, float] |
 
 
 def are_weights(value: object, generators: Collection[str]) -> bool:
-    """Return whether a value read from JSON maps each of these generators to a valid weight."""
+    """Return whether a value read from JSON maps each of these generators to a valid weight.
+
+    Args:
+        value: The value.
+        generators: Names of the generators.
+    """
     if not isinstance(value, Mapping) or set(value) != set(generators):
         return False
     weights = [weight for weight in value.values() if type(weight) in (int, float)]
@@ -213,7 +232,15 @@ def build_encoder_index(
     *,
     similarity: str = "cosine",
 ) -> Path:
-    """Build the index of a store with the encoder in a folder; return the index folder."""
+    """Build the index of a store with the encoder in a folder; return the index folder.
+
+    Args:
+        kb: The knowledge base.
+        folder: The folder to write.
+        encoder: The folder of the encoder.
+        progress: Shows the stages.
+        similarity: Similarity of vectors.
+    """
     from biograft.linking.dense.encoders import load_encoder
 
     config = IndexConfig(dense=DenseConfig(similarity=similarity))
@@ -283,7 +310,12 @@ def update_index(
 
 
 def is_current(kb: KnowledgeBase, folder: str | Path) -> bool:
-    """Return whether an index is whole and of the current state of a store."""
+    """Return whether an index is whole and of the current state of a store.
+
+    Args:
+        kb: The knowledge base, as it is now.
+        folder: The index.
+    """
     if INDEX.read(Path(folder))["store"] != store_fingerprint(kb):
         return False
     try:
@@ -311,6 +343,18 @@ def open_index(
     """Open the index of a store; ``search``, weight and similarity of ``config`` replace its own.
 
     The calibration of the index is left out where these change the scores.
+
+    Args:
+        kb: The knowledge base.
+        folder: The index.
+        config: Options of the search.
+        with_reviewed: Use the decisions of reviewers in it.
+
+    Returns:
+        The opened index.
+
+    Raises:
+        StoreError: It is missing, damaged, or of another state of the knowledge base.
     """
     folder, config = Path(folder), config or LinkerConfig()
     manifest = INDEX.read(folder)
@@ -362,7 +406,16 @@ def open_index(
 def open_search(
     kb: KnowledgeBase, folder: str | Path | None, config: LinkerConfig | None = None
 ) -> OpenedIndex:
-    """Open an index; without a folder, build a lexical one in memory."""
+    """Open an index; without a folder, build a lexical one in memory.
+
+    Args:
+        kb: The knowledge base.
+        folder: The index, or None.
+        config: Options of the search.
+
+    Returns:
+        The opened index.
+    """
     if folder is not None:
         return open_index(kb, folder, config)
     config = config or LinkerConfig()

@@ -41,7 +41,13 @@ _ALIGNMENT = 8
 def write_tensors(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write arrays by name; the file appears when it is complete."""
+    """Write arrays by name; the file appears when it is complete.
+
+    Args:
+        path: The file to write.
+        arrays: Arrays by name.
+        metadata: Texts of the header.
+    """
     header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
     offset = 0
     for name, array in arrays.items():
@@ -62,7 +68,17 @@ def write_tensors(
 
 
 def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Memory-map the arrays of a file; raise ``ValueError`` if it is damaged."""
+    """Memory-map the arrays of a file; raise ``ValueError`` if it is damaged.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Arrays by name.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
     data = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     header = json.loads(data[8:start].tobytes())
@@ -105,7 +121,17 @@ class Embeddings:
 
     @classmethod
     def open(cls, folder: str | Path) -> Embeddings:
-        """Open a folder of embeddings."""
+        """Open a folder of embeddings.
+
+        Args:
+            folder: The folder.
+
+        Returns:
+            The embeddings.
+
+        Raises:
+            StoreError: The folder is missing or damaged.
+        """
         folder = Path(folder)
         manifest = EMBEDDINGS.read(folder)
         EMBEDDINGS.check_files(folder, manifest)
@@ -154,6 +180,13 @@ class Embeddings:
         """Write the entities in word2vec's text format: ``N dim``, then ids and vectors.
 
         Spaces in an id become ``_``, since spaces separate the numbers.
+
+        Args:
+            path: The file to write.
+            overwrite: Replace a file.
+
+        Raises:
+            InputError: Ids differ in whitespace only.
         """
         ids = ["_".join(identifier.split()) for identifier in self.entity_ids]
         if len(set(ids)) < len(ids):
@@ -176,6 +209,17 @@ def start_tables(start: Embeddings, model: ModelConfig, graph: str) -> Tables:
 
     Vectors of TransE fit a TransR of the same dimensions whose projections start as the identity:
     its first loss is then that of TransE.
+
+    Args:
+        start: The folder.
+        model: The model to train.
+        graph: Fingerprint of the graph to train on.
+
+    Returns:
+        Vectors and projections in 32 bits.
+
+    Raises:
+        ConfigError: They do not fit the model or the graph.
     """
     tables, where = start.tables, start.folder
     if start.manifest["graph"] != graph:
@@ -214,7 +258,17 @@ def start_tables(start: Embeddings, model: ModelConfig, graph: str) -> Tables:
 def write_embeddings(
     folder: Path, tables: Tables, base: KnowledgeBase, content: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write a folder of embeddings, the manifest last."""
+    """Write a folder of embeddings, the manifest last.
+
+    Args:
+        folder: The folder to write to.
+        tables: The vectors.
+        base: The knowledge base of the graph.
+        content: What the manifest says besides.
+
+    Returns:
+        The manifest.
+    """
     arrays = {name: table for name, table in tables._asdict().items() if len(table)}
     write_tensors(folder / _TENSORS, arrays, {"format": EMBEDDINGS.format})
     names = list(base.relation_names)

@@ -185,7 +185,11 @@ MAX_TRIES = 64
 
 @njit()
 def splitmix64(number: np.uint64) -> np.uint64:
-    """Turn a counter into 64 pseudo-random bits (SplitMix64)."""
+    """Turn a counter into 64 pseudo-random bits (SplitMix64).
+
+    Args:
+        number: The counter.
+    """
     number = number + _GOLDEN
     number = (number ^ (number >> _S30)) * _FIRST
     number = (number ^ (number >> _S27)) * _SECOND
@@ -315,7 +319,12 @@ class LossRules(NamedTuple):
 
 
 def make_loss_rules(model: ModelConfig, loss: LossConfig) -> LossRules:
-    """Encode a model's distance and loss for compiled loops."""
+    """Encode a model's distance and loss for compiled loops.
+
+    Args:
+        model: Norm and clipping.
+        loss: The loss.
+    """
     norm, kind = NORMS.index(model.norm), LOSSES.index(loss.kind)
     return LossRules(norm, model.clamp, kind, loss.margin, loss.temperature)
 
@@ -335,7 +344,13 @@ class GradientBuffers(NamedTuple):
 
 
 def make_buffers(tables: Tables, n_triples: int, n_negatives: int) -> GradientBuffers:
-    """Allocate the gradients of a batch."""
+    """Allocate the gradients of a batch.
+
+    Args:
+        tables: The vectors.
+        n_triples: True triples of the largest batch.
+        n_negatives: Corrupted triples of each.
+    """
     kind, n_slots = tables.entity.dtype, 2 + n_negatives
     dim, width = tables.entity.shape[1], tables.relation.shape[1]
     bent = (n_triples, n_slots, width) if len(tables.projection) else (0, n_slots, width)
@@ -354,7 +369,14 @@ def make_buffers(tables: Tables, n_triples: int, n_negatives: int) -> GradientBu
 
 @njit(fastmath=FAST)
 def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
-    """Return the distance from head plus relation to tail."""
+    """Return the distance from head plus relation to tail.
+
+    Args:
+        head: A vector.
+        relation: A vector.
+        tail: A vector.
+        norm: ``L1``, ``L2`` or ``L2_SQUARED``.
+    """
     total = head.dtype.type(0)
     if norm == L1:
         for a in range(len(head)):
@@ -467,13 +489,21 @@ def _backpropagate(
 
 @njit()
 def log_sigmoid(x: float) -> Any:
-    """Return the logarithm of the logistic function, without overflow."""
+    """Return the logarithm of the logistic function, without overflow.
+
+    Args:
+        x: The argument.
+    """
     return min(x, 0.0) - np.log1p(np.exp(-abs(x)))
 
 
 @njit()
 def sigmoid(x: float) -> Any:
-    """Return the logistic function, without overflow."""
+    """Return the logistic function, without overflow.
+
+    Args:
+        x: The argument.
+    """
     small = np.exp(-abs(x))
     return 1.0 / (1.0 + small) if x >= 0 else small / (1.0 + small)
 

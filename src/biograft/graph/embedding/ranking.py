@@ -200,7 +200,12 @@ class LinkPrediction:
     n_candidates: int
 
     def ranks(self, side: str = "both", ties: str = "realistic") -> Ranks:
-        """Return ranks from 1; for ``both`` those of tails, then those of heads."""
+        """Return ranks from 1; for ``both`` those of tails, then those of heads.
+
+        Args:
+            side: ``tail``, ``head`` or ``both``.
+            ties: ``realistic``, ``optimistic`` or ``pessimistic``.
+        """
         tie_weight = {"optimistic": 0.0, "realistic": 0.5, "pessimistic": 1.0}[ties]
         sides = SIDES if side == "both" else (side,)
         return np.concatenate(
@@ -208,7 +213,12 @@ class LinkPrediction:
         )
 
     def metrics(self, side: str = "both", ties: str = "realistic") -> dict[str, float]:
-        """Return MRR and hits@k as fractions, and the mean rank."""
+        """Return MRR and hits@k as fractions, and the mean rank.
+
+        Args:
+            side: ``tail``, ``head`` or ``both``.
+            ties: ``realistic``, ``optimistic`` or ``pessimistic``.
+        """
         ranks = self.ranks(side, ties)
         hits = {f"hits@{k}": float(np.mean(ranks <= k)) for k in CUTOFFS}
         return {"mrr": float(np.mean(1 / ranks)), **hits, "mean_rank": float(np.mean(ranks))}
@@ -226,7 +236,11 @@ class LinkPrediction:
 
 
 def in_percent(metrics: dict[str, float]) -> dict[str, float]:
-    """Convert fractions to percent; mean ranks stay."""
+    """Convert fractions to percent; mean ranks stay.
+
+    Args:
+        metrics: Values by name.
+    """
     return {
         name: round(value if name == "mean_rank" else 100 * value, 4)
         for name, value in metrics.items()

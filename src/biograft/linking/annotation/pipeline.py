@@ -37,6 +37,11 @@ def select_best(spans: Spans, scores: Floats, n: int) -> Ints:
 
     The best-scored are kept, of equal scores the longest, then the first. ``spans`` are sorted by
     position.
+
+    Args:
+        spans: The spans.
+        scores: Their scores.
+        n: Spans of each document.
     """
     order = np.lexsort((spans.start, spans.start - spans.end, -scores, spans.document))
     documents = spans.document[order]
@@ -118,7 +123,15 @@ class Annotator:
     def open(
         cls, kb: KnowledgeBase | str | Path, config: AnnotationConfig | None = None
     ) -> Annotator:
-        """Open an annotator for a store; without an index its linker uses lexical search."""
+        """Open an annotator for a store; without an index its linker uses lexical search.
+
+        Args:
+            kb: A knowledge base, or its folder.
+            config: Settings; an index, if one is to be used.
+
+        Returns:
+            The annotator.
+        """
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = config or AnnotationConfig()
         linker = Linker.open(kb, config.index, k=1, composites=False, languages=config.languages)
@@ -127,7 +140,15 @@ class Annotator:
     def annotate(
         self, documents: Sequence[Document], counts: Counter[str] | None = None
     ) -> Iterator[AnnotatedDocument]:
-        """Annotate a batch of documents; ``counts`` collects statistics of their spans."""
+        """Annotate a batch of documents; ``counts`` collects statistics of their spans.
+
+        Args:
+            documents: The documents.
+            counts: Receives statistics.
+
+        Yields:
+            The documents with their spans.
+        """
         counts = Counter() if counts is None else counts
         if len(self._linked) > _CACHE_SIZE:
             self._linked = _LinkedForms()

@@ -45,7 +45,12 @@ COLUMNS: dict[str, type] = {
 def finding_rows(
     documents: Iterable[LinkedDocument], run: OutputRun
 ) -> Iterator[list[dict[str, Any]]]:
-    """Give the findings of each document: a row a mention, with the columns of ``COLUMNS``."""
+    """Give the findings of each document: a row a mention, with the columns of ``COLUMNS``.
+
+    Args:
+        documents: The linked documents.
+        run: The settings and the ids of concepts.
+    """
     for linked in reported(documents, run):
         yield [_row(linked.document.id, mention) for mention in linked.mentions]
 
@@ -78,7 +83,11 @@ def _row(document: str, mention: LinkedMention) -> dict[str, Any]:
 
 
 def found_by(candidate: Candidate) -> str:
-    """Say what found a candidate: the generators, their ranks, and the name if it is another."""
+    """Say what found a candidate: the generators, their ranks, and the name if it is another.
+
+    Args:
+        candidate: The candidate.
+    """
     ranks = ", ".join(f"{item.generator} #{item.rank}" for item in candidate.evidence)
     if candidate.name == candidate.concept_name:
         return ranks
@@ -107,7 +116,12 @@ def plain(cell: str) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Return the start of a text that has no more characters than a column, its quote included."""
+    """Return the start of a text that has no more characters than a column, its quote included.
+
+    Args:
+        text: The text.
+        length: Characters of the column.
+    """
     start = text[:length]
     return start if neutral(start) == start else start[: length - 1]
 
@@ -128,12 +142,22 @@ def cell(value: Any) -> str:
 
 
 def delimited_rows(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
-    """Return rows as lines; cells with quotes, delimiters or line ends are quoted."""
+    """Return rows as lines; cells with quotes, delimiters or line ends are quoted.
+
+    Args:
+        rows: Values of cells.
+        delimiter: What separates cells.
+    """
     return "".join(delimited_line([cell(value) for value in row], delimiter) for row in rows)
 
 
 def delimited_line(cells: Sequence[str], delimiter: str) -> str:
-    """Return a line; the writer quotes both characters of its own line end, which is replaced."""
+    """Return a line; the writer quotes both characters of its own line end, which is replaced.
+
+    Args:
+        cells: The cells.
+        delimiter: What separates them.
+    """
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
     return text.getvalue()[:-2] + "\n"

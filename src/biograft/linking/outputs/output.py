@@ -50,19 +50,35 @@ class ConceptIds:
         self._vocabularies = lru_cache(_CACHE_SIZE)(self._read)
 
     def vocabulary(self, identifier: str) -> str:
-        """Return the vocabulary of an id, such as MESH; empty if it is not known."""
+        """Return the vocabulary of an id, such as MESH; empty if it is not known.
+
+        Args:
+            identifier: An id of a concept.
+        """
         return vocabulary_of(identifier) or self._default
 
     def all(self, concept: str) -> tuple[str, ...]:
-        """Return all ids of a concept, its own first, in the spelling of canonical ids."""
+        """Return all ids of a concept, its own first, in the spelling of canonical ids.
+
+        Args:
+            concept: The own id of a concept.
+        """
         return tuple(self._vocabularies(concept))
 
     def chosen(self, concept: str) -> str:
-        """Return the id of the first preferred vocabulary that has one, else the own id."""
+        """Return the id of the first preferred vocabulary that has one, else the own id.
+
+        Args:
+            concept: The own id of a concept.
+        """
         return self.preferred(concept) or concept
 
     def preferred(self, concept: str) -> str | None:
-        """Return the id of the first preferred vocabulary that has one; None if none has."""
+        """Return the id of the first preferred vocabulary that has one; None if none has.
+
+        Args:
+            concept: The own id of a concept.
+        """
         ids = self._vocabularies(concept) if self.prefer else {}
         found = (each for name in self.prefer for each, own in ids.items() if own == name)
         return next(found, None)
@@ -107,12 +123,20 @@ class Output:
 
 
 def storable(value: Any) -> Any:
-    """Return a value that Arrow can hold: halves of surrogate pairs in a text become escapes."""
+    """Return a value that Arrow can hold: halves of surrogate pairs in a text become escapes.
+
+    Args:
+        value: A text, or any other value.
+    """
     return encoded(value).decode() if isinstance(value, str) else value
 
 
 def encoded(text: str) -> bytes:
-    """Encode as UTF-8; halves of surrogate pairs, which it cannot hold, become escapes."""
+    """Encode as UTF-8; halves of surrogate pairs, which it cannot hold, become escapes.
+
+    Args:
+        text: The text.
+    """
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -165,7 +189,19 @@ def link_chunks(
 def new_run(
     kb: KnowledgeBase, settings: dict[str, Any], losses: Counter[str] | None = None
 ) -> OutputRun:
-    """Check the settings of an output, which are the fields of :class:`OutputConfig`."""
+    """Check the settings of an output, which are the fields of :class:`OutputConfig`.
+
+    Args:
+        kb: The knowledge base of the findings.
+        settings: Values by field.
+        losses: Counts what an output cannot hold.
+
+    Returns:
+        The run.
+
+    Raises:
+        ConfigError: A setting is unknown or wrong.
+    """
     config = from_mapping(OutputConfig, settings)
     return OutputRun(
         kb=kb,
@@ -219,6 +255,9 @@ def without_dissimilar(mention: LinkedMention) -> LinkedMention:
 
     Whoever reads them has no use for names that are only similar. Concepts that share the name
     stay.
+
+    Args:
+        mention: The mention.
     """
     form, candidates = mention.form.casefold(), mention.candidates
     if len(candidates) < 2 or candidates[0].name.casefold() != form:
