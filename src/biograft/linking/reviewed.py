@@ -113,38 +113,32 @@ class ReviewedNames:
             by_similarity: Compare texts with reviewed names, too.
             allowed: Says which concepts may be answers; None: all.
         """
-        similar = [
-            [
+        near: Sequence[Sequence[SimilarName]] = [()] * len(texts)
+        if by_similarity and self.weight:
+            near = self.similar(texts)
+        results = []
+        for text, found, hits in zip(texts, ranked, near, strict=True):
+            similar = [
                 self._candidate(hit.concept, hit.name, self.weight * hit.score, rank)
                 for rank, hit in enumerate(hits, 1)
             ]
-            for hits in (
-                self.similar(texts) if by_similarity and self.weight else [()] * len(texts)
-            )
-        ]
-        results = []
-        for text, found, near in zip(texts, ranked, similar, strict=True):
-            merged = self._decided(term_key(text), text, found, near)
+            merged = self._decided(text, [*found, *similar])
             kept = [each for each in merged if allowed is None or allowed(each.concept)]
             results.append((best_per_concept(kept) if by_concept else kept)[:k])
         return results
 
-    def _decided(
-        self, key: str, text: str, found: Sequence[Candidate], near: Sequence[Candidate]
-    ) -> list[Candidate]:
-        decisions = self.decisions
+    def _decided(self, text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+        key, decisions = term_key(text), self.decisions
         if key in decisions.nil and key not in decisions.approved:
             return []
         rejected = decisions.rejected.get(key, frozenset())
-        others = [each for each in (*found, *near) if each.concept not in rejected]
+        others = [each for each in candidates if each.concept not in rejected]
         others.sort(key=lambda each: -each.score)  # stable: names of the store come first
-        own = decisions.approved.get(key, ())
         best = max(_EXACT, others[0].score if others else 0)
-        chosen = [self._candidate(each, text, best, 1) for each in own]
-        if len(chosen) > 1:
-            tied = tuple(each.concept for each in chosen[1:])
-            chosen[0] = replace(chosen[0], tied=tied)
-        return [*chosen, *others]
+        own = [self._candidate(each, text, best, 1) for each in decisions.approved.get(key, ())]
+        if len(own) > 1:
+            own[0] = replace(own[0], tied=tuple(each.concept for each in own[1:]))
+        return [*own, *others]
 
     def similar(self, texts: Sequence[str]) -> list[list[SimilarName]]:
         """Return the reviewed names that are like each text, best first."""
