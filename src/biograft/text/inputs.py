@@ -35,9 +35,9 @@ from biograft.kb.sources.files import (
 from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document
+from biograft.text.formats.conll import is_tag
 from biograft.text.formats.format import DocumentFormat
 from biograft.text.formats.registry import DOCUMENT_FORMATS
-from biograft.text.formats.tokenised import is_tag
 from biograft.text.input_config import DOCX, HTML, TABLE, TEXT, UTF_8, InputConfig
 from biograft.text.rich_text import (
     docx_text,

@@ -14,7 +14,7 @@ from biograft.metrics import (
     label_report,
     mention_counts,
 )
-from biograft.text.formats.tokenised import decode
+from biograft.text.formats.conll import decode
 
 
 def span(document: str, start: int, end: int, concepts: str = "") -> ConceptSpan:

@@ -19,7 +19,7 @@ from biograft.errors import ConfigError
 from biograft.models.tasks.tokens import Ints, TaskTokenizer, TextTokens, tokens_of_words
 from biograft.text.alignment import NONE, align_spans, split_tokens
 from biograft.text.documents import Document, Mention, Passage
-from biograft.text.formats.tokenised import OUTSIDE, TOKENS, Scheme, decode, encode, tokens_of
+from biograft.text.formats.conll import OUTSIDE, TOKENS, Scheme, decode, encode, tokens_of
 from biograft.text.sentences import split_sentences
 
 WordSpan = tuple[int, int, str]

@@ -35,7 +35,7 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
         "bioc-json": ("bioc:BIOC_JSON", "BioC JSON collections"),
         "cmeee": ("layouts:LAYOUTS.cmeee", _LAYOUTS["cmeee"]["about"]),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
-        "char-tags": ("char_tags:FORMAT", "a character and its tag (B_type) a line"),
+        "char-tags": ("conll:CHARACTERS", "a character and its tag (B_type) a line"),
         "conll": ("conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),
         "conll-iob1": ("conll:IOB1", "the same, written as IOB1"),
         "conll-iobes": ("conll:IOBES", "the same, written as IOBES"),
