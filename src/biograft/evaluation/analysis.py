@@ -95,7 +95,11 @@ def sub_populations(
 
 
 def score_reachable(result: LinkingResult) -> Population:
-    """Score the queries whose concepts the store has: the linker without the gaps of the store."""
+    """Score the queries whose concepts the store has: the linker without the gaps of the store.
+
+    Args:
+        result: The evaluation.
+    """
     mask = ~np.array(result.resolved.unreachable, dtype=np.bool_)
     return _score(REACHABLE, result.judgements, mask)
 
@@ -104,6 +108,10 @@ def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Popul
     """Score queries by the similarity of the mention to the most similar gold name.
 
     Similarity is the cosine of character 3-gram counts of the normalised texts.
+
+    Args:
+        result: The evaluation.
+        base: The knowledge base that was searched.
     """
     similarities = np.array([name_similarity(query, base) for query in result.resolved.queries])
     populations = []
@@ -115,7 +123,12 @@ def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Popul
 
 
 def name_similarity(query: LinkQuery, base: KnowledgeBase) -> float:
-    """Return the cosine of the mention and the most similar gold name; 0 if there is none."""
+    """Return the cosine of the mention and the most similar gold name; 0 if there is none.
+
+    Args:
+        query: A query with resolved gold ids.
+        base: The knowledge base that was searched.
+    """
     grams = _grams(query.mention)
     names = _gold_names(query, base)
     return max((_cosine(grams, _grams(name)) for name in names), default=0.0)
@@ -249,13 +262,21 @@ def find_mistakes(result: LinkingResult, base: KnowledgeBase) -> list[Mistake]:
 
 
 def count_kinds(mistakes: Sequence[Mistake]) -> dict[ErrorKind, int]:
-    """Count mistakes by kind, the most frequent first."""
+    """Count mistakes by kind, the most frequent first.
+
+    Args:
+        mistakes: The mistakes.
+    """
     counts = Counter(mistake.kind for mistake in mistakes)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def count_causes(mistakes: Sequence[Mistake]) -> dict[ErrorCause, int]:
-    """Count mistakes by cause, in the order of causes; those that do not occur count 0."""
+    """Count mistakes by cause, in the order of causes; those that do not occur count 0.
+
+    Args:
+        mistakes: The mistakes.
+    """
     counts = Counter(mistake.cause for mistake in mistakes)
     return {cause: counts[cause] for cause in ErrorCause}
 
@@ -289,6 +310,10 @@ def _cause(query: LinkQuery, base: KnowledgeBase, doubtful: Collection[str]) -> 
 def have_like_words(a: Sequence[str], b: Sequence[str]) -> bool:
     """Whether two names have as many words, and each word is like one of the other.
 
+    Args:
+        a: Words of a name.
+        b: Words of another.
+
     >>> have_like_words(["tumours", "breast"], ["breast", "tumor"])
     True
     >>> have_like_words(["breast", "cancer"], ["breast", "tumor"])
@@ -307,6 +332,10 @@ def have_like_words(a: Sequence[str], b: Sequence[str]) -> bool:
 
 def is_short_form(mention: str, names: Iterable[str]) -> bool:
     """Whether a mention has several capitals and no space, or the initials of one of some names.
+
+    Args:
+        mention: The mention.
+        names: Names that it may abbreviate.
 
     >>> is_short_form("PWS", []), is_short_form("pws", ["Prader Willi syndrome"])
     (True, True)

@@ -79,7 +79,11 @@ class ScoredQueries:
 
     @classmethod
     def load(cls, path: Path) -> ScoredQueries:
-        """Load a file of answers, or that of a report's folder."""
+        """Load a file of answers, or that of a report's folder.
+
+        Args:
+            path: A file of answers, or the folder of a report.
+        """
         file = path / ANSWERS_FILE if path.is_dir() else path
         content = ANSWERS.read(file)
         try:
@@ -104,7 +108,11 @@ class ScoredQueries:
         return cls(str(content["scorer"]), keys, values)
 
     def check_same_queries(self, other: ScoredQueries) -> None:
-        """Refuse a run on other queries, or by another scorer."""
+        """Refuse a run on other queries, or by another scorer.
+
+        Args:
+            other: The run to compare with.
+        """
         if self.scorer != other.scorer:
             raise ConfigError(
                 f"runs to compare: one is judged by the {self.scorer} scorer, the other by the "
@@ -124,7 +132,13 @@ class ScoredQueries:
 
 
 def save_answers(result: LinkingResult, path: Path, *, overwrite: bool = False) -> None:
-    """Write every query with its first answers and its value by each metric."""
+    """Write every query with its first answers and its value by each metric.
+
+    Args:
+        result: The evaluation.
+        path: The file.
+        overwrite: Replace an earlier result.
+    """
     scored = ScoredQueries.of(result)
     queries = [
         {
@@ -166,7 +180,14 @@ Run = LinkingResult | ScoredQueries
 
 
 def paired(a: Run, b: Run, metric: str = "acc@1", *, seed: int = 0) -> Comparison:
-    """Compare two runs on the same queries, resampling documents."""
+    """Compare two runs on the same queries, resampling documents.
+
+    Args:
+        a: A run.
+        b: Another run on the same queries.
+        metric: A metric that is a mean over queries.
+        seed: Seed of the resamples.
+    """
     return compare(a, b, (metric,), seed=seed)[0]
 
 

@@ -23,7 +23,12 @@ _COLOUR = "#1f5a85"
 
 
 def draw_figures(result: LinkingResult, buckets: Sequence[Population]) -> dict[str, bytes]:
-    """Draw all figures that the result has data for: name -> PNG."""
+    """Draw all figures that the result has data for: name -> PNG.
+
+    Args:
+        result: The evaluation.
+        buckets: Accuracy by similarity (``similarity_buckets``).
+    """
     figures = {
         "recall": _png(lambda axes: _recall(axes, result)),
         "similarity": _png(lambda axes: _by_similarity(axes, buckets)),

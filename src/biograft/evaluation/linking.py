@@ -526,6 +526,10 @@ def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> Eva
 
     It is the threshold the linker was opened with, else that of its calibration; a linker without
     either uses the score threshold of its ranker, if there is one.
+
+    Args:
+        linker: The linker.
+        config: The configuration to complete; None: the default.
     """
     config = config or EvaluationConfig()
     if linker.threshold is not None:

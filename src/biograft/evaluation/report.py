@@ -91,7 +91,11 @@ def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False
 
 
 def to_markdown(report: LinkingReport) -> str:
-    """Return the report as Markdown; figures are separate files."""
+    """Return the report as Markdown; figures are separate files.
+
+    Args:
+        report: The content.
+    """
     lines = [f"# {_title(report)}", ""]
     lines += [f"- {_cell(key)}: `{_cell(value)}`" for key, value in report.provenance.items()]
     for table in _tables(report):
@@ -115,7 +119,11 @@ def _cell(value: object) -> str:
 
 
 def to_html(report: LinkingReport) -> str:
-    """Return the report as one self-contained HTML file."""
+    """Return the report as one self-contained HTML file.
+
+    Args:
+        report: The content.
+    """
     title = escaped(_title(report))
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',

@@ -53,7 +53,12 @@ Column = npt.NDArray[Any]
 
 
 def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
-    """Sort rows by all columns, the first one first; values of column k are below ``sizes[k]``."""
+    """Sort rows by all columns, the first one first; values of column k are below ``sizes[k]``.
+
+    Args:
+        columns: Columns of equal length, the most significant first.
+        sizes: Upper bound of the values of each column.
+    """
     widths = [max(int(size) - 1, 0).bit_length() for size in sizes]
     if sum(widths) > 64:
         order = np.lexsort(tuple(reversed(columns)))
@@ -90,6 +95,10 @@ def order_names(frame: pl.DataFrame, main_languages: list[int]) -> pl.DataFrame:
 
     The preferred name is of kind ``preferred`` in the first main language that has one; the others
     keep the order of reading. Duplicates have the same text, language and concept.
+
+    Args:
+        frame: Names with ``row``, ``kind``, ``language`` and ``text``.
+        main_languages: Codes of the languages of preferred names, best first.
     """
     n_languages = len(main_languages)
     language = frame["language"].to_numpy()
@@ -136,6 +145,10 @@ def shared_names(
 
     Among concepts with equally few names the first one keeps the name. A concept that would lose
     all names keeps its first. Rows must be sorted.
+
+    Args:
+        rows: Row of the concept of each name.
+        keys: Hash of each normalised name.
     """
     frame = pl.DataFrame({"row": rows, "key": keys})
     sizes = frame.group_by("row").agg(n=pl.col("key").n_unique())
@@ -156,7 +169,11 @@ def shared_names(
 
 
 def text_array(texts: pl.Series) -> pa.Array:
-    """Return a column of texts as one Arrow array."""
+    """Return a column of texts as one Arrow array.
+
+    Args:
+        texts: The texts.
+    """
     array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return array if array.type == pa.large_string() else array.cast(pa.large_string())
 
@@ -285,7 +302,13 @@ def _ends(counts: npt.NDArray[np.int64]) -> Ends:
 
 
 def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int]) -> Ends:
-    """Write the names and their index by normalised key."""
+    """Write the names and their index by normalised key.
+
+    Args:
+        assembly: The build.
+        rules: Rules for the texts of names.
+        main_languages: Codes of the languages of preferred names, best first.
+    """
     counts = np.zeros(assembly.n_concepts, np.int64)
     keys: list[npt.NDArray[np.uint64]] = []
     partitions = _ordered_names(assembly, rules, main_languages)
@@ -368,7 +391,11 @@ def write_grouped(
 
 
 def write_ids(assembly: Assembly) -> Ends:
-    """Write the additional ids, and the index of all ids by canonical spelling."""
+    """Write the additional ids, and the index of all ids by canonical spelling.
+
+    Args:
+        assembly: The build.
+    """
     primary = assembly.concepts.ids
     merged = assembly.concepts.merged_ids()
     alternate = ID_KINDS.index(IdKind.ALTERNATE)
@@ -396,7 +423,11 @@ def write_ids(assembly: Assembly) -> Ends:
 
 
 def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
-    """Write the relations grouped by head, and their rows grouped by tail."""
+    """Write the relations grouped by head, and their rows grouped by tail.
+
+    Args:
+        assembly: The build.
+    """
     outgoing = np.zeros(assembly.n_concepts, np.int64)
     tails: list[npt.NDArray[np.uint32]] = []
     n_labels = [len(assembly.records.vocabularies[name]) for name in ("relation", "source")]
@@ -691,6 +722,10 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
 def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
     """Build the starter knowledge base that ships with the package.
 
+    Args:
+        out: The folder to write.
+        overwrite: Replace an earlier result.
+
     >>> build_starter("kb").counts["concepts"]
     896
     """
@@ -710,6 +745,11 @@ def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, lis
 
     Concepts without a remaining parent or child are removed repeatedly; in a hierarchy without
     cycles nothing remains.
+
+    Args:
+        children: Row of the child of each edge.
+        parents: Row of the parent of each edge.
+        n_concepts: Number of concepts.
     """
     for _ in range(MAX_PEELS):
         if not len(children):

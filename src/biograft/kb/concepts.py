@@ -63,7 +63,11 @@ class Concepts:
         self._rows = IdRows(lookup)
 
     def rows_of(self, column: pl.Series) -> pl.Series:
-        """Return the row of every id in a column; null for unknown ids."""
+        """Return the row of every id in a column; null for unknown ids.
+
+        Args:
+            column: The ids.
+        """
         return self._rows.find(canonical_ids(column))
 
     def merged_ids(self) -> pl.DataFrame:
@@ -77,6 +81,9 @@ def number_concepts(records: CollectedRecords) -> Concepts:
     """Number concepts by first appearance; a concept exists if a source declares or names it.
 
     Ids that differ in the spelling of their prefix alone are one concept.
+
+    Args:
+        records: The records of all sources.
     """
     parts = []
     for table in ("concepts", "names"):
@@ -102,7 +109,12 @@ def number_concepts(records: CollectedRecords) -> Concepts:
 
 
 def add_alternates(concepts: Concepts, records: CollectedRecords) -> Concepts:
-    """Add the alternate ids that lead to exactly one concept to the lookup."""
+    """Add the alternate ids that lead to exactly one concept to the lookup.
+
+    Args:
+        concepts: The concepts.
+        records: The records of all sources.
+    """
     alternate = ID_KINDS.index(IdKind.ALTERNATE)
     frames = [
         pl.DataFrame(
@@ -119,7 +131,12 @@ def add_alternates(concepts: Concepts, records: CollectedRecords) -> Concepts:
 
 
 def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
-    """Map every row to that of its leader (``DROPPED``: none), and number rows without gaps."""
+    """Map every row to that of its leader (``DROPPED``: none), and number rows without gaps.
+
+    Args:
+        concepts: The concepts.
+        leaders: Row of the concept that each becomes.
+    """
     is_leader = leaders == np.arange(len(leaders), dtype=np.uint32)
     new = np.where(is_leader, np.cumsum(is_leader) - 1, 0).astype(np.uint32)
     valid = leaders != DROPPED
@@ -133,7 +150,11 @@ def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
 
 
 def canonical_ids(ids: pl.Series) -> pl.Series:
-    """Convert a column of ids to their canonical spelling."""
+    """Convert a column of ids to their canonical spelling.
+
+    Args:
+        ids: The ids.
+    """
     prefixed = ids.str.contains(":", literal=True)
     if not prefixed.any():
         return ids
@@ -142,7 +163,13 @@ def canonical_ids(ids: pl.Series) -> pl.Series:
 
 
 def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str, ...]) -> Concepts:
-    """Keep the concepts of some semantic types and of all types below them."""
+    """Keep the concepts of some semantic types and of all types below them.
+
+    Args:
+        concepts: The concepts.
+        records: The records of all sources.
+        types: Codes, labels or categories of types.
+    """
     codes = records.vocabularies["type"].labels
     labels = {code: records.labels.get(code, ("", "")) for code in codes}
     closed = close_types({code: tree for code, (_, tree) in labels.items()}, _codes(labels, types))
@@ -176,6 +203,10 @@ def close_types(trees: dict[str, str], types: tuple[str, ...]) -> set[str]:
 
     A type is below another if its tree number extends the other's (``B2.2.1`` and ``B2.2``); a
     single letter stands for a whole category, as in MeSH.
+
+    Args:
+        trees: Code of each type and its tree number.
+        types: Codes of the types to keep.
     """
     roots = [trees.get(code) or code for code in types]
     return set(types) | {
@@ -297,6 +328,10 @@ def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
 
     A successor that is retired is followed to its own successors. If any step of the way is to be
     considered only, so is its end. Ids that lead to no concept are counted as filtered.
+
+    Args:
+        records: The records of all sources.
+        concepts: The concepts.
     """
     frames = list(records.frames("retired"))
     records.drop("retired")
@@ -342,6 +377,11 @@ def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Co
     sources, and groups with two concepts of one source, are counted as ambiguous and not used.
     Neither are cross-references that may only mean something near: one of several to the same
     vocabulary, or to a concept whose names are others; ``xrefs-all`` uses those.
+
+    Args:
+        concepts: The concepts.
+        records: The records of all sources.
+        by: ``ids``, ``xrefs`` or ``xrefs-all``.
     """
     if not len(concepts.ids):
         return concepts

@@ -142,13 +142,24 @@ class StoreDiff:
         )
 
     def examples(self, kind: str, n: int) -> list[Change]:
-        """Return the first changes of a kind."""
+        """Return the first changes of a kind.
+
+        Args:
+            kind: A kind of change.
+            n: Maximum number of changes.
+        """
         return list(islice(self.changes([kind]), n))
 
     def write(
         self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
     ) -> int:
-        """Write one change a line as TSV or JSONL (gzipped for ``.gz``); return their number."""
+        """Write one change a line as TSV or JSONL (gzipped for ``.gz``); return their number.
+
+        Args:
+            target: The file; its name tells the format.
+            overwrite: Replace an earlier result.
+            progress: Display of the progress; None: none.
+        """
         changes = self.changes()
         if form_of(target) == ".tsv":
             header = ["\t".join(_COLUMNS)]
@@ -160,7 +171,11 @@ class StoreDiff:
         return n_lines - len(header)
 
     def to_json(self, n_examples: int) -> dict[str, Any]:
-        """Return sizes, counts and the first changes of each kind as plain values."""
+        """Return sizes, counts and the first changes of each kind as plain values.
+
+        Args:
+            n_examples: Number of changes of each kind.
+        """
         sizes = {
             f"n_{what}_{age}": n
             for age, base in (("old", self.old), ("new", self.new))
@@ -446,7 +461,11 @@ CHANGES = {kind: about for kind, (about, _) in _KINDS.items()}
 
 
 def form_of(target: Path) -> str:
-    """Return ``.tsv`` or ``.jsonl`` by the name of a file; refuse other names."""
+    """Return ``.tsv`` or ``.jsonl`` by the name of a file; refuse other names.
+
+    Args:
+        target: The file.
+    """
     name = target.name.removesuffix(".gz")
     for suffix in (".tsv", ".jsonl"):
         if name.endswith(suffix):

@@ -155,6 +155,11 @@ class NameSuggestions:
         The name that is the text comes first; then names that begin with it, short and preferred
         ones of concepts with many below them before others; then names with the text at a later
         word; then names that have all its words, in any order.
+
+        Args:
+            text: What was typed so far.
+            limit: Maximum number of concepts.
+            language: Language of the names; None: all.
         """
         key = normalise(text)
         matches = []
@@ -165,7 +170,12 @@ class NameSuggestions:
         return matches
 
     def rows(self, text: str, limit: int) -> list[int]:
-        """Return the rows of the concepts that ``find`` returns, without making objects."""
+        """Return the rows of the concepts that ``find`` returns, without making objects.
+
+        Args:
+            text: What was typed so far.
+            limit: Maximum number of concepts.
+        """
         return list(self._name_of_each(normalise(text), limit, None))
 
     def _name_of_each(self, key: str, limit: int, language: str | None) -> dict[int, int]:

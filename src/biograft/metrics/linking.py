@@ -123,7 +123,11 @@ class Metric:
 
     @classmethod
     def parse(cls, text: str) -> Metric:
-        """Parse the text form of a metric."""
+        """Parse the text form of a metric.
+
+        Args:
+            text: Such as ``acc@5`` or ``mrr``.
+        """
         name, at, cutoff = text.strip().partition("@")
         if name not in METRICS:
             raise ConfigError(f"no metric is called {name!r}; {nearest(name, METRICS)}")
@@ -140,7 +144,11 @@ class Metric:
         return f"{self.name}@{self.cutoff}" if self.cutoff else self.name
 
     def values(self, judgements: Judgements) -> Values | None:
-        """Return the value of each query, or None for metrics over all queries together."""
+        """Return the value of each query, or None for metrics over all queries together.
+
+        Args:
+            judgements: The judged answers.
+        """
         measure = METRICS.load(self.name)
         if self.cutoff > judgements.depth:
             raise ConfigError(f"{self}: only {judgements.depth} ranks were judged")
@@ -172,12 +180,20 @@ class RankedAnswer(NamedTuple):
 
 
 def split_composite(text: str) -> tuple[str, ...]:
-    """Split a mention or id set as the benchmarks do: at ``+`` and ``|``; whitespace stays."""
+    """Split a mention or id set as the benchmarks do: at ``+`` and ``|``; whitespace stays.
+
+    Args:
+        text: Mention or id set.
+    """
     return tuple(text.replace("+", "|").split("|"))
 
 
 def check_scorer(scorer: str) -> str:
-    """Refuse a scorer that does not exist."""
+    """Refuse a scorer that does not exist.
+
+    Args:
+        scorer: Name of a scorer.
+    """
     if scorer not in SCORERS:
         raise ConfigError(f"scorer: expected one of {', '.join(SCORERS)}, found {scorer!r}")
     return scorer
@@ -192,6 +208,11 @@ def lenient(
     """Judge a query by the lenient rule; ``parts`` hold the id set of each ranked name.
 
     Return ``right`` and ``recall`` for k = 1 .. depth.
+
+    Args:
+        parts: Id set of each ranked name, for each part of the mention.
+        gold: The gold ids.
+        depth: Number of ranks to judge.
     """
     gold_ids = set(gold)
     correct_by_part = np.zeros((max(len(parts), 1), depth))
@@ -215,6 +236,11 @@ def strict(
     """Judge a query by the strict rule; ``parts`` hold the ranked answers, best first.
 
     Return ``right`` and ``recall`` for k = 1 .. depth.
+
+    Args:
+        parts: Ranked answers, best first, for each part of the mention.
+        needed: Equivalent ids of each gold concept.
+        depth: Number of ranks to judge.
     """
     right, recall = np.zeros(depth), np.zeros(depth)
     if not parts or not needed:
@@ -325,7 +351,12 @@ RECIPROCAL_RANK = Measure(of_each=_reciprocal_rank)
 
 
 def nil_counts(gold: Flags, answered: Flags) -> Counts:
-    """Count right, wrong and missed NIL answers."""
+    """Count right, wrong and missed NIL answers.
+
+    Args:
+        gold: Whether the gold of each query is NIL.
+        answered: Whether the answer is.
+    """
     return Counts(
         right=int((gold & answered).sum()),
         wrong=int((~gold & answered).sum()),
@@ -367,6 +398,12 @@ def reliability(
 
     Empty bins are left out. Equal probabilities share a bin, so bins of equal size may be uneven or
     fewer. A probability on the edge of two bins of equal width belongs to the upper one.
+
+    Args:
+        probability: Probability of each answer.
+        right: Whether it is right, or the probability of that.
+        n_bins: Number of bins.
+        by_mass: Make bins of equal size.
     """
     _check(probability, right, n_bins)
     edges = np.arange(n_bins + 1) / n_bins
@@ -386,7 +423,14 @@ def reliability(
 def calibration_error(
     probability: Values, right: Values, n_bins: int = N_BINS, *, by_mass: bool = False
 ) -> float:
-    """Compute the expected calibration error; 0 without answers."""
+    """Compute the expected calibration error; 0 without answers.
+
+    Args:
+        probability: Probability of each answer.
+        right: Whether it is right, or the probability of that.
+        n_bins: Number of bins.
+        by_mass: Make bins of equal size.
+    """
     bins = reliability(probability, right, n_bins, by_mass=by_mass)
     total = sum(b.n for b in bins)
     return sum(b.n * abs(b.accuracy - b.probability) for b in bins) / total if total else 0.0
@@ -396,6 +440,10 @@ def brier_score(probability: Values, right: Values) -> float:
     """Compute the mean squared difference of probability and outcome; 0 without answers.
 
     An outcome between 0 and 1 (tied scores) is a probability, and the result its expected value.
+
+    Args:
+        probability: Probability of each answer.
+        right: Whether it is right, or the probability of that.
     """
     _check(probability, right, 1)
     if not len(right):
@@ -417,7 +465,11 @@ def _check(probability: Values, right: Values, n_bins: int) -> None:
 
 
 def concept_answers(judgements: Judgements) -> tuple[Values, Values]:
-    """Return the probability of each answer that is not NIL, and whether it is right."""
+    """Return the probability of each answer that is not NIL, and whether it is right.
+
+    Args:
+        judgements: The judged answers.
+    """
     mask = ~judgements.answered_nil
     return judgements.probability[mask], judgements.right[mask, 0]
 

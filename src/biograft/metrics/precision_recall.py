@@ -106,7 +106,12 @@ class ClassReport:
 
 
 def entity_report(gold: Iterable[Entity], answers: Iterable[Entity]) -> ClassReport:
-    """Compare entities by exact span and type; duplicates count once."""
+    """Compare entities by exact span and type; duplicates count once.
+
+    Args:
+        gold: The right entities.
+        answers: The predicted ones.
+    """
     expected, predicted = set(gold), set(answers)
     right = Counter(entity[3] for entity in expected & predicted)
     wrong = Counter(entity[3] for entity in predicted - expected)
@@ -118,7 +123,13 @@ def entity_report(gold: Iterable[Entity], answers: Iterable[Entity]) -> ClassRep
 def label_report(
     gold: Sequence[str], answers: Sequence[str], positive: Collection[str]
 ) -> ClassReport:
-    """Compare one label an example, counting the positive classes."""
+    """Compare one label an example, counting the positive classes.
+
+    Args:
+        gold: The right label of each example.
+        answers: The predicted ones.
+        positive: Labels to count.
+    """
     if len(gold) != len(answers):
         raise ConfigError(f"{len(answers)} answers to {len(gold)} examples")
     both = Counter(zip(gold, answers, strict=True))

@@ -59,7 +59,15 @@ def bootstrap_interval(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Interval:
-    """Compute the percentile interval of a mean by resampling groups (or values)."""
+    """Compute the percentile interval of a mean by resampling groups (or values).
+
+    Args:
+        values: Value of each query.
+        groups: Document of each value; None: each value is one.
+        n_resamples: Number of resamples.
+        level: Level of the interval.
+        seed: Seed of the resamples.
+    """
     means = _resampled_means(values, groups, n_resamples, seed)
     return quantile_interval(means, level)
 
@@ -75,6 +83,12 @@ def bootstrap_counts(
 
     Each of ``counts`` belongs to one document. Documents are resampled and their counts summed,
     since none of the three metrics is a mean over documents.
+
+    Args:
+        counts: Counts of each document.
+        n_resamples: Number of resamples.
+        level: Level of the interval.
+        seed: Seed of the resamples.
     """
     sums = _resampled_sums(_count_table(counts).T, n_resamples, seed)
     metrics = _count_metrics(sums.T)
@@ -109,6 +123,14 @@ def paired_counts(
 
     Return the difference with the interval and p of a paired bootstrap, and the p of an approximate
     randomisation test, which exchanges the runs document by document.
+
+    Args:
+        a: Counts of each document in one run.
+        b: Those in the other.
+        metric: ``f1``, ``precision`` or ``recall``.
+        n_resamples: Number of resamples.
+        level: Level of the interval.
+        seed: Seed of the resamples.
     """
     if len(a) != len(b):
         raise ConfigError(f"paired test: {len(a)} documents against {len(b)}")
@@ -146,6 +168,14 @@ def paired_bootstrap(
 
     p is twice the fraction of resamples on the other side of 0, with one added resample so that it
     is never 0.
+
+    Args:
+        a: Value of each query in one run.
+        b: Those in the other.
+        groups: Document of each value; None: each value is one.
+        n_resamples: Number of resamples.
+        level: Level of the interval.
+        seed: Seed of the resamples.
     """
     differences = _paired(a, b)
     means = _resampled_means(differences, groups, n_resamples, seed)
@@ -167,7 +197,15 @@ def approximate_randomisation(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> float:
-    """Compute the two-sided p of mean(a) = mean(b), exchanging the runs by groups at random."""
+    """Compute the two-sided p of mean(a) = mean(b), exchanging the runs by groups at random.
+
+    Args:
+        a: Value of each query in one run.
+        b: Those in the other.
+        groups: Document of each value; None: each value is one.
+        n_resamples: Number of resamples.
+        seed: Seed of the resamples.
+    """
     sums, _ = group_sums(_paired(a, b), groups)
     observed = abs(sums.sum())
     rng = np.random.default_rng(seed)
@@ -183,6 +221,10 @@ def mcnemar_exact(a: Flags, b: Flags) -> float:
     """Compute the exact two-sided p that two runs are right equally often (McNemar).
 
     Only queries on which they differ count; their split is binomial.
+
+    Args:
+        a: Whether each query is right in one run.
+        b: The same in the other.
     """
     if len(a) != len(b):
         raise ConfigError(f"paired test: {len(a)} values against {len(b)}")
@@ -235,7 +277,12 @@ def _batches(n_resamples: int, n_groups: int) -> list[int]:
 
 
 def group_sums(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values, Values]:
-    """Sum and count the values of each group; without groups each value is a group."""
+    """Sum and count the values of each group; without groups each value is a group.
+
+    Args:
+        values: The values.
+        groups: Group of each value; None: each value is one.
+    """
     values = np.asarray(values, dtype=np.float64)
     if groups is None:
         return values, np.ones(len(values))
@@ -251,7 +298,12 @@ def group_sums(values: Values, groups: Sequence[Hashable] | None) -> tuple[Value
 
 
 def quantile_interval(means: Values, level: float) -> Interval:
-    """Return the quantiles of resampled means that hold this part of them between."""
+    """Return the quantiles of resampled means that hold this part of them between.
+
+    Args:
+        means: Resampled means.
+        level: Fraction of the means inside.
+    """
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
@@ -269,20 +321,35 @@ class TTest:
 
 
 def one_sample_t(values: Sequence[float], mean: float) -> TTest:
-    """Compare the mean of some runs with a published result."""
+    """Compare the mean of some runs with a published result.
+
+    Args:
+        values: Result of each run.
+        mean: The published result.
+    """
     _check(values)
     return _test(fmean(values) - mean, variance(values) / len(values), len(values) - 1)
 
 
 def paired_t(a: Sequence[float], b: Sequence[float]) -> TTest:
-    """Compare two systems by paired runs, such as those of one seed."""
+    """Compare two systems by paired runs, such as those of one seed.
+
+    Args:
+        a: Result of each run of one system.
+        b: Those of the other, in the same order.
+    """
     if len(a) != len(b):
         raise ConfigError(f"paired test: {len(a)} values against {len(b)}")
     return one_sample_t([x - y for x, y in zip(a, b, strict=True)], 0.0)
 
 
 def welch_t(a: Sequence[float], b: Sequence[float]) -> TTest:
-    """Compare two systems by independent runs, with unequal variances (Welch)."""
+    """Compare two systems by independent runs, with unequal variances (Welch).
+
+    Args:
+        a: Result of each run of one system.
+        b: Those of the other.
+    """
     _check(a)
     _check(b)
     terms = [(variance(values) / len(values), len(values) - 1) for values in (a, b)]
@@ -362,6 +429,10 @@ def judge_evidence(evidence: EffectSize, corrected_p: float) -> Verdict:
 
     *Reproduced* and *opposite* are significant at 5 % after correction. *Same sign* is the claimed
     sign with p below 0.2 before correction. All else is *no effect seen*.
+
+    Args:
+        evidence: The measured effect.
+        corrected_p: Its p after correction for several tests.
     """
     if corrected_p < ALPHA:
         return Verdict.REPRODUCED if evidence.effect > 0 else Verdict.OPPOSITE
@@ -375,6 +446,9 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
     The smallest is multiplied by the number of tests, the next by one less, and so on; a corrected
     value is never below an earlier one.
+
+    Args:
+        p_values: Name of each test and its p.
 
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'b': 0.06, 'c': 0.06}
@@ -398,6 +472,13 @@ def crossed_bootstrap(
 
     ``a`` and ``b`` are (pre-training seeds, fine-tuning seeds, items); ``groups`` are the documents
     of the items, which are resampled together (``crossed_ratio_bootstrap``).
+
+    Args:
+        a: Values of one arm, (pre-training seeds, fine-tuning seeds, items).
+        b: Those of the other.
+        groups: Document of each item; None: each item is one.
+        n_resamples: Number of resamples.
+        seed: Seed of the resamples.
     """
     if a.shape != b.shape or a.ndim != 3 or not a.size:
         raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
@@ -417,6 +498,12 @@ def crossed_ratio_bootstrap(
     denominator of each document. Every resample draws documents, seeds of pre-training, and of each
     of these seeds of fine-tuning. A mean over n seeds varies too little by n - 1 in n when n values
     are drawn again, so the deviations of seeds from their mean are enlarged first.
+
+    Args:
+        a: Sums of one arm, (pre-training seeds, fine-tuning seeds, documents, 2).
+        b: Those of the other.
+        n_resamples: Number of resamples.
+        seed: Seed of the resamples.
     """
     if a.shape != b.shape or a.ndim != 4 or not a.size:
         raise ConfigError(f"paired test: expected arrays of one shape, found {a.shape}, {b.shape}")
@@ -438,6 +525,9 @@ def seed_enlargement(cells: Values) -> Values:
     """Return what is added to the differences (pre-training seeds, fine-tuning seeds).
 
     It enlarges their deviations, of each kind, by the root of n / (n - 1).
+
+    Args:
+        cells: Differences, (pre-training seeds, fine-tuning seeds).
     """
     n_pre, n_fine = cells.shape
     of_pre = cells.mean(1, keepdims=True)

@@ -47,7 +47,15 @@ def read_rows(
     wanted: Sequence[str],
     encoding: str = "utf-8",
 ) -> Iterator[pl.DataFrame]:
-    """Read blocks of rows: the wanted columns as strings, and ``line``."""
+    """Read blocks of rows: the wanted columns as strings, and ``line``.
+
+    Args:
+        path: The file.
+        log: Where rows are counted.
+        layout: Columns and separator of the format.
+        wanted: Columns to return.
+        encoding: Encoding of the file.
+    """
     log.opened(path)
     for lines, regular in _ahead(_checked_blocks(path, layout, encoding)):
         frame = _parse_whole(lines, path, layout, wanted) if regular else None
@@ -72,28 +80,53 @@ class RowChecker:
         self.path, self._log, self._separator = path, log, separator
 
     def column(self, name: str) -> pl.Series:
-        """Return one column."""
+        """Return one column.
+
+        Args:
+            name: Its name.
+        """
         return self.frame[name]
 
     def doubt(self, wrong: pl.Series, reason: str) -> None:
-        """Count wrong rows as doubtful, and keep them."""
+        """Count wrong rows as doubtful, and keep them.
+
+        Args:
+            wrong: Whether each row is wrong.
+            reason: Why.
+        """
         self._log_rows(wrong, reason, self._log.doubt)
 
     def reject_unless(self, right: pl.Series, reason: str) -> None:
-        """Count wrong rows as rejected, and drop them."""
+        """Count wrong rows as rejected, and drop them.
+
+        Args:
+            right: Whether each row is right.
+            reason: Why others are wrong.
+        """
         if not right.all():
             self._log_rows(~right, reason, self._log.reject)
             self.frame = self.frame.filter(right)
 
     def filter_unless(self, wanted: pl.Series, reason: str) -> None:
-        """Count unwanted rows as filtered, and drop them."""
+        """Count unwanted rows as filtered, and drop them.
+
+        Args:
+            wanted: Whether each row is kept.
+            reason: Why others are dropped.
+        """
         if not wanted.all():
             rows = self.frame.filter(wanted)
             self._log.filter(reason, self.frame.height - rows.height)
             self.frame = rows
 
     def filter_among(self, name: str, wanted: Sequence[str], reason: str) -> None:
-        """Drop the rows whose value in a column is none of those wanted; none: all are."""
+        """Drop the rows whose value in a column is none of those wanted; none: all are.
+
+        Args:
+            name: The column.
+            wanted: The values; none: all.
+            reason: Why others are dropped.
+        """
         if wanted:
             self.filter_unless(self.frame[name].is_in(wanted), reason)
 
@@ -111,7 +144,12 @@ class RowChecker:
 
 
 def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Return the distinct ids of a block without a row left after a filter."""
+    """Return the distinct ids of a block without a row left after a filter.
+
+    Args:
+        before: Ids of a block.
+        after: Those that a filter kept.
+    """
     ids = before.unique()
     return ids.filter(~ids.is_in(after.implode()))
 

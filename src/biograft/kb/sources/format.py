@@ -120,7 +120,11 @@ class Probe:
         return self.head.decode("utf-8-sig", errors="replace")
 
     def lines(self, n: int = 20) -> list[str]:
-        """Return the first complete lines of the head that are not empty."""
+        """Return the first complete lines of the head that are not empty.
+
+        Args:
+            n: Maximum number of lines.
+        """
         lines = [line.rstrip("\r") for line in self.text.split("\n")]
         if len(lines) > 1 and not self.text.endswith("\n"):
             lines.pop()
@@ -150,14 +154,22 @@ R = TypeVar("R", bound=Recogniser)
 
 
 def look_at(path: Path) -> Probe:
-    """Probe a file, or the names in a folder."""
+    """Probe a file, or the names in a folder.
+
+    Args:
+        path: The file or folder.
+    """
     if exists(path) and path.is_dir():
         return Probe(path, b"", frozenset(entry.name for entry in path.iterdir()))
     return Probe(path, read_head(path))
 
 
 def look_into(path: Path) -> Probe:
-    """Probe a file, or all names below a folder or in a zip archive."""
+    """Probe a file, or all names below a folder or in a zip archive.
+
+    Args:
+        path: The file, folder or zip archive.
+    """
     if exists(path) and path.is_dir():
         names = (each.name for each in path.rglob("*") if not each.name.startswith("."))
         return Probe(path, b"", frozenset(names))
@@ -171,6 +183,12 @@ def find_format(probe: Probe, formats: Registry[R], problem: str, hint: str = ""
     """Name the first format that recognises what the probe shows.
 
     If there is none, ``problem`` says so, and ``hint`` how to name the right one.
+
+    Args:
+        probe: Beginning of a file, or names in a folder.
+        formats: The formats.
+        problem: Message if there is none.
+        hint: How to name the right one.
     """
     for name, form in formats.load_all():
         if form.recognise(probe):
@@ -222,14 +240,22 @@ _STORE_FORMAT = "biograft-kb"
 
 
 def sniff(path: Path) -> str:
-    """Name the format of a file or folder by its content."""
+    """Name the format of a file or folder by its content.
+
+    Args:
+        path: The file or folder.
+    """
     probe = look_at(path)
     problem = f"no reader knows this {'content' if probe.head else 'folder'}"
     return find_format(probe, FORMATS, problem, _HOW_TO_NAME)
 
 
 def resolve(config: SourceConfig) -> SourceConfig:
-    """Complete a configuration: path of the starter, format by content, language codes."""
+    """Complete a configuration: path of the starter, format by content, language codes.
+
+    Args:
+        config: The source.
+    """
     languages = tuple(language_code(tag) for tag in config.languages)
     is_there = exists(config.path)
     if str(config.path) in BUILT_IN and not is_there:
@@ -292,7 +318,11 @@ def _sniff_table(path: Path) -> str:
 
 
 def built_in_folder(name: str) -> Path:
-    """Return the folder of a source that ships with biograft."""
+    """Return the folder of a source that ships with biograft.
+
+    Args:
+        name: A name of ``BUILT_IN``.
+    """
     return Path(str(resources.files("biograft.starter"))) / BUILT_IN[name]
 
 

@@ -132,7 +132,13 @@ class Rejections:
     examples: dict[str, list[RejectionExample]] = field(default_factory=dict)
 
     def add(self, reason: str, example: RejectionExample | None = None, n: int = 1) -> None:
-        """Count rejected rows, keeping the example if it is among the first."""
+        """Count rejected rows, keeping the example if it is among the first.
+
+        Args:
+            reason: Why they are wrong.
+            example: One of them.
+            n: Number of rows.
+        """
         reason = _bounded(reason, self.counts)
         self.counts[reason] += n
         examples = self.examples.setdefault(reason, [])
@@ -183,14 +189,23 @@ class ReadLog:
         self._defined: set[str] = set()
 
     def opened(self, path: Path) -> None:
-        """Note that a file is being read."""
+        """Note that a file is being read.
+
+        Args:
+            path: The file.
+        """
         if path not in self.files:
             self.files.append(path)
             if self._on_open is not None:
                 self._on_open(path)
 
     def read(self, n: int = 1, fraction: float | None = None) -> None:
-        """Count rows (lines, terms, elements) read."""
+        """Count rows (lines, terms, elements) read.
+
+        Args:
+            n: Number of rows.
+            fraction: Fraction of the file that has been read.
+        """
         self.n_read += n
         if self._advanced is not None:
             self._advanced(n, fraction)
@@ -198,13 +213,29 @@ class ReadLog:
     def reject(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
-        """Count a rejected record, with its line."""
+        """Count a rejected record, with its line.
+
+        Args:
+            reason: Why it is wrong.
+            line: Its line; 0: none.
+            text: Its text.
+            path: The file, if the source has several.
+            n: Number of records.
+        """
         self.rejected.add(reason, self._example(path, line, text), n)
 
     def doubt(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
-        """Count a doubtful record, which is wrong but kept."""
+        """Count a doubtful record, which is wrong but kept.
+
+        Args:
+            reason: Why it is wrong.
+            line: Its line; 0: none.
+            text: Its text.
+            path: The file, if the source has several.
+            n: Number of records.
+        """
         self.doubtful.add(reason, self._example(path, line, text), n)
 
     def _example(self, path: Path | None, line: int, text: str) -> RejectionExample:
@@ -225,16 +256,29 @@ class ReadLog:
         return is_new
 
     def leave_out(self, concepts: Iterable[str]) -> None:
-        """Note the ids of filtered concepts; a concept with a kept name stays."""
+        """Note the ids of filtered concepts; a concept with a kept name stays.
+
+        Args:
+            concepts: The ids.
+        """
         self.left_out.append(concepts)
 
     def filter(self, reason: str, n: int = 1) -> None:
-        """Count filtered records."""
+        """Count filtered records.
+
+        Args:
+            reason: Why they are dropped.
+            n: Number of records.
+        """
         if n:
             self.filtered[_bounded(reason, self.filtered)] += n
 
     def note(self, text: str) -> None:
-        """Keep a remark for the report, such as the licence a file states."""
+        """Keep a remark for the report, such as the licence a file states.
+
+        Args:
+            text: The remark.
+        """
         text = _encodable(text)
         if text not in self.notes:
             self.notes.append(text)
