@@ -59,9 +59,8 @@ def collect_candidates(
         raise ConfigError(f"k: expected at least 1, found {k}")
     all_hits = [generator.search(texts, k) for generator in generators]
     rows = _unite([hits.rows for hits in all_hits])
-    numbers = np.arange(1, k + 1, dtype=np.int32)
     ranks = [
-        _move(hits.rows, rows, np.broadcast_to(numbers, hits.rows.shape), 0) for hits in all_hits
+        _move(hits.rows, rows, 1 + np.indices(hits.rows.shape, np.int32)[1], 0) for hits in all_hits
     ]
     if len(generators) == 1:
         scores = [_move(all_hits[0].rows, rows, all_hits[0].scores, -np.inf)]
