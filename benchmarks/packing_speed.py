@@ -35,9 +35,8 @@ from timing import interleave
 from biograft.artifacts import describe_files
 from biograft.compute import describe_machine, n_cores
 from biograft.text.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
-from biograft.training.pretraining.packed_text import PackedText
+from biograft.training.pretraining.packed_text import FREQUENCIES, PackedText, open_packed
 from biograft.training.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.training.pretraining.text_builder import FREQUENCIES, open_packed
 
 NAMES_PER_DOCUMENT, LINKED = 60, 10
 """Names that a document is made of, and every which one is a linked span."""

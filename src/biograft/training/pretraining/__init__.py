@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from biograft.training.pretraining.neighbourhoods import (
         read_neighbourhood as read_neighbourhood,
     )
-    from biograft.training.pretraining.packed_text import PackedText as PackedText
+    from biograft.training.pretraining.packed_text import (
+        PackedText as PackedText,
+        open_packed as open_packed,
+    )
     from biograft.training.pretraining.packing import Packer as Packer
     from biograft.training.pretraining.recipe import (
         EncoderConfig as EncoderConfig,
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
     )
     from biograft.training.pretraining.templates import NameTemplates as NameTemplates
     from biograft.training.pretraining.text_batches import TextBatches as TextBatches
-    from biograft.training.pretraining.text_builder import open_packed as open_packed
     from biograft.training.pretraining.tokenisation import (
         DocumentTokenizer as DocumentTokenizer,
         TokenisedDocument as TokenisedDocument,

@@ -40,11 +40,10 @@ from biograft.training.pretraining.knowledge_model import (
     save_model,
 )
 from biograft.training.pretraining.neighbourhoods import read_neighbourhood, with_vectors
-from biograft.training.pretraining.packed_text import PackedText
+from biograft.training.pretraining.packed_text import PackedText, open_packed
 from biograft.training.pretraining.recipe import KnowledgeConfig, PretrainingRecipe
 from biograft.training.pretraining.run import PretrainResult, hold_out, hold_out_together
 from biograft.training.pretraining.text_batches import TextBatches
-from biograft.training.pretraining.text_builder import open_packed
 from biograft.training.processes import join_processes
 
 _EVALUATION_SEED = 17

@@ -16,7 +16,7 @@ from biograft.training.pretraining import (
     AnnotatedTextConfig,
     SubstitutionConfig,
     open_packed,
-    text_parts,
+    packed_text,
 )
 
 
@@ -70,14 +70,14 @@ def test_interrupted_packing_continues_with_the_next_part(pack, tmp_path, monkey
     """Packing began anew after every interruption."""
     options = OPTIONS[2]
     expected = arrays(pack("whole", **options))
-    write, done = text_parts.write_sequences, tmp_path / "stopped.parts"
+    write, done = packed_text.write_sequences, tmp_path / "stopped.parts"
 
     def stop_at_third(folder, sequences, labels):
         write(folder, sequences, labels)
         if "part-00003" in folder.name:
             raise KeyboardInterrupt if workers == 1 else OutputError("the disk is full")
 
-    monkeypatch.setattr(text_parts, "write_sequences", stop_at_third)
+    monkeypatch.setattr(packed_text, "write_sequences", stop_at_third)
     with pytest.raises((KeyboardInterrupt, OutputError)):
         pack("stopped", workers, **options)
     monkeypatch.undo()
@@ -101,7 +101,7 @@ def test_interrupted_packing_continues_with_the_next_part(pack, tmp_path, monkey
 def test_a_damaged_part_is_packed_again(pack, tmp_path, monkeypatch):
     expected = arrays(pack("whole"))
     monkeypatch.setattr(
-        "biograft.training.pretraining.text_builder.shutil.rmtree", lambda *a, **k: None
+        "biograft.training.pretraining.packed_text.shutil.rmtree", lambda *a, **k: None
     )
     pack("again")
     monkeypatch.undo()
@@ -121,7 +121,7 @@ def test_a_foreign_folder_of_the_name_of_the_parts_is_left_alone(pack, tmp_path)
 
 def test_parts_that_were_killed_before_they_began_are_begun_again(pack, tmp_path):
     """What was left of the plan was taken for somebody else's folder."""
-    leave_working_file(tmp_path / "mine.parts" / text_parts.PLAN.file)
+    leave_working_file(tmp_path / "mine.parts" / packed_text.PLAN.file)
     assert arrays(pack("mine")) == arrays(pack("whole"))
     (tmp_path / "other.parts").mkdir()
     pack("other")
