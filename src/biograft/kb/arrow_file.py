@@ -82,7 +82,7 @@ class _Table(NamedTuple):
     data: memoryview
     at: int
 
-    def _field(self, number: int) -> int | None:
+    def field(self, number: int) -> int | None:
         """Return where a field is; None if the table lacks it."""
         entries = self.at - _number("<i", self.data, self.at)
         entry = 4 + 2 * number
@@ -93,12 +93,8 @@ class _Table(NamedTuple):
 
     def value(self, number: int, form: str) -> int:
         """Return a number; 0 is not written."""
-        at = self._field(number)
+        at = self.field(number)
         return 0 if at is None else _number(form, self.data, at)
-
-    def has(self, number: int) -> bool:
-        """Whether the table has a field."""
-        return self._field(number) is not None
 
     def table(self, number: int) -> _Table:
         """Return a table within."""
@@ -118,14 +114,14 @@ class _Table(NamedTuple):
 
     def structs(self, number: int, form: str) -> list[tuple[Any, ...]]:
         """Return the tuples of numbers of a list."""
-        if not self.has(number):
+        if self.field(number) is None:
             return []
         at = self._target(number)
         size = struct.calcsize(form) * _number("<I", self.data, at)
         return list(struct.iter_unpack(form, _part(self.data, at + 4, size)))
 
     def _target(self, number: int) -> int:
-        at = self._field(number)
+        at = self.field(number)
         if at is None:
             raise ValueError("its description is not complete")
         return at + _number("<I", self.data, at)
@@ -173,7 +169,7 @@ def _buffers(
     if message.value(1, "<B") != _RECORD_BATCH:
         raise ValueError("a part of it is no part of a table")
     batch = message.table(2)
-    if batch.has(3):
+    if batch.field(3) is not None:
         raise ValueError("it is compressed")
     n_rows = batch.value(0, "<q")
     for length, n_missing in batch.structs(1, "<qq"):

@@ -189,23 +189,20 @@ class OwlEntityReader:
         self._named: dict[str, frozenset[str]] = {}
         """Class -> the languages of its preferred names so far."""
         self._shared: dict[frozenset[str], frozenset[str]] = {}
-        self._filtered: set[str] = set()
+        self.filtered: set[str] = set()
+        """Classes and concepts that are left out as deprecated."""
 
     def knows(self, iri: str) -> bool:
         """Whether this has been read as a class or concept."""
-        return iri in self._named or iri in self._filtered
-
-    def is_filtered(self, iri: str) -> bool:
-        """Whether this is filtered as deprecated."""
-        return iri in self._filtered
+        return iri in self._named or iri in self.filtered
 
     def read(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
         """Yield the facts of a class or concept."""
         iri = entity.iri
-        if iri not in self._named and iri not in self._filtered:
+        if iri not in self._named and iri not in self.filtered:
             self._log.read(fraction=fraction)
         concept, is_new = self._id_of(iri), iri not in self._named
-        if self._withdraw(entity) or iri in self._filtered:
+        if self._withdraw(entity) or iri in self.filtered:
             yield from self._successors(concept, entity)
             return
         if is_new:
@@ -237,7 +234,7 @@ class OwlEntityReader:
         if entity.iri in self._named:
             self._log.doubt("marked as deprecated apart from its other triples", 0, entity.iri)
             return False
-        self._filtered.add(entity.iri)
+        self.filtered.add(entity.iri)
         self._log.filter("obsolete")
         self._log.leave_out((self._id_of(entity.iri),))
         return True
@@ -530,7 +527,7 @@ class _Ontology:
             if earlier := self._waiting.pop(entity.iri, None):
                 entity.merge(earlier)
             yield from self._entities.read(entity, fraction)
-            if not self._entities.is_filtered(entity.iri):
+            if entity.iri not in self._entities.filtered:
                 for parent in filter(_is_blank, entity.values.get(SUBCLASS, ())):
                     yield from self._below(entity.iri, parent.value)
         elif types & PROPERTY_TYPES or SHORTHAND in entity.values:

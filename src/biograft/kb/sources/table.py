@@ -230,7 +230,11 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
 
 def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
     """Return the position of the column of each role."""
-    columns = dict(config.columns) or _default_columns(header)
+    columns = dict(config.columns)
+    if not columns:  # those with the name of a role, or the singulars "parent" and "synonym"
+        called = {cell.strip().lower(): cell.strip() for cell in header}
+        called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
+        columns = {role: called[role] for role in ROLES if role in called}
     for role in columns:
         if role not in ROLES and not role.startswith(RELATION_PREFIX):
             raise ConfigError(f"no column role is called {role!r}; {nearest(role, ROLES)}")
@@ -239,14 +243,6 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
         if role not in columns:
             raise ConfigError(f"columns: the column of {role!r} is missing for {config.path}")
     return {role: _position(column, header, config, line) for role, column in columns.items()}
-
-
-def _default_columns(header: list[str]) -> dict[str, str]:
-    """Return the default mapping: columns with the name of a role."""
-    called = {cell.strip().lower(): cell.strip() for cell in header}
-    # accept the singulars "parent" and "synonym" as well
-    called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
-    return {role: called[role] for role in ROLES if role in called}
 
 
 def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:

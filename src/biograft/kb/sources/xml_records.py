@@ -83,7 +83,12 @@ class XmlGuard:
             opened = _OPENED.match(window, at)
             end = window.find(opened[2], opened.end()) if opened else window.find(b">", at)
             if opened and end >= 0:
-                self._learn(opened[1], window[opened.end() : end])
+                name, value = opened[1], window[opened.end() : end]
+                if len(value) > MAX_ENTITY:
+                    raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
+                if _NESTED.search(_AMPERSAND.sub(b"&", value)):
+                    raise self._refused("entities that stand for other entities")
+                self._lengths[name] = max(len(value), self._lengths.get(name, 0))
             elif end < 0:
                 if len(window) - at > _MAX_DECLARATION:
                     raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
@@ -91,13 +96,6 @@ class XmlGuard:
                 return
             at = window.find(_MARK, at + len(_MARK))
         self._declaring = window[1 - len(_MARK) :]
-
-    def _learn(self, name: bytes, value: bytes) -> None:
-        if len(value) > MAX_ENTITY:
-            raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
-        if _NESTED.search(_AMPERSAND.sub(b"&", value)):
-            raise self._refused("entities that stand for other entities")
-        self._lengths[name] = max(len(value), self._lengths.get(name, 0))
 
     def _refused(self, what: str) -> FormatError:
         return FormatError(
