@@ -19,10 +19,8 @@ from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.linking.outputs import OUTPUTS, link_chunks
 from biograft.mapping import ReviewStore
-from biograft.serve.answers import json_answer
-from biograft.serve.batching import MicroBatcher
 from biograft.serve.config import ServiceConfig
-from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
+from biograft.serve.engine import LinkJob, MicroBatcher, ServiceEngine, json_answer, settings_of
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile

@@ -9,8 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from biograft.errors import BiograftError, ConflictError, NotFoundError
-from biograft.serve.answers import json_answer
-from biograft.serve.batching import QueueFullError
+from biograft.serve.engine import QueueFullError, json_answer
 
 _Words = Callable[[Mapping[str, Any]], str]
 _KINDS: Mapping[str, str] = {

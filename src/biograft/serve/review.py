@@ -22,7 +22,7 @@ from biograft.mapping import (
     SuggestedConcept,
     export_review,
 )
-from biograft.serve.answers import json_answer
+from biograft.serve.engine import json_answer
 
 FINDINGS = "findings"
 """The queue of what was judged on the page of findings."""

@@ -118,7 +118,7 @@ def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
 
 def server_options(host: str, port: int) -> dict[str, Any]:
     """Return the options of uvicorn, for every face of the service."""
-    from biograft.serve.protocol import LimitedProtocol
+    from biograft.serve.guard import LimitedProtocol
 
     return {
         "http": LimitedProtocol,

@@ -17,7 +17,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from biograft.kb import KnowledgeBase
-from biograft.serve import ServiceConfig, create_app, protocol
+from biograft.serve import ServiceConfig, create_app, guard
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def port(kb: KnowledgeBase) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number = free.getsockname()[1]
-    http = protocol.LimitedProtocol
+    http = guard.LimitedProtocol
     config = uvicorn.Config(create_app(kb), port=number, log_level="critical", http=http)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -164,7 +164,7 @@ class TestConnections:
         assert set(json.loads(body)) == {"detail"}
 
     def test_a_slow_head_is_closed(self, port, monkeypatch):
-        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+        monkeypatch.setattr(guard, "HEAD_SECONDS", 0.3)
         answer = self.talk(port, b"GET /healthz HTTP/1.1\r\n", b"host: a\r\n", pause=0.05)
         assert answer.startswith(b"HTTP/1.1 408")
         assert self.talk(port) == b""  # nothing is sent at all

@@ -1,13 +1,138 @@
-"""Parameters of FHIR operations: read from a query, a form or a resource; written as a resource."""
+"""What an operation of FHIR is asked, how much work it may be, and why it is refused.
+
+Parameters are read from a query, a form or a resource, and written as a resource. A small request
+can ask for very much: value sets that include each other, filters over whole code systems. The
+codes that it reads, visits and writes are counted.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+import math
+import time
+from collections.abc import Iterable, Iterator, Sized
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
-from biograft.serve.fhir.errors import TerminologyError
+from biograft.errors import BiograftError
+
+ISSUE_TYPE = "http://hl7.org/fhir/tools/CodeSystem/tx-issue-type"
+_STATUS = {
+    "invalid": 400,
+    "required": 400,
+    "not-found": 404,
+    "not-supported": 422,
+    "too-costly": 422,
+    "processing": 422,
+    "exception": 500,
+}
+_TYPES = {"not-found": "not-found", "processing": "vs-invalid", "invalid": "invalid-data"}
+
+
+class TerminologyError(BiograftError):
+    """An operation cannot be carried out; ``code`` is an issue code of FHIR."""
+
+    def __init__(
+        self, code: str, message: str, status: int | None = None, *, named: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status or _STATUS[code]
+        self.named = named
+        """The code system that is not known, where that is the reason."""
+
+    def to_outcome(self) -> dict[str, Any]:
+        """Return the error as an OperationOutcome."""
+        found = issue("error", self.code, _TYPES.get(self.code), str(self))
+        return {"resourceType": "OperationOutcome", "issue": [{**found, "diagnostics": str(self)}]}
+
+
+def issue(
+    severity: str, code: str, kind: str | None, text: str, place: str | None = None
+) -> dict[str, Any]:
+    """Return an issue; ``kind`` is one of HL7's types of terminology issues."""
+    details: dict[str, Any] = {"text": text}
+    if kind is not None:
+        details = {"coding": [{"system": ISSUE_TYPE, "code": kind}], **details}
+    found: dict[str, Any] = {"severity": severity, "code": code, "details": details}
+    if place is not None:
+        found |= {"location": [place], "expression": [place]}
+    return found
+
+
+Rows = TypeVar("Rows", bound=Sized)
+AT_ONCE = 8
+"""Codes that are gone through in a step, as an array."""
+
+
+class Work:
+    """The work of one request.
+
+    Args:
+        seconds: Time until its answer is of no use any more.
+        max_steps: Steps that it may take, of about a microsecond each.
+
+    """
+
+    def __init__(self, seconds: float = math.inf, max_steps: float = math.inf) -> None:
+        self._until, self._left = time.monotonic() + seconds, max_steps
+
+    def stop(self) -> None:
+        """Refuse every further step."""
+        self._until = -math.inf
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Args:
+            steps: Number of steps.
+
+        Raises:
+            TerminologyError: There were too many steps, or they took too long.
+
+        """
+        self._left -= steps
+        if self._left < 0 or time.monotonic() > self._until:
+            raise TerminologyError(
+                "too-costly", "the request needs too much work; send less at a time"
+            )
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what is done within the context."""
+        token = _WORK.set(self)
+        try:
+            yield
+        finally:
+            _WORK.reset(token)
+
+
+_WORK: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+def spend(steps: int = 1) -> None:
+    """Count steps of the request in progress; outside of a request nothing is counted.
+
+    Args:
+        steps: Number of steps.
+
+    """
+    work = _WORK.get()
+    if work is not None:
+        work.spend(steps)
+
+
+def counted(rows: Rows) -> Rows:
+    """Return rows that were found one by one, after counting a step for each.
+
+    Args:
+        rows: Rows, as a walk through a hierarchy found them.
+
+    """
+    spend(len(rows))
+    return rows
+
 
 Resource = dict[str, Any]
 _MAX_DIGITS = 9

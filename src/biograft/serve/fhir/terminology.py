@@ -8,24 +8,36 @@ from typing import Any
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.search import NameSuggestions
-from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems
-from biograft.serve.fhir.compose import ValueSetReader
-from biograft.serve.fhir.errors import TerminologyError
-from biograft.serve.fhir.expansion import Expansion
-from biograft.serve.fhir.names import Languages, designations, display, languages_of, same_language
+from biograft.serve.fhir.code_systems import (
+    Codes,
+    CodeSystem,
+    CodeSystems,
+    RequestCodes,
+    SuppliedSystem,
+)
 from biograft.serve.fhir.parameters import (
+    AT_ONCE,
     Coding,
     Parameters,
     Resource,
+    TerminologyError,
     pairs_of,
     part,
     parts,
+    spend,
     to_parameters,
 )
-from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
 from biograft.serve.fhir.validation import Validation
-from biograft.serve.fhir.value_sets import ValueSet
-from biograft.serve.fhir.work import AT_ONCE, spend
+from biograft.serve.fhir.value_sets import (
+    Expansion,
+    Languages,
+    ValueSet,
+    ValueSetReader,
+    designations,
+    display,
+    languages_of,
+    same_language,
+)
 
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from biograft.kb.names import normalise
-from biograft.serve.fhir.code_systems import CodeSystem
-from biograft.serve.fhir.errors import issue
-from biograft.serve.fhir.names import Languages, display, languages_of, same_language
-from biograft.serve.fhir.parameters import Coding, Parameters, Resource, part, to_parameters
-from biograft.serve.fhir.supplied import Codes, RequestCodes, SuppliedSystem
-from biograft.serve.fhir.value_sets import ValueSet
-from biograft.serve.fhir.work import spend
+from biograft.serve.fhir.code_systems import Codes, CodeSystem, RequestCodes, SuppliedSystem
+from biograft.serve.fhir.parameters import (
+    Coding,
+    Parameters,
+    Resource,
+    issue,
+    part,
+    spend,
+    to_parameters,
+)
+from biograft.serve.fhir.value_sets import Languages, ValueSet, display, languages_of, same_language
 
 _STEPS_OF_CODE = 50
 

@@ -2,20 +2,197 @@
 
 A value set is asked whether it has a code without being written out; its codes are written out as
 numbers of entries (:class:`~biograft.serve.fhir.CodeSystems`).
+
+They are given by the URL of an implicit one, or as a resource with its ``compose``;
+``ValueSet/$expand`` returns their codes by pages, nested, or found by a filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
-from biograft.serve.fhir.code_systems import CodeSystem, Entries
-from biograft.serve.fhir.parameters import Resource
-from biograft.serve.fhir.supplied import Codes
-from biograft.serve.fhir.work import AT_ONCE, spend
+from biograft.kb import KnowledgeBase, Name
+from biograft.kb.names import normalise
+from biograft.kb.records import NameKind
+from biograft.kb.search import NameSuggestions
+from biograft.kb.vocabularies import vocabulary_name
+from biograft.serve.fhir.code_systems import (
+    Codes,
+    CodeSystem,
+    Entries,
+    RequestCodes,
+    SuppliedConcept,
+    SuppliedSystem,
+)
+from biograft.serve.fhir.parameters import (
+    AT_ONCE,
+    Parameters,
+    Resource,
+    TerminologyError,
+    counted,
+    list_in,
+    part,
+    spend,
+    text_in,
+)
+
+_SNOMED = "http://snomed.info/sct"
+_USES: Mapping[str, Resource] = {
+    NameKind.PREFERRED: {
+        "system": "http://terminology.hl7.org/CodeSystem/designation-usage",
+        "code": "display",
+    },
+    NameKind.SYNONYM: {"system": _SNOMED, "code": "900000000000013009", "display": "Synonym"},
+}
+_EXPANSION_PARAMETER = "http://hl7.org/fhir/tools/StructureDefinition/valueset-expansion-parameter"
+
+
+class Languages(NamedTuple):
+    """The languages of names that are wanted, the first before others."""
+
+    tags: tuple[str, ...] = ()
+    only: bool = False
+    """Whether a name in another language is none: ``de, *;q=0``."""
+
+
+def languages_of(asked: Parameters, chosen: ValueSet | None = None) -> Languages:
+    """Return the languages of a request, by parameter, value set, header, in this order."""
+    given = asked.text("displayLanguage")
+    if given is None and chosen is not None:
+        given = _expansion_parameter(chosen.resource, "displayLanguage")
+    if given is None:
+        given = asked.accept_language
+    if given is None and chosen is not None and isinstance(chosen.resource.get("language"), str):
+        given = str(chosen.resource["language"])
+    return _parsed(given or "")
+
+
+def _expansion_parameter(resource: Resource, wanted: str) -> str | None:
+    """Return a parameter of expansion that a value set itself states, by an extension."""
+    extensions = resource.get("extension")
+    compose = resource.get("compose")
+    listed = [*(extensions if isinstance(extensions, list) else [])]
+    if isinstance(compose, dict) and isinstance(compose.get("extension"), list):
+        listed += compose["extension"]
+    for each in listed:
+        if not isinstance(each, dict) or each.get("url") != _EXPANSION_PARAMETER:
+            continue
+        inner = {
+            part.get("url"): next((v for k, v in part.items() if k.startswith("value")), None)
+            for part in each.get("extension", ())
+            if isinstance(part, dict)
+        }
+        if inner.get("name") == wanted and isinstance(inner.get("value"), str):
+            return str(inner["value"])
+    return None
+
+
+def _parsed(given: str) -> Languages:
+    """Read languages with weights, as of the header Accept-Language."""
+    weighed: list[tuple[float, str]] = []
+    only = False
+    for each in given.split(","):
+        tag, _, weight = (part.strip() for part in each.partition(";"))
+        try:
+            quality = float(weight.removeprefix("q=")) if weight else 1.0
+        except ValueError:
+            quality = 1.0
+        if tag == "*":
+            only = quality == 0
+        elif tag and quality > 0:
+            weighed.append((-quality, tag))
+    ordered = sorted(weighed, key=lambda pair: pair[0])
+    return Languages(tuple(tag for _, tag in ordered), only)
+
+
+def same_language(tag: str, wanted: str) -> bool:
+    """Return whether a name's language is one that is asked for, regions aside."""
+    return tag.partition("-")[0].lower() == wanted.partition("-")[0].lower()
+
+
+def display(codes: Codes, entry: int, languages: Languages) -> str | None:
+    """Return the name of a code: in the first of these languages that it has a name in.
+
+    A further id is called as its own vocabulary calls it, where that is a source of the store.
+    """
+    row = codes.row(entry)
+    if not languages.tags and codes.is_primary(entry):
+        return codes.name(row) or None
+    system = codes.system(entry)
+    names = codes.names(row)
+
+    def rank(name: Name) -> tuple[int, bool, bool]:
+        return (
+            _position(name, languages),
+            not codes.is_primary(entry) and not _is_source(system, name.source),
+            name.kind != NameKind.PREFERRED,
+        )
+
+    if not names:
+        return codes.name(row) or None
+    best = min(names, key=rank)
+    if languages.only and languages.tags and _position(best, languages) == len(languages.tags):
+        return None
+    return best.text
+
+
+def _position(name: Name, languages: Languages) -> int:
+    tags = languages.tags
+    return next((i for i, each in enumerate(tags) if same_language(name.language, each)), len(tags))
+
+
+def use(name: Name) -> Resource:
+    """Return what a name is for, as a Coding."""
+    return _USES.get(name.kind) or {"system": "urn:biograft:name-kind", "code": name.kind}
+
+
+def designations(codes: Codes, row: int) -> list[Resource]:
+    """Return the names of a concept as designations; those of the request as they were given."""
+    if isinstance(codes, RequestCodes) and row >= codes.store.n_entries:
+        owner = codes.owner(row)
+        concept = owner.concept(row)
+        listed: list[Resource] = []
+        if concept.display and owner.language:
+            listed.append({"language": owner.language, "use": _USES[NameKind.PREFERRED],
+                           "value": concept.display})  # fmt: skip
+        return [*listed, *concept.designations]
+    return [
+        {
+            **({"language": name.language} if name.language else {}),
+            "use": use(name),
+            "value": name.text,
+        }
+        for name in codes.names(row)
+    ]
+
+
+def wanted_designations(listed: Sequence[Resource], wanted: Sequence[str]) -> list[Resource]:
+    """Return those in some languages (``de`` or ``urn:ietf:bcp:47|de``), or for some uses."""
+    if not wanted:
+        return list(listed)
+
+    def fits(each: Resource) -> bool:
+        used: Any = each.get("use")
+        for token in wanted:
+            system, _, code = token.rpartition("|")
+            language = str(each.get("language") or "")
+            if system in ("", "urn:ietf:bcp:47") and language and same_language(language, code):
+                return True
+            if isinstance(used, dict) and (used.get("system"), used.get("code")) == (system, code):
+                return True
+        return False
+
+    return [each for each in listed if fits(each)]
+
+
+def _is_source(system: CodeSystem | None, source: str) -> bool:
+    return system is not None and vocabulary_name(source) == system.name
 
 
 class Condition(NamedTuple):
@@ -149,3 +326,599 @@ class ValueSet:
             self._last.clear()
             self._last[entry] = answer
         return self._last[entry]
+
+
+_IMPLICIT = "fhir_vs"
+_MAX_PARTS = 1000
+_MAX_IMPORTS = 50
+_PLACE = "valueSet.compose"
+_CODE = ("code", "concept")
+_OPERATORS = (
+    *("=", "in", "not-in", "is-a", "is-not-a", "descendent-of", "child-of", "descendent-leaf"),
+    *("generalizes", "regex", "exists"),
+)
+
+
+class ValueSetReader:
+    """Reads value sets; ``supplied`` are those that the request brings."""
+
+    def __init__(self, kb: KnowledgeBase, codes: Codes, supplied: Sequence[Resource] = ()) -> None:
+        self._kb, self._codes, self._supplied = kb, codes, supplied
+        self._reading: list[int] = []
+        self._read: dict[int, ValueSet] = {}
+        """Value sets by the identity of their resource: each is read once in a request."""
+
+    # ---- by URL
+
+    def of_url(self, url: str, contained: Sequence[Resource] = ()) -> ValueSet:
+        """Return a value set of the request, or an implicit one of a code system."""
+        resource = self._supplied_set(url, contained)
+        if resource is not None:
+            own = id(resource)
+            if own in self._read:
+                return self._read[own]
+            if own in self._reading:
+                raise TerminologyError("processing", f"{url}: the value set includes itself")
+            if len(self._reading) >= _MAX_IMPORTS:
+                raise TerminologyError("too-costly", f"{url}: value sets are nested too deeply")
+            self._reading.append(own)
+            try:
+                return self._read.setdefault(own, self.of_resource(resource))
+            finally:
+                self._reading.pop()
+        for each in self._codes:
+            if isinstance(each, SuppliedSystem) and each.resource.get("valueSet") == url:
+                return ValueSet(url, (CodeSet(each),))
+        return self._implicit(url)
+
+    def _supplied_set(self, url: str, contained: Sequence[Resource]) -> Resource | None:
+        if url.startswith("#"):
+            return next((each for each in contained if each.get("id") == url[1:]), None)
+        base, bar, version = url.partition("|")
+        spend(1 + len(self._supplied))
+        found = [
+            each
+            for each in self._supplied
+            if each.get("url") == base and (not bar or each.get("version") == version)
+        ]
+        return max(found, key=lambda each: str(each.get("version", "")), default=None)
+
+    def _implicit(self, url: str) -> ValueSet:
+        """Return an implicit value set: ``SYSTEM?fhir_vs`` or ``SYSTEM?fhir_vs=isa/CODE``."""
+        base, mark, query = url.partition("?")
+        key, equals, wanted = query.partition("|")[0].partition("=")
+        system = self._codes.find(base)
+        if not mark or key != _IMPLICIT or system is None:
+            raise TerminologyError(
+                "not-found",
+                f"no value set {url!r}; known are those of the request and SYSTEM?fhir_vs of the "
+                "code systems",
+            )
+        if not equals:
+            return ValueSet(url, (CodeSet(system),))
+        kind, _, code = unquote(wanted).partition("/")
+        if kind != "isa" or not code:
+            raise TerminologyError(
+                "not-supported",
+                f"fhir_vs={wanted}: only fhir_vs and fhir_vs=isa/CODE are supported",
+            )
+        return ValueSet(url, (CodeSet(system, (self._below(system, code, own=True),)),))
+
+    # ---- resources
+
+    def of_resource(self, resource: Resource) -> ValueSet:
+        """Return the value set of a resource, by its ``compose``, else as it was expanded."""
+        compose = resource.get("compose")
+        url = text_in(resource, "url", "valueSet")
+        if compose is None and isinstance(resource.get("expansion"), dict):
+            compose = {"include": _listed_in(resource["expansion"])}
+        included = list_in(compose, "include", _PLACE)
+        excluded = list_in(compose, "exclude", _PLACE)
+        if not included:
+            raise TerminologyError("required", f"{_PLACE}.include: missing")
+        if len(included) + len(excluded) > _MAX_PARTS:
+            raise TerminologyError("too-costly", f"{_PLACE}: at most {_MAX_PARTS} parts")
+        made = _Made(list_in(resource, "contained", "valueSet"))
+        return ValueSet(
+            url,
+            tuple(part for each in included for part in self._parts(each, made, "include")),
+            tuple(part for each in excluded for part in self._parts(each, made, "exclude")),
+            made.displays,
+            made.designations,
+            isinstance(compose, dict) and compose.get("inactive") is False,
+            tuple(made.used),
+            resource,
+        )
+
+    def _parts(self, given: Any, made: _Made, what: str) -> list[CodeSet]:
+        place = f"{_PLACE}.{what}"
+        spend()
+        urls = list_in(given, "valueSet", place)
+        if not all(isinstance(url, str) for url in urls) or len(urls) > _MAX_PARTS:
+            raise TerminologyError("invalid", f"{place}.valueSet: expected a list of URLs")
+        within = tuple(self.of_url(url, made.contained) for url in urls)
+        for each in within:
+            spend(1 + len(each.used) + len(each.displays))
+            made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
+            for entry, shown in each.displays.items():
+                made.displays.setdefault(entry, shown)
+        url = text_in(given, "system", place)
+        concepts, filters = (list_in(given, key, place) for key in ("concept", "filter"))
+        if url is None:
+            if not within or concepts or filters:
+                raise TerminologyError("required", f"{place}.system: missing")
+            return [CodeSet(each, within=within) for each in within[0].systems]
+        system = self._system(url, text_in(given, "version", place))
+        if concepts and filters:
+            raise TerminologyError("invalid", f"{place}: give either concept or filter")
+        if concepts:
+            listed = self._listed(system, concepts, made, f"{place}.concept")
+            return [CodeSet(system, listed=listed, within=within)]
+        if len(filters) > _MAX_PARTS:
+            raise TerminologyError("too-costly", f"{place}: at most {_MAX_PARTS} filters")
+        return [CodeSet(system, tuple(self._filter(system, f) for f in filters), within=within)]
+
+    def _system(self, url: str, version: str | None) -> CodeSystem:
+        system = self._codes.find(url, version)
+        if system is None:
+            known = self._codes.versions_of(url) if isinstance(self._codes, RequestCodes) else []
+            also = f"; known versions: {', '.join(known)}" if known else ""
+            named = f"{url}|{version}" if version else url
+            raise TerminologyError("not-found", f"no code system {named!r}{also}", named=named)
+        if isinstance(system, SuppliedSystem) and system.content in ("not-present", "example"):
+            raise TerminologyError(
+                "not-found", f"{url}: the code system has no codes (content {system.content})",
+                named=url,
+            )  # fmt: skip
+        return system
+
+    def _listed(
+        self, system: CodeSystem, concepts: list[Any], made: _Made, place: str
+    ) -> tuple[int, ...]:
+        """Return the codes that are listed; those that the system has not are in no value set."""
+        listed: dict[int, None] = {}
+        for each in concepts:
+            spend()
+            code = text_in(each, "code", place)
+            if code is None:
+                raise TerminologyError("required", f"{place}.code: missing")
+            for entry in self._codes.resolve(system, code)[:1]:
+                listed[entry] = None
+                display = text_in(each, "display", place)
+                if display is not None:
+                    made.displays[entry] = display
+                designations = list_in(each, "designation", place)
+                spend(len(designations))
+                named = [d for d in designations if text_in(d, "value", place)]
+                if named:
+                    made.designations[entry] = named
+        return tuple(listed)
+
+    # ---- filters
+
+    def _filter(self, system: CodeSystem, given: Any) -> Condition:
+        place = f"{_PLACE}.filter"
+        spend()
+        name, operator, value = (text_in(given, key, place) for key in ("property", "op", "value"))
+        if name is None or operator is None or value is None:
+            raise TerminologyError("required", f"{place}: expected property, op and value")
+        if operator not in _OPERATORS:
+            raise TerminologyError(
+                "invalid", f"{place}.op: {operator!r} is no operator of a filter"
+            )
+        found = self._of_hierarchy(system, name, operator, value)
+        if found is None and isinstance(system, SuppliedSystem):
+            found = _of_property(system, name, operator, value)
+        if found is None and name == "type" and operator == "=":
+            found = self._of_type(value)
+        if found is None:
+            raise TerminologyError(
+                "not-supported",
+                f"{place}: {name} {operator} is not supported for {system.url}; known are concept "
+                "is-a, is-not-a, descendent-of, child-of, generalizes, in, not-in and =, parent, "
+                "child and type =, and the properties of code systems in the request",
+            )
+        return found
+
+    def _of_hierarchy(
+        self, system: CodeSystem, name: str, operator: str, value: str
+    ) -> Condition | None:
+        """Return a filter by code, or by what is above or below a code."""
+        hierarchy = self._codes.hierarchy
+        if name in ("parent", "child") and operator == "=":
+            steps = hierarchy.children if name == "parent" else hierarchy.parents
+            return those(counted(steps(self._row(system, value))))
+        if name not in _CODE:
+            return None
+        ways: dict[str, Callable[[], Condition]] = {
+            "=": lambda: those([self._row(system, value)]),
+            "in": lambda: those(self._rows(system, value)),
+            "not-in": lambda: not_(those(self._rows(system, value))),
+            "is-a": lambda: self._below(system, value, own=True),
+            "is-not-a": lambda: not_(self._below(system, value, own=True)),
+            "descendent-of": lambda: self._below(system, value, own=False),
+            "child-of": lambda: those(counted(hierarchy.children(self._row(system, value)))),
+            "descendent-leaf": lambda: those(
+                row
+                for row in counted(hierarchy.descendants(self._row(system, value)))
+                if not len(hierarchy.children(row))
+            ),
+            "generalizes": lambda: those(
+                counted([row := self._row(system, value), *hierarchy.ancestors(row)])
+            ),
+        }
+        return ways[operator]() if operator in ways else None
+
+    def _below(self, system: CodeSystem, code: str, *, own: bool) -> Condition:
+        goal, hierarchy = self._row(system, code), self._codes.hierarchy
+
+        def rows() -> Sequence[int]:
+            below = counted(hierarchy.descendants(goal))
+            return [goal, *below] if own else below
+
+        def holds(row: int) -> bool:
+            return (own or row != goal) and hierarchy.is_a(row, goal)
+
+        return Condition(holds, rows)
+
+    def _of_type(self, code: str) -> Condition:
+        numbers = [i for i, each in enumerate(self._kb.types) if each.code == code]
+        if not numbers:
+            raise TerminologyError("not-found", f"no semantic type {code!r}")
+        types = np.asarray(self._kb.numbers("types", "type"))
+        spend(len(types) // AT_ONCE)
+        marked = np.flatnonzero(types == numbers[0])
+        ends = np.asarray(self._kb.numbers("concepts", "types_end"))
+        return those(np.searchsorted(ends, marked, side="right").tolist())
+
+    def _rows(self, system: CodeSystem, codes: str) -> list[int]:
+        return [self._row(system, code.strip()) for code in codes.split(",")]
+
+    def _row(self, system: CodeSystem, code: str) -> int:
+        found = self._codes.resolve(system, code)
+        if not found:
+            raise TerminologyError("not-found", f"{system.url} has no code {code!r}")
+        return self._codes.row(found[0])
+
+
+class _Made:
+    """Intermediate result of reading a value set."""
+
+    def __init__(self, contained: list[Any]) -> None:
+        self.contained = [each for each in contained if isinstance(each, dict)]
+        self.displays: dict[int, str] = {}
+        self.designations: dict[int, list[Resource]] = {}
+        self.used: dict[str, None] = {}
+
+
+def _listed_in(expansion: Resource) -> list[Resource]:
+    """Return the codes of an expansion as what a value set would include."""
+    included: list[Resource] = []
+    queue = list_in(expansion, "contains", "valueSet.expansion")
+    for each in queue:
+        if not isinstance(each, dict):
+            raise TerminologyError("invalid", "valueSet.expansion.contains: expected objects")
+        concept = {key: each[key] for key in ("code", "display", "designation") if key in each}
+        if "code" in concept and not each.get("abstract"):
+            included.append({"system": each.get("system"), "concept": [concept]})
+        queue += list_in(each, "contains", "valueSet.expansion.contains")
+        if len(queue) > _MAX_PARTS:
+            raise TerminologyError("too-costly", "valueSet.expansion: too many codes")
+    return included
+
+
+def _of_property(system: SuppliedSystem, name: str, operator: str, value: str) -> Condition | None:
+    """Return a filter by a property that the code system has."""
+    if name not in (*_CODE, "display", "definition", "notSelectable", "status", "inactive",
+                    "parent", "child", *system.known_properties):  # fmt: skip
+        return None
+
+    def values(row: int) -> list[str]:
+        concept = system.concept(row)
+        if name in _CODE:
+            return [concept.code]
+        if name in ("display", "definition") and not concept.values(name):
+            return [text for text in (getattr(concept, name),) if text]
+        return concept.values(name)
+
+    if operator == "regex":
+        return _of_pattern(system, values, value)
+    wanted = {each.strip() for each in value.split(",")}
+    ways: dict[str, Callable[[int], bool]] = {
+        "=": lambda row: value in values(row),
+        "in": lambda row: bool(wanted.intersection(values(row))),
+        "not-in": lambda row: not wanted.intersection(values(row)),
+        "exists": lambda row: bool(values(row)) == (value == "true"),
+    }
+    return Condition(ways[operator]) if operator in ways else None
+
+
+def _of_pattern(
+    system: SuppliedSystem, values: Callable[[int], list[str]], pattern: str
+) -> Condition:
+    """Return a filter by a regular expression, which must match a whole value.
+
+    RE2 needs time in proportion to the text, whatever the pattern is.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+    except ImportError:
+        raise TerminologyError(
+            "not-supported",
+            f"{_PLACE}.filter: a pattern needs pyarrow: pip install 'biograft[build]'",
+        ) from None
+
+    rows = range(system.first, system.first + len(system.concepts))
+    spend(len(rows))
+    pairs = [(row, text) for row in rows for text in values(row)]
+    try:
+        matching = pc.match_substring_regex(
+            pa.array([text for _, text in pairs], pa.string()), f"^(?:{pattern})$"
+        )
+    except pa.ArrowInvalid:
+        raise TerminologyError(
+            "invalid", f"{_PLACE}.filter: {pattern!r} is no regular expression"
+        ) from None
+    return those(row for (row, _), hit in zip(pairs, matching.to_pylist(), strict=True) if hit)
+
+
+MAX_EXPANSION = 10_000
+"""Codes of one page of an expansion; more are refused as too costly."""
+MAX_FOUND = 2_000
+"""Concepts that a text filter finds; a filter that finds as many has no total."""
+_STEPS_OF_CODE = 40
+_STEPS_OF_SEARCH = 5_000
+_FLAGS = (
+    *("includeDesignations", "includeDefinition", "activeOnly", "excludeNested"),
+    *("excludeNotForUI", "excludePostCoordinated"),
+)
+PARAMETERS = (
+    *("url", "valueSet", "valueSetVersion", "filter", "offset", "count", *_FLAGS),
+    *("displayLanguage", "designation", "property", "tx-resource", "useSupplement"),
+    *("system-version", "check-system-version", "force-system-version"),
+)
+_R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion"
+_DEPRECATED = "http://hl7.org/fhir/StructureDefinition/valueset-deprecated"
+_COPIED = (
+    *("id", "language", "url", "identifier", "version", "name", "title", "status"),
+    *("experimental", "date", "publisher", "description"),
+)
+_STATUS_URI = "http://hl7.org/fhir/concept-properties#status"
+_DEFINITION_URI = "http://hl7.org/fhir/concept-properties#definition"
+
+
+class Expansion:
+    """The expansion of one request."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        asked: Parameters,
+        chosen: ValueSet,
+        suggestions: NameSuggestions,
+        made_at: str,
+    ) -> None:
+        self._codes, self._asked, self._chosen = codes, asked, chosen
+        self._suggestions, self._made_at = suggestions, made_at
+        self._languages = languages_of(asked, chosen)
+        self._designated = asked.flag("includeDesignations") or "designation" in asked
+        self._designations = asked.all_texts("designation")
+        self._properties = asked.all_texts("property")
+        self._shown: dict[str, str] = {}
+
+    def answer(self, entries: Sequence[int] | None = None) -> Resource:
+        """Return the value set with its expansion; ``entries`` are its codes, where known."""
+        asked = self._asked
+        text, offset = asked.text("filter"), asked.number("offset") or 0
+        count = asked.number("count")
+        if count is not None and count > MAX_EXPANSION:
+            raise TerminologyError("too-costly", f"count: at most {MAX_EXPANSION} codes a page")
+        total: int | None
+        if text:
+            entries, total = self._filtered(text)
+        else:
+            entries = self._in_use(self.all_entries() if entries is None else entries)
+            total = len(entries)
+        last = len(entries) if count is None else min(offset + count, len(entries))
+        if last - offset > MAX_EXPANSION:
+            raise TerminologyError(
+                "too-costly",
+                f"{len(entries)} codes; at most {MAX_EXPANSION} at once: give count and offset, or "
+                "a filter",
+            )
+        if self._is_nested(text, offset, count):
+            page = self._nested([int(each) for each in entries])
+        else:
+            page = [self._contained(int(each)) for each in entries[offset:last]]
+        expansion: Resource = {
+            "identifier": f"urn:uuid:{uuid.uuid4()}",
+            "timestamp": self._made_at,
+            "total": total,
+            "offset": offset,
+            "parameter": self._parameters(),
+            "contains": page,
+        }
+        if self._shown:
+            expansion["extension"] = [
+                _extension("property", code=("Code", code), uri=("Uri", uri))
+                for code, uri in self._shown.items()
+            ]
+        return {**self._described(), "expansion": {
+            key: value for key, value in expansion.items() if value not in ([], None)
+        }}  # fmt: skip
+
+    def all_entries(self) -> Sequence[int]:
+        """Return all codes of the value set."""
+        return self._chosen.entries(self._codes)  # type: ignore[return-value]
+
+    def _in_use(self, entries: Sequence[int]) -> Sequence[int]:
+        if not self._asked.flag("activeOnly"):
+            return entries
+        spend(len(entries))
+        return [entry for entry in entries if self._codes.is_active(int(entry))]
+
+    def _filtered(self, text: str) -> tuple[Sequence[int], int | None]:
+        """Return the codes with a name that begins so, best first; no total if there are more."""
+        spend(_STEPS_OF_SEARCH)
+        rows = self._suggestions.rows(text, MAX_FOUND)
+        entries = [
+            entry
+            for row in rows
+            for system in self._chosen.systems
+            if not isinstance(system, SuppliedSystem)
+            for entry in self._codes.codes_at(row, system)
+            if self._chosen.has(entry, self._codes)
+        ]
+        words = normalise(text).split()
+        for system in self._chosen.systems:
+            if isinstance(system, SuppliedSystem):
+                entries += [
+                    entry
+                    for entry in self._codes.members(system).tolist()
+                    if self._chosen.has(entry, self._codes) and self._has_words(entry, words)
+                ]
+        entries = list(self._in_use(entries))
+        return entries, len(entries) if len(rows) < MAX_FOUND else None
+
+    def _has_words(self, entry: int, words: list[str]) -> bool:
+        names = [name.text for name in self._codes.names(entry)]
+        spend(len(names) + len(words))
+        return any(
+            all(word in key for word in words)
+            for key in map(normalise, [self._codes.code(entry), *names])
+        )
+
+    # ---- nesting
+
+    def _is_nested(self, text: str | None, offset: int, count: int | None) -> bool:
+        """Whether codes stand below their parents: systems of the request, as a whole."""
+        if text or offset or count is not None or self._asked.flag("excludeNested"):
+            return False
+        return len(self._chosen.included) == 1 and all(
+            isinstance(each.system, SuppliedSystem) and each.listed is None and not each.within
+            for each in self._chosen.included
+        )
+
+    def _nested(self, entries: list[int]) -> list[Resource]:
+        made = {entry: self._contained(entry) for entry in entries}
+        top = []
+        for entry in entries:
+            above = next((p for p in self._codes.hierarchy.parents(entry) if p in made), None)
+            if above is None or self._codes.hierarchy.is_a(above, entry):
+                top.append(made[entry])
+            else:
+                made[above].setdefault("contains", []).append(made[entry])
+        return top
+
+    # ---- one code
+
+    def _contained(self, entry: int) -> Resource:
+        codes, chosen = self._codes, self._chosen
+        spend(_STEPS_OF_CODE)
+        system = codes.known_system(entry)
+        concept = system.concept(entry) if isinstance(system, SuppliedSystem) else None
+        content: Resource = {"system": system.url}
+        if concept is not None and isinstance(system, SuppliedSystem) and system.is_abstract(entry):
+            content["abstract"] = True
+        if not codes.is_active(entry):
+            content["inactive"] = True
+        if self._has_versions(system):
+            content["version"] = system.version
+        content["code"] = codes.code(entry)
+        name = None if self._languages.tags else chosen.displays.get(entry)
+        if shown := name or display(codes, entry, self._languages):
+            content["display"] = shown
+        if self._designated:
+            listed = [*designations(codes, codes.row(entry)), *chosen.designations.get(entry, [])]
+            spend(len(listed) * (1 + len(self._designations)))
+            if listed := wanted_designations(listed, self._designations):
+                content["designation"] = listed
+        if concept is not None and isinstance(system, SuppliedSystem):
+            extensions = self._extensions(system, concept)
+            if extensions:
+                content["extension"] = extensions
+        return content
+
+    def _has_versions(self, system: CodeSystem) -> bool:
+        """Whether the value set has codes of several versions of a system."""
+        return sum(each.url == system.url for each in self._chosen.systems) > 1
+
+    def _extensions(self, system: SuppliedSystem, concept: SuppliedConcept) -> list[Resource]:
+        """Return the properties that are asked for, and why a code is out of use."""
+        found: list[Resource] = []
+        status = system.status_of(concept)
+        if status == "deprecated":
+            found.append({"url": _DEPRECATED, "valueBoolean": True})
+        if "definition" in self._properties and concept.definition:
+            self._shown["definition"] = _DEFINITION_URI
+            value = ("String", concept.definition)
+            found.append(_extension("contains.property", code=("Code", "definition"), value=value))
+        out_of_use = status if status in ("inactive", "retired", "withdrawn") else None
+        if out_of_use and "status" not in self._properties:
+            self._shown["status"] = _STATUS_URI
+            value = ("Code", out_of_use)
+            found.append(_extension("contains.property", code=("Code", "status"), value=value))
+        for name, given, kind in concept.properties:
+            if name in self._properties or "*" in self._properties:
+                self._shown[name] = _uri_of(system, name)
+                found.append(
+                    _extension("contains.property", code=("Code", name), value=(kind, given))
+                )
+        return found
+
+    # ---- the value set
+
+    def _described(self) -> Resource:
+        chosen = self._chosen
+        made: Resource = {"resourceType": "ValueSet"}
+        made |= {key: chosen.resource[key] for key in _COPIED if key in chosen.resource}
+        if chosen.url is not None:
+            made.setdefault("url", chosen.url)
+        made.setdefault("status", "active")
+        if self._asked.flag("includeDefinition") and "compose" in chosen.resource:
+            made["compose"] = chosen.resource["compose"]
+        return made
+
+    def _parameters(self) -> list[Resource]:
+        """Return what the expansion was made with, and from."""
+        asked = self._asked
+        listed = [part(name, "Boolean", asked.flag(name)) for name in _FLAGS if name in asked]
+        listed += [part("filter", "String", asked.text("filter"))] if "filter" in asked else []
+        if self._languages.tags:
+            listed.append(part("displayLanguage", "Code", ",".join(self._languages.tags)))
+        listed += [
+            part(name, "Integer", asked.number(name))
+            for name in ("offset", "count")
+            if name in asked
+        ]
+        for name in ("designation", "property"):
+            listed += [part(name, "String", each) for each in asked.all_texts(name)]
+        for name in ("system-version", "check-system-version", "force-system-version"):
+            listed += [part(name, "Uri", each) for each in asked.all_texts(name)]
+        for system in self._chosen.systems:
+            named = f"{system.url}|{system.version}" if system.version else system.url
+            listed.append(part("used-codesystem", "Uri", named))
+            if isinstance(system, SuppliedSystem):
+                status = system.resource.get("status")
+                if status in ("draft", "retired"):
+                    warning = "warning-draft" if status == "draft" else "warning-withdrawn"
+                    listed.append(part(warning, "Uri", named))
+                if system.resource.get("experimental") is True:
+                    listed.append(part("warning-experimental", "Uri", named))
+        listed += [part("used-valueset", "Uri", each) for each in self._chosen.used]
+        if isinstance(self._codes, RequestCodes):
+            listed += [part("used-supplement", "Uri", each) for each in self._codes.supplements]
+        return listed
+
+
+def _extension(name: str, **parts: tuple[str, Any]) -> Resource:
+    inner = [{"url": key, f"value{kind}": value} for key, (kind, value) in parts.items()]
+    return {"url": f"{_R5}.{name}", "extension": inner}
+
+
+def _uri_of(system: SuppliedSystem, name: str) -> str:
+    for each in system.resource.get("property", ()):
+        if each.get("code") == name and isinstance(each.get("uri"), str):
+            return str(each["uri"])
+    return f"http://hl7.org/fhir/concept-properties#{name}"
