@@ -23,7 +23,7 @@ from biograft.linking.annotation.runner import ExecutionConfig
 from biograft.linking.queries import LabelledQuery
 from biograft.text.documents import Document, Mention
 from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
-from biograft.text.tasks.records import (
+from biograft.text.tasks.registry import (
     Answer,
     ClassExample,
     PairExample,

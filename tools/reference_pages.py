@@ -142,7 +142,7 @@ def describe_parts() -> str:
     from biograft.models.knowledge_layers import KNOWLEDGE_LAYERS
     from biograft.models.tasks.task import TASKS
     from biograft.recipe import RECIPE_KINDS, Recipe, shipped_recipes
-    from biograft.text.formats.registry import DOCUMENT_FORMATS
+    from biograft.text.formats.format import DOCUMENT_FORMATS
     from biograft.text.tasks.registry import TASK_FORMATS
     from biograft.training.linkers.recipes import LINKERS
     from biograft.training.objectives import OBJECTIVES

@@ -96,14 +96,14 @@ if TYPE_CHECKING:
         summarise as summarise,
         write_examples as write_examples,
     )
-    from biograft.text.tasks.records import (
+    from biograft.text.tasks.registry import (
         Answer as Answer,
         ClassExample as ClassExample,
         PairExample as PairExample,
         RankingExample as RankingExample,
         RelationExample as RelationExample,
+        sniff_task as sniff_task,
     )
-    from biograft.text.tasks.registry import sniff_task as sniff_task
     from biograft.text.tokens import (
         Spans as Spans,
         find_tokens as find_tokens,

@@ -56,7 +56,7 @@ class InputConfig(Config):
         if self.format == TABLE and not self.column:
             raise ConfigError("--format table: name the column that holds the texts (--column)")
         if self.format:
-            from biograft.text.formats.registry import DOCUMENT_FORMATS
+            from biograft.text.formats.format import DOCUMENT_FORMATS
 
             known = (TEXT, HTML, DOCX, TABLE, *DOCUMENT_FORMATS)
             if self.format not in known and self.format not in DOCUMENT_FORMATS:

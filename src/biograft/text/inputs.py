@@ -36,8 +36,7 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document
 from biograft.text.formats.conll import is_tag
-from biograft.text.formats.format import DocumentFormat
-from biograft.text.formats.registry import DOCUMENT_FORMATS
+from biograft.text.formats.format import DOCUMENT_FORMATS, DocumentFormat
 from biograft.text.input_config import DOCX, HTML, TABLE, TEXT, UTF_8, InputConfig
 from biograft.text.rich_text import (
     docx_text,

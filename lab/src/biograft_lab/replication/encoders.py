@@ -21,7 +21,7 @@ from biograft.models.tasks import TASKS
 from biograft.models.tasks.task import TaskExamples
 from biograft.progress import Progress
 from biograft.recipe import remove_value
-from biograft.text.tasks.records import RelationExample
+from biograft.text.tasks.registry import RelationExample
 from biograft.training.pretraining.recipe import PretrainingRecipe
 from biograft.training.pretraining.run import pretrain
 from biograft.training.run_folder import RUN, check_config

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from biograft.errors import ConfigError
 from biograft.text.documents import Document
 from biograft.text.formats import read_documents
-from biograft.text.tasks.records import RankingExample
+from biograft.text.tasks.registry import RankingExample
 
 Pair = tuple[int, int]
 """Numerator and denominator."""

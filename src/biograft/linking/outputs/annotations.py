@@ -12,9 +12,8 @@ from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
 from biograft.text.documents import Document, Mention
 from biograft.text.formats.bioc import json_chunks
-from biograft.text.formats.format import Feature, FormatAdapter
+from biograft.text.formats.format import DOCUMENT_FORMATS, Feature, FormatAdapter, write_adapted
 from biograft.text.formats.pubtator import document_text
-from biograft.text.formats.registry import DOCUMENT_FORMATS, write_adapted
 
 STATUS = "assertion status"
 """The loss of saying that a mention is absent, possible and so on; the formats have no place."""

@@ -23,7 +23,7 @@ from biograft.models import TextEncoder
 from biograft.models.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
 from biograft.models.tasks.network import LinearHead, TaskNetwork
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
-from biograft.text.tasks.records import ClassExample, Example, labels_of, texts_of
+from biograft.text.tasks.registry import ClassExample, Example, labels_of, texts_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from biograft.models import TextEncoder
 from biograft.models.tasks.configs import RankingConfig
 from biograft.models.tasks.network import LinearHead, TaskNetwork
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
-from biograft.text.tasks.records import RankingExample
+from biograft.text.tasks.registry import RankingExample
 from biograft.text.tasks.summary import random_ranking
 
 

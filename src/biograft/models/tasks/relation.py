@@ -26,7 +26,7 @@ from biograft.models import TextEncoder
 from biograft.models.tasks.configs import RelationConfig
 from biograft.models.tasks.network import LinearHead, TaskNetwork
 from biograft.models.tasks.tokens import TaskTokenizer
-from biograft.text.tasks.records import RelationExample, anonymise
+from biograft.text.tasks.registry import RelationExample, anonymise
 
 MIN_ROOM = 8
 """The least number of text tokens beside the markers that an encoder must take."""

@@ -21,7 +21,7 @@ from biograft.registry import Registry, load_object
 from biograft.text.documents import Document
 from biograft.text.formats import read_documents
 from biograft.text.tasks import TaskConfig, read_task
-from biograft.text.tasks.records import ClassExample, Example, RankingExample, labels_of
+from biograft.text.tasks.registry import ClassExample, Example, RankingExample, labels_of
 
 if TYPE_CHECKING:
     from biograft.models import TextEncoder

@@ -5,13 +5,11 @@
 """
 
 from biograft.text.formats.format import (
+    DOCUMENT_FORMATS as DOCUMENT_FORMATS,
+    Conversion as Conversion,
     DocumentFormat as DocumentFormat,
     Feature as Feature,
     FormatAdapter as FormatAdapter,
-)
-from biograft.text.formats.registry import (
-    DOCUMENT_FORMATS as DOCUMENT_FORMATS,
-    Conversion as Conversion,
     convert as convert,
     read_documents as read_documents,
     sniff as sniff,

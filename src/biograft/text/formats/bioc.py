@@ -23,26 +23,24 @@ from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import read_xml_records, refuse_entities, root_name
 from biograft.text.documents import Document, Mention, Passage, Relation
-from biograft.text.formats.fields import (
+from biograft.text.formats.format import (
+    ALL_FEATURES,
     XML_UNWRITABLE,
+    DocumentFormat,
+    Feature,
     MalformedError,
     OffsetChecker,
     encode_text,
     field,
     fields,
     join_ids,
+    keep_flat_passages,
     refuse_empty,
     refuse_surrogate,
+    replace_characters,
     split_ids,
     xml_element,
     xml_tag,
-)
-from biograft.text.formats.format import (
-    ALL_FEATURES,
-    DocumentFormat,
-    Feature,
-    keep_flat_passages,
-    replace_characters,
 )
 
 _CONCEPT_KEYS = {

@@ -14,8 +14,15 @@ from biograft.kb.sources.files import is_empty, open_bytes, read_lines
 from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Relation
-from biograft.text.formats.fields import OffsetChecker, document_path, encode_text
-from biograft.text.formats.format import ALL_FEATURES, DocumentFormat, Feature, replace_characters
+from biograft.text.formats.format import (
+    ALL_FEATURES,
+    DocumentFormat,
+    Feature,
+    OffsetChecker,
+    document_path,
+    encode_text,
+    replace_characters,
+)
 
 TRIGGER = "Trigger"
 RESOURCE = "id"

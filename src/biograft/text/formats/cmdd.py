@@ -19,8 +19,7 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Passage
-from biograft.text.formats.fields import MalformedError, field, fields, first_object
-from biograft.text.formats.format import DocumentFormat
+from biograft.text.formats.format import DocumentFormat, MalformedError, field, fields, first_object
 
 _MENTION = re.compile("BI*")
 

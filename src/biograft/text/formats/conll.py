@@ -34,11 +34,11 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.text.alignment import split_tokens
 from biograft.text.documents import Document, Mention, Passage
-from biograft.text.formats.fields import encode_text
 from biograft.text.formats.format import (
     DocumentFormat,
     Feature,
     Step,
+    encode_text,
     keep_flat_passages,
     replace_characters,
 )

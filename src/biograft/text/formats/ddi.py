@@ -16,14 +16,16 @@ from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import parse_file, root_name, xml_files
 from biograft.text.documents import Document, Mention, Passage, Relation
 from biograft.text.formats.brat import drop_dangling_relations
-from biograft.text.formats.fields import (
+from biograft.text.formats.format import (
     XML_UNWRITABLE,
+    DocumentFormat,
+    Feature,
     OffsetChecker,
     document_path,
     encode_text,
+    replace_characters,
     xml_tag,
 )
-from biograft.text.formats.format import DocumentFormat, Feature, replace_characters
 
 _ROLES = ("e1", "e2")
 _SPAN = re.compile(r"(\d{1,15})-(\d{1,15})")

@@ -26,7 +26,9 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Passage, Relation
-from biograft.text.formats.fields import (
+from biograft.text.formats.format import (
+    ALL_FEATURES,
+    DocumentFormat,
     MalformedError,
     OffsetChecker,
     encode_text,
@@ -34,7 +36,6 @@ from biograft.text.formats.fields import (
     fields,
     first_object,
 )
-from biograft.text.formats.format import ALL_FEATURES, DocumentFormat
 
 _KEYS = {"id", "text", "mentions", "language", "relations", "passages"}
 _OF = ("mentions", "concepts")

@@ -23,7 +23,10 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import JsonStream, read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention
-from biograft.text.formats.fields import (
+from biograft.text.formats.format import (
+    LAYOUTS_FILE,
+    DocumentFormat,
+    Feature,
     MalformedError,
     OffsetChecker,
     encode_text,
@@ -34,8 +37,6 @@ from biograft.text.formats.fields import (
     refuse_surrogate,
     split_ids,
 )
-from biograft.text.formats.format import DocumentFormat, Feature
-from biograft.text.formats.registry import LAYOUTS_FILE
 
 Key = str | int
 

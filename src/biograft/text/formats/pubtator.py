@@ -19,8 +19,13 @@ from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Passage, Relation
-from biograft.text.formats.fields import OffsetChecker, encode_text
-from biograft.text.formats.format import DocumentFormat, Feature, replace_characters
+from biograft.text.formats.format import (
+    DocumentFormat,
+    Feature,
+    OffsetChecker,
+    encode_text,
+    replace_characters,
+)
 
 _TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=\S)")

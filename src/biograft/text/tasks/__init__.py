@@ -8,7 +8,8 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.text.tasks.jsonl import write_examples as write_examples
-    from biograft.text.tasks.records import (
+    from biograft.text.tasks.registry import (
+        TASK_FORMATS as TASK_FORMATS,
         Anonymised as Anonymised,
         Answer as Answer,
         ClassExample as ClassExample,
@@ -16,13 +17,10 @@ if TYPE_CHECKING:
         PairExample as PairExample,
         RankingExample as RankingExample,
         RelationExample as RelationExample,
-        anonymise as anonymise,
-    )
-    from biograft.text.tasks.registry import (
-        TASK_FORMATS as TASK_FORMATS,
         TaskConfig as TaskConfig,
         TaskFormat as TaskFormat,
         TaskSet as TaskSet,
+        anonymise as anonymise,
         read_examples as read_examples,
         read_task as read_task,
     )

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from biograft.kb.sources.json_files import read_objects
-from biograft.text.tasks.records import Answer, RankingExample
-from biograft.text.tasks.registry import TaskConfig, TaskFormat
+from biograft.text.tasks.registry import Answer, RankingExample, TaskConfig, TaskFormat
 
 if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog

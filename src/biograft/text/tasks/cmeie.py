@@ -17,8 +17,7 @@ from biograft.errors import FormatError
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Mention
-from biograft.text.tasks.records import RelationExample
-from biograft.text.tasks.registry import TaskConfig, TaskFormat, by_lines
+from biograft.text.tasks.registry import RelationExample, TaskConfig, TaskFormat, by_lines
 
 VALUE = "@value"
 SEPARATOR = "|"

@@ -19,9 +19,8 @@ from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.xml_records import parse_file, xml_files
 from biograft.text.documents import Mention
 from biograft.text.formats.ddi import recognise
-from biograft.text.formats.fields import OffsetChecker
-from biograft.text.tasks.records import RelationExample
-from biograft.text.tasks.registry import TaskConfig, TaskFormat
+from biograft.text.formats.format import OffsetChecker
+from biograft.text.tasks.registry import RelationExample, TaskConfig, TaskFormat
 
 if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from biograft.artifacts import new_file
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.text.documents import Mention
-from biograft.text.tasks.records import KINDS, Answer, Example
-from biograft.text.tasks.registry import TaskConfig, TaskFormat, by_lines
+from biograft.text.tasks.registry import KINDS, Answer, Example, TaskConfig, TaskFormat, by_lines
 
 if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from math import comb
 from typing import Any, TypeAlias
 
-from biograft.text.tasks.records import (
+from biograft.text.tasks.registry import (
     ClassExample,
     Example,
     PairExample,
@@ -43,7 +43,7 @@ def reciprocal_rank(example: RankingExample) -> float:
 
     The first of r answers among n candidates has rank k in C(n - k, r - 1) of C(n, r) orders.
 
-    >>> from biograft.text.tasks.records import Answer
+    >>> from biograft.text.tasks.registry import Answer
     >>> reciprocal_rank(RankingExample("q", (Answer("a", 1), Answer("b"))))
     0.75
     """

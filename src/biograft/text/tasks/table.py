@@ -26,16 +26,19 @@ from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.table import find_delimiter, unquoted
 from biograft.text.documents import Mention
-from biograft.text.tasks.records import (
+from biograft.text.tasks.registry import (
+    DATA_SETS_FILE,
     Answer,
     ClassExample,
     Example,
     PairExample,
     RankingExample,
     RelationExample,
+    TaskConfig,
+    TaskFormat,
+    by_lines,
     unmark,
 )
-from biograft.text.tasks.registry import DATA_SETS_FILE, TaskConfig, TaskFormat, by_lines
 
 if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from biograft.kb.sources import ReadLog
-from biograft.text.formats.fields import OffsetChecker
+from biograft.text.formats.format import OffsetChecker
 
 TEXT = "mu- and delta-selective opioids, (R) -warfarin,\nHBV"
 

@@ -20,7 +20,7 @@ from biograft.kb.sources.json_files import decode_json, peek_object
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document
 from biograft.text.formats import read_documents
-from biograft.text.formats.fields import MalformedError, field
+from biograft.text.formats.format import MalformedError, field
 from biograft.text.sentences import split_sentences
 from biograft.text.shards import SHARDS, Shards
 from biograft_lab.probing.attention.curves import ReplacedSentence

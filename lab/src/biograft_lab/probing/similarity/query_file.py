@@ -19,7 +19,7 @@ from biograft.kb.names import normalise
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.json_files import decode_json
 from biograft.progress import Progress
-from biograft.text.formats.fields import MalformedError, field, fields
+from biograft.text.formats.format import MalformedError, field, fields
 from biograft.text.shards import Shards
 from biograft_lab.probing.similarity.queries import SimilarityQuery
 
