@@ -40,7 +40,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.build import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Candidate, Rows, Scores, pad_rows
+from biograft.linking.candidates import Candidate, Scores, pad_rows
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
@@ -645,12 +645,13 @@ class Seq2SeqLinker:
 
         Where nothing is generated, only names of the search are ranked, and none is added.
         """
-        rows = [
-            [row for seq, (_, rank) in results.items() if rank for row in self._rows_of(seq)]
-            if self.config.generate
-            else []
-            for results in generated
-        ]
+        rows: list[list[int]] = [[] for _ in generated]
+        for own, results in zip(rows, generated, strict=True):
+            for sequence, (_, rank) in results.items():
+                if self.config.generate and rank:
+                    names = self.names.rows_of(sequence)
+                    _, first = np.unique(self._builder.concepts[names], return_index=True)
+                    own.extend(names[np.sort(first)].tolist())
         joined = extend_pool(pool, pad_rows(rows))
         scores = np.full(joined.rows.shape, -np.inf, np.float32)
         ranks = np.zeros(joined.rows.shape, np.int32)
@@ -666,13 +667,6 @@ class Seq2SeqLinker:
             np.concatenate([joined.scores, scores[None]]),
             np.concatenate([joined.ranks, ranks[None]]),
         )
-
-    def _rows_of(self, sequence: int) -> Rows:
-        """Return the first name of each concept that a sequence stands for."""
-        rows = self.names.rows_of(sequence)
-        _, first = np.unique(self._builder.concepts[rows], return_index=True)
-        result: Rows = rows[np.sort(first)]
-        return result
 
 
 def load_seq2seq_linker(folder: Path, kb: KnowledgeBase) -> Seq2SeqLinker:

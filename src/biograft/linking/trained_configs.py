@@ -12,10 +12,6 @@ from biograft.models.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.recipe import SCHEDULES, TrainingConfig
 from biograft.training.objectives.configs import NameGenerationConfig
 
-TARGETS = ("similar", "shortest", "random")
-SHARED = ("all", "fewest")
-PER_CONCEPT = ("all", "shortest", "random")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamesConfig(Config):
@@ -27,8 +23,8 @@ class NamesConfig(Config):
     """
 
     lower: bool = True
-    shared: Annotated[str, Choice(*SHARED)] = "all"
-    per_concept: Annotated[str, Choice(*PER_CONCEPT)] = "all"
+    shared: Annotated[str, Choice("all", "fewest")] = "all"
+    per_concept: Annotated[str, Choice("all", "shortest", "random")] = "all"
     types: tuple[str, ...] = ()
     """Semantic types, by code or label; empty means all."""
     languages: tuple[str, ...] = ()
@@ -70,7 +66,7 @@ class GenerativeConfig(Config):
     """Maximum number of tokens of a prompt and a name together."""
     dropout: float | None = None
     """Dropout, also of attention, instead of the model's own."""
-    target: Annotated[str, Choice(*TARGETS)] = "similar"
+    target: Annotated[str, Choice("similar", "shortest", "random")] = "similar"
     """The training target among the names of the correct concept: the one most ``similar`` to the
     mention by character n-grams, the ``shortest``, or a ``random`` one for each mention."""
     names: NamesConfig = field(default_factory=NamesConfig)

@@ -200,20 +200,6 @@ def choose_words(
     return [word for word, _ in ordered if tokenizer.is_split(word)][:max_words]
 
 
-def _token_vectors(teacher: TextEncoder, n_tokens: int) -> Vectors:
-    """Compute the teacher's vector of each token of its vocabulary: (tokens, dim)."""
-    special: list[int] = teacher.tokenizer("")["input_ids"]
-    vectors = np.empty((n_tokens, teacher.dim), np.float32)
-    teacher.model.eval()
-    padding = int(teacher.tokenizer.pad_token_id or 0)
-    with torch.inference_mode():
-        for start in range(0, n_tokens, _TOKEN_BATCH):
-            ids = range(start, min(start + _TOKEN_BATCH, n_tokens))
-            batch = pad([[*special[:1], token, *special[1:]] for token in ids], padding)
-            vectors[start : ids[-1] + 1] = teacher.embed(batch).float().cpu().numpy()
-    return vectors
-
-
 def make_network(
     teacher: TextEncoder,
     tokenizer: WordPieceTokenizer,
@@ -234,9 +220,17 @@ def make_network(
         n_rows = len(tokenizer)
         table, importance = torch.zeros(n_rows, width), torch.zeros(n_rows)
         return StaticNetwork(table, importance, torch.zeros(width, dim), config.hidden)
-    parts = (_token_vectors(teacher, len(tokenizer.vocabulary)), teacher.encode(tokenizer.words))
-    vectors = torch.from_numpy(np.concatenate(parts))
-    vectors = functional.normalize(vectors, dim=1)
+    special: list[int] = teacher.tokenizer("")["input_ids"]
+    padding = int(teacher.tokenizer.pad_token_id or 0)
+    n_tokens, parts = len(tokenizer.vocabulary), []
+    teacher.model.eval()
+    with torch.inference_mode():
+        for start in range(0, n_tokens, _TOKEN_BATCH):
+            ids = range(start, min(start + _TOKEN_BATCH, n_tokens))
+            batch = pad([[*special[:1], token, *special[1:]] for token in ids], padding)
+            parts.append(teacher.embed(batch).float().cpu())
+    parts.append(torch.from_numpy(teacher.encode(tokenizer.words)))
+    vectors = functional.normalize(torch.cat(parts), dim=1)
     _, axes = torch.linalg.eigh(vectors.T @ vectors)  # by ascending variance
     axes = axes[:, -width:].flip(1)  # (dim, width)
     importance = torch.zeros(len(tokenizer))
