@@ -29,16 +29,14 @@ if TYPE_CHECKING:
         EntityFinder as EntityFinder,
         EntityMention as EntityMention,
     )
-    from biograft.models.knowledge.entity_fusion import EntityFusion as EntityFusion
-    from biograft.models.knowledge.entity_memory import EntityMemory as EntityMemory
-    from biograft.models.knowledge.inputs import (
+    from biograft.models.knowledge.layers import (
+        EntityFusion as EntityFusion,
         EntityInputs as EntityInputs,
+        EntityMemory as EntityMemory,
+        NeighbourAttention as NeighbourAttention,
         spans_of_tags as spans_of_tags,
     )
     from biograft.models.knowledge.nearest import Clusters as Clusters, nearest_rows as nearest_rows
-    from biograft.models.knowledge.neighbour_attention import (
-        NeighbourAttention as NeighbourAttention,
-    )
     from biograft.models.knowledge_layers import (
         EntityFusionConfig as EntityFusionConfig,
         EntityMemoryConfig as EntityMemoryConfig,

@@ -65,7 +65,7 @@ class EntityMemoryConfig(KnowledgeLayerConfig):
     as the published code does, its errors included.
     """
 
-    implementation: ClassVar[str] = "biograft.models.knowledge.entity_memory:EntityMemory"
+    implementation: ClassVar[str] = "biograft.models.knowledge.layers:EntityMemory"
 
     after: Annotated[int, AtLeast(0)] = 8
     n_nearest: Annotated[int, AtLeast(1)] = 100
@@ -86,7 +86,7 @@ class EntityMemoryConfig(KnowledgeLayerConfig):
 class EntityFusionConfig(KnowledgeLayerConfig):
     """ERNIE's entity fusion; with ``neutral_start`` an untrained layer changes nothing."""
 
-    implementation: ClassVar[str] = "biograft.models.knowledge.entity_fusion:EntityFusion"
+    implementation: ClassVar[str] = "biograft.models.knowledge.layers:EntityFusion"
     takes_entity_inputs: ClassVar[bool] = True
 
     neutral_start: bool = True
@@ -100,9 +100,7 @@ class NeighbourAttentionConfig(KnowledgeLayerConfig):
     it all count the same. With ``neutral_start`` an untrained layer changes nothing.
     """
 
-    implementation: ClassVar[str] = (
-        "biograft.models.knowledge.neighbour_attention:NeighbourAttention"
-    )
+    implementation: ClassVar[str] = "biograft.models.knowledge.layers:NeighbourAttention"
     takes_entity_inputs: ClassVar[bool] = True
 
     n_neighbours: Annotated[int, AtLeast(1)] = 10

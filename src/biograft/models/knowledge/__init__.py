@@ -12,7 +12,7 @@ from biograft.models.knowledge.entities import (
     read_entities as read_entities,
     write_entities as write_entities,
 )
-from biograft.models.knowledge.inputs import (
+from biograft.models.knowledge.layers import (
     EntityInputs as EntityInputs,
     Infusion as Infusion,
     Knowledge as Knowledge,

@@ -32,7 +32,7 @@ from transformers.utils.generic import ModelOutput
 from biograft.errors import ConfigError
 from biograft.models.knowledge.config import MODEL_IDENTITY, KnowledgeBertConfig
 from biograft.models.knowledge.entities import TableEntity, read_entities, write_entities
-from biograft.models.knowledge.inputs import EntityInputs, Infusion, Knowledge, MentionReader
+from biograft.models.knowledge.layers import EntityInputs, Infusion, Knowledge, MentionReader
 from biograft.models.knowledge.nearest import Clusters
 from biograft.models.knowledge_layers import NEIGHBOURS
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         TaskTraining as TaskTraining,
     )
     from biograft.models.tasks.folder import open_task as open_task, write_model as write_model
-    from biograft.models.tasks.kinds import CLASSIFICATION as CLASSIFICATION
     from biograft.models.tasks.model import LengthBatches as LengthBatches, TaskModel as TaskModel
     from biograft.models.tasks.ner import NerModel as NerModel
     from biograft.models.tasks.ner_heads import (
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
         RelationPrediction as RelationPrediction,
     )
     from biograft.models.tasks.task import (
+        CLASSIFICATION as CLASSIFICATION,
         TASKS as TASKS,
         TaskExamples as TaskExamples,
         TaskKind as TaskKind,

@@ -1,6 +1,6 @@
 """The registry of tasks: the configuration, reader, model and metrics of each.
 
-A task is a ``TaskKind`` (those of biograft are in ``tasks/kinds.py``), and one line in ``TASKS``.
+A task is a ``TaskKind``, and one line in ``TASKS``.
 Its model follows the ``TaskModel`` protocol (``tasks/model.py``), and is imported when one is
 made, so that recipes are read without torch.
 """
@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from biograft.errors import ConfigError, InputError
 from biograft.kb.sources.log import ReadLog
-from biograft.models.tasks.configs import TaskDataConfig
+from biograft.models.tasks.configs import (
+    ClassificationConfig,
+    InferenceConfig,
+    MatchingConfig,
+    NerConfig,
+    RankingConfig,
+    RelationConfig,
+    TaskDataConfig,
+)
 from biograft.registry import Registry, load_object
 from biograft.text.documents import Document
 from biograft.text.formats import read_documents
@@ -81,27 +89,6 @@ class TaskKind:
     @property
     def _model(self) -> Any:
         return load_object(self.model) if isinstance(self.model, str) else self.model
-
-
-TASKS: Registry[TaskKind] = Registry(
-    "kind of task",
-    {
-        "ner": ("kinds:NER", "named entity recognition in documents"),
-        "relation": (
-            "kinds:RELATION",
-            "relation extraction: the relation between two mentions of a text",
-        ),
-        "matching": ("kinds:MATCHING", "whether two texts say or ask the same"),
-        "inference": (
-            "kinds:INFERENCE",
-            "natural language inference: the relation between two texts",
-        ),
-        "classification": ("kinds:CLASSIFICATION", "the class or classes of a text"),
-        "ranking": ("kinds:RANKING", "answer ranking: candidate answers to a question, best first"),
-    },
-    group="biograft.tasks",
-    home="biograft.models.tasks",
-)
 
 
 def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], TaskExamples]:
@@ -169,3 +156,66 @@ def _is_labelled(example: Example) -> bool:
     if isinstance(example, ClassExample) and example.multi:
         return True
     return bool(labels_of(example))
+
+
+_CLASSES = ("f1", "accuracy", "macro_f1", "precision", "recall")
+"""Metrics of texts with classes."""
+
+NER = TaskKind(
+    config=NerConfig,
+    read=read_labelled_documents,
+    model="biograft.models.tasks.ner:NerModel",
+    counting=("types",),
+)
+RELATION = TaskKind(
+    config=RelationConfig,
+    read=reader_of("relation"),
+    model="biograft.models.tasks.relation:RelationModel",
+    counting=("negative",),
+)
+MATCHING = TaskKind(
+    config=MatchingConfig,
+    read=reader_of("pair"),
+    model="biograft.models.tasks.classification:MatchingModel",
+    metrics=_CLASSES,
+    counting=("positive",),
+)
+INFERENCE = TaskKind(
+    config=InferenceConfig,
+    read=reader_of("pair"),
+    model="biograft.models.tasks.classification:InferenceModel",
+    metrics=_CLASSES,
+)
+CLASSIFICATION = TaskKind(
+    config=ClassificationConfig,
+    read=reader_of("class"),
+    model="biograft.models.tasks.classification:ClassificationModel",
+    metrics=_CLASSES,
+)
+RANKING = TaskKind(
+    config=RankingConfig,
+    read=reader_of("ranking"),
+    model="biograft.models.tasks.ranking:RankingModel",
+    metrics=("acc@1", "mrr"),
+    counting=("questions",),
+)
+
+TASKS: Registry[TaskKind] = Registry(
+    "kind of task",
+    {
+        "ner": ("task:NER", "named entity recognition in documents"),
+        "relation": (
+            "task:RELATION",
+            "relation extraction: the relation between two mentions of a text",
+        ),
+        "matching": ("task:MATCHING", "whether two texts say or ask the same"),
+        "inference": (
+            "task:INFERENCE",
+            "natural language inference: the relation between two texts",
+        ),
+        "classification": ("task:CLASSIFICATION", "the class or classes of a text"),
+        "ranking": ("task:RANKING", "answer ranking: candidate answers to a question, best first"),
+    },
+    group="biograft.tasks",
+    home="biograft.models.tasks",
+)

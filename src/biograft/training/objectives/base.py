@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu
 
 from biograft.errors import ConfigError
-from biograft.training.objectives.examples import IGNORED, Ints, Setting, TextBatch, TextExample
+from biograft.training.objectives.examples import (
+    IGNORED,
+    MASKING_OBJECTIVE,
+    Ints,
+    Setting,
+    TextBatch,
+    TextExample,
+)
 
 _STD = 0.02
 """Standard deviation of new weights, as in BERT."""
@@ -180,6 +187,12 @@ class TensorBatch:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def original_tokens(self) -> Tensor:
+        """The tokens as they were before masking, where ``masked_tokens`` masked them."""
+        labels = self.token_labels.get(MASKING_OBJECTIVE)
+        return self.tokens if labels is None else labels.where(labels != IGNORED, self.tokens)
+
 
 Loss = tuple[Tensor, dict[str, float]]
 """A weighted loss, and its statistics by name."""
@@ -226,3 +239,46 @@ class Objective(LossTerm):
     def terms(self) -> Mapping[str, LossTerm]:
         """The terms of the loss by name; by default the objective itself, without a name."""
         return {"": self}
+
+
+class LabelledObjective(Objective):
+    """An objective whose loss is the mean cross-entropy over all that has a label."""
+
+    labelled: ClassVar[tuple[str, str]]
+    """Where its labels are: a field of batches, such as ``token_labels``, and their name there."""
+
+    def labels(self, batch: TextBatch | TensorBatch) -> Any:
+        """Return the labels of a batch; ``IGNORED`` ones do not count.
+
+        Args:
+            batch: A batch, as arrays or as tensors.
+
+        Returns:
+            The labels of its tokens, mentions or sequences.
+        """
+        field, name = self.labelled
+        return getattr(batch, field)[name]
+
+    def count(self, batch: TextBatch) -> int:
+        """Count the labels.
+
+        Args:
+            batch: A batch, as arrays.
+
+        Returns:
+            The number of labels other than ``IGNORED``.
+        """
+        return int((self.labels(batch) != IGNORED).sum())
+
+    def mean_loss(self, scores: Tensor, labels: Tensor) -> Loss:
+        """Compute the weighted mean over labels, with loss and accuracy.
+
+        Args:
+            scores: (n, classes)
+            labels: (n,), of which ``IGNORED`` ones do not count.
+
+        Returns:
+            The loss times the weight of the objective, and its statistics.
+        """
+        loss, accuracy = labelled_cross_entropy(scores, labels)
+        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

@@ -15,19 +15,17 @@ from torch import Tensor, nn
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     GeluNorm,
+    LabelledObjective,
     Loss,
-    Objective,
     TensorBatch,
     TextStates,
     init_weights,
-    labelled_cross_entropy,
 )
 from biograft.training.objectives.configs import ContextEntityConsistencyConfig
 from biograft.training.objectives.examples import (
     CONSISTENT,
     IGNORED,
     Setting,
-    TextBatch,
     TextExample,
 )
 
@@ -49,7 +47,7 @@ class ConsistencyHead(nn.Module):
         return scores
 
 
-class ContextEntityConsistency(Objective):
+class ContextEntityConsistency(LabelledObjective):
     """Classify replaced entities: 1 is a synonym, 0 another entity; the stream replaces them.
 
     The states of the entity itself are not used: those of its neighbours, which may be the special
@@ -57,6 +55,7 @@ class ContextEntityConsistency(Objective):
     """
 
     name = NAME
+    labelled = ("mention_labels", CONSISTENT)
     order: ClassVar[int] = -2
     head: ConsistencyHead
 
@@ -73,15 +72,10 @@ class ContextEntityConsistency(Objective):
         replaced = np.flatnonzero(example.mention_labels[CONSISTENT] != IGNORED)
         return replace(example, fixed=example.fixed_with(replaced))
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the replaced entities."""
-        return int((batch.mention_labels[CONSISTENT] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over replaced entities."""
-        labels = batch.mention_labels[CONSISTENT]
+        labels = self.labels(batch)
         counted = labels != IGNORED
         sequence, first, last = batch.mentions[counted].unbind(1)
         scores = self.head(states.final[sequence, first - 1], states.final[sequence, last + 1])
-        loss, accuracy = labelled_cross_entropy(scores, labels[counted])
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(scores, labels[counted])

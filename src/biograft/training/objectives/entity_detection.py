@@ -6,26 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.models.knowledge.inputs import BEGIN, INSIDE, OUTSIDE
+from biograft.models.knowledge.layers import BEGIN, INSIDE, OUTSIDE
 from biograft.training.objectives.base import (
+    LabelledObjective,
     Loss,
-    Objective,
     TensorBatch,
     TextStates,
-    labelled_cross_entropy,
 )
-from biograft.training.objectives.examples import IGNORED, TextBatch, TextExample
+from biograft.training.objectives.examples import TextExample
 
 NAME = "entity_detection"
 
 
-class EntityDetection(Objective):
+class EntityDetection(LabelledObjective):
     """Cross-entropy of tags over all tokens, special ones (O) included.
 
     The tags are predicted from the text-only states.
     """
 
     name = NAME
+    labelled = ("token_labels", NAME)
 
     def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
         """Add the labels."""
@@ -35,12 +35,7 @@ class EntityDetection(Objective):
         labels[example.mentions[:, 0]] = BEGIN
         return replace(example, token_labels={**example.token_labels, NAME: labels})
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the labelled tokens."""
-        return int((batch.token_labels[NAME] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over all tokens except padding."""
         scores = states.require("detection", NAME).flatten(0, 1)
-        loss, accuracy = labelled_cross_entropy(scores, batch.token_labels[NAME].flatten())
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(scores, self.labels(batch).flatten())

@@ -14,25 +14,23 @@ import torch
 
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
+    LabelledObjective,
     Loss,
-    Objective,
     TensorBatch,
     TextStates,
-    labelled_cross_entropy,
 )
 from biograft.training.objectives.configs import EntityPredictionConfig
 from biograft.training.objectives.examples import (
     IGNORED,
     VISIBLE_ENTITIES,
     Setting,
-    TextBatch,
     TextExample,
 )
 
 NAME = "entity_prediction"
 
 
-class EntityPrediction(Objective):
+class EntityPrediction(LabelledObjective):
     """Predict the entities of corrupted mentions among all entities of the batch, as published.
 
     So the rest of a batch makes the task harder or easier. Only visible entities are corrupted;
@@ -40,6 +38,7 @@ class EntityPrediction(Objective):
     """
 
     name = NAME
+    labelled = ("mention_labels", NAME)
     order: ClassVar[int] = 2
 
     def __init__(self, config: EntityPredictionConfig, setting: Setting) -> None:
@@ -68,14 +67,10 @@ class EntityPrediction(Objective):
         labels = {**example.mention_labels, VISIBLE_ENTITIES: visible, NAME: predicted}
         return replace(example, mention_labels=labels)
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the mentions whose entity is predicted."""
-        return int((batch.mention_labels[NAME] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over corrupted mentions; 0 where there is none."""
         table, read = states.require("table", NAME), states.require("read_mentions", NAME)
-        labels = batch.mention_labels[NAME]
+        labels = self.labels(batch)
         counted = labels != IGNORED
         vectors = read(states.final, batch.mentions[counted])
         if not len(vectors):  # no mention, but still connected to the parameters
@@ -83,8 +78,7 @@ class EntityPrediction(Objective):
         occurring = torch.unique(batch.entities[batch.entities >= 0])  # ascending
         scores = vectors @ table[occurring].T  # (mentions, entities of the batch)
         gold = torch.searchsorted(occurring, labels[counted])
-        loss, accuracy = labelled_cross_entropy(scores, gold)
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(scores, gold)
 
 
 def _count_entities(setting: Setting) -> int:

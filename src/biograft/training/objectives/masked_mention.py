@@ -82,7 +82,7 @@ class MaskedMention(Objective):
         predicted = to_float32(read(states.final, mentions))
         # Detached, lest both sides shrink together. Not under no_grad: within autocast the copies
         # of the reader's weights made there would be cached, and later uses would get no gradient.
-        wanted = to_float32(read(self.head(_original(batch)), mentions)).detach()
+        wanted = to_float32(read(self.head(batch.original_tokens), mentions)).detach()
         squares = (predicted - wanted).square()  # (mentions, dim)
         losses = squares.mean(1) if self.config.reduction == "mse" else squares.sum(1)
         loss = reduced(self.config.reduction, losses, len(batch))
@@ -97,9 +97,3 @@ class MaskedMention(Objective):
         if self.entity_visibility == MIXED:
             visible &= masked_mentions(batch.token_labels[MASKING_OBJECTIVE], batch.mentions)
         return known & visible
-
-
-def _original(batch: TensorBatch) -> Tensor:
-    """Restore the tokens as they were before masking."""
-    labels = batch.token_labels.get(MASKING_OBJECTIVE)
-    return batch.tokens if labels is None else labels.where(labels != IGNORED, batch.tokens)

@@ -10,11 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from biograft.training.objectives.base import (
+    LabelledObjective,
     Loss,
-    Objective,
     TensorBatch,
     TextStates,
-    labelled_cross_entropy,
 )
 from biograft.training.objectives.configs import MaskedTokensConfig
 from biograft.training.objectives.examples import (
@@ -22,7 +21,6 @@ from biograft.training.objectives.examples import (
     SPECIAL,
     Ints,
     Setting,
-    TextBatch,
     TextExample,
 )
 
@@ -79,10 +77,11 @@ def choose_units(sizes: Ints, ratio: float, rng: np.random.Generator) -> Ints:
     return order[:n_whole]
 
 
-class MaskedTokens(Objective):
+class MaskedTokens(LabelledObjective):
     """Predict masked tokens: cross-entropy over the vocabulary."""
 
     name = NAME
+    labelled = ("token_labels", NAME)
 
     def __init__(self, config: MaskedTokensConfig, setting: Setting) -> None:
         self.config, self.mask = config, setting.mask
@@ -110,14 +109,9 @@ class MaskedTokens(Objective):
         tokens[action == 1] = rng.choice(self._ordinary, int((action == 1).sum()))
         return replace(example, tokens=tokens, token_labels={**example.token_labels, NAME: labels})
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the tokens to predict."""
-        return int((batch.token_labels[NAME] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over labelled tokens; only these are scored."""
-        labels = batch.token_labels[NAME]
+        labels = self.labels(batch)
         counted = labels != IGNORED
         scores = states.token_scores(states.final[counted])  # (labelled tokens, vocabulary)
-        loss, accuracy = labelled_cross_entropy(scores, labels[counted])
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(scores, labels[counted])

@@ -8,7 +8,6 @@ knowledge distillation (Park et al. 2019).
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from torch.nn.functional import normalize
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
 from biograft.training.objectives.configs import NameGeometryConfig
-from biograft.training.objectives.examples import IGNORED, MASKING_OBJECTIVE, Setting, TextBatch
+from biograft.training.objectives.examples import Setting, TextBatch
 
 NAME = "name_geometry"
 
@@ -75,8 +74,7 @@ class NameGeometry(Objective):
 
     def _names(self, batch: TensorBatch, mentions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the original tokens of mentions between special ones, and their mask."""
-        labels: Any = batch.token_labels.get(MASKING_OBJECTIVE)
-        original = batch.tokens if labels is None else labels.where(labels != IGNORED, batch.tokens)
+        original = batch.original_tokens
         sequence, first, last = mentions.unbind(1)
         lengths = last - first + 1
         positions = torch.arange(int(lengths.max()) + 2, device=mentions.device)

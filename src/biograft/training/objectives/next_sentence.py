@@ -6,21 +6,21 @@ import numpy as np
 
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
+    LabelledObjective,
     Loss,
-    Objective,
     PairHead,
     TensorBatch,
     TextStates,
-    labelled_cross_entropy,
 )
 from biograft.training.objectives.configs import NextSentenceConfig
-from biograft.training.objectives.examples import FOLLOWS, IGNORED, Setting, TextBatch, TextExample
+from biograft.training.objectives.examples import FOLLOWS, Setting, TextExample
 
 
-class NextSentence(Objective):
+class NextSentence(LabelledObjective):
     """Classify the second segment: 1 follows, 0 is a random one; the stream samples those."""
 
     name = "next_sentence"
+    labelled = ("labels", FOLLOWS)
     head: PairHead
 
     def __init__(self, config: NextSentenceConfig, setting: Setting) -> None:
@@ -36,12 +36,7 @@ class NextSentence(Objective):
             )
         return example
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the labelled sequences."""
-        return int((batch.labels[FOLLOWS] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over labelled sequences."""
         scores = self.head(states.final)
-        loss, accuracy = labelled_cross_entropy(scores, batch.labels[FOLLOWS])
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(scores, self.labels(batch))

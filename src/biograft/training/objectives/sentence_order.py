@@ -8,12 +8,11 @@ import numpy as np
 
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
+    LabelledObjective,
     Loss,
-    Objective,
     PairHead,
     TensorBatch,
     TextStates,
-    labelled_cross_entropy,
 )
 from biograft.training.objectives.configs import SentenceOrderConfig
 from biograft.training.objectives.examples import (
@@ -22,7 +21,6 @@ from biograft.training.objectives.examples import (
     SPECIAL,
     Ints,
     Setting,
-    TextBatch,
     TextExample,
 )
 
@@ -59,10 +57,11 @@ def _renumber(words: Ints) -> Ints:
     return np.where(ordinary, np.cumsum(begins) - 1, SPECIAL)
 
 
-class SentenceOrder(Objective):
+class SentenceOrder(LabelledObjective):
     """Classify the order of two segments of one text: 1 original, 0 swapped."""
 
     name = NAME
+    labelled = ("labels", NAME)
     head: PairHead
 
     def __init__(self, config: SentenceOrderConfig, setting: Setting) -> None:
@@ -81,11 +80,6 @@ class SentenceOrder(Objective):
         example = swap_segments(example) if swapped and not is_random else example
         return replace(example, labels={**example.labels, NAME: label})
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the labelled sequences."""
-        return int((batch.labels[NAME] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over sequences whose segments are of one text."""
-        loss, accuracy = labelled_cross_entropy(self.head(states.final), batch.labels[NAME])
-        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+        return self.mean_loss(self.head(states.final), self.labels(batch))

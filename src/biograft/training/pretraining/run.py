@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from biograft.errors import MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
-from biograft.registry import Registry
+from biograft.registry import load_object
 from biograft.training.pretraining.recipe import PretrainingRecipe
 from biograft.training.run_folder import sole_run
 
@@ -74,39 +74,12 @@ class PretrainResult:
         }
 
 
-class PretrainFunction(Protocol):
-    """Trains the model of a recipe."""
-
-    def __call__(
-        self,
-        recipe: PretrainingRecipe,
-        kb: KnowledgeBase | None,
-        run: Path,
-        *,
-        resume: bool,
-        progress: Progress,
-    ) -> PretrainResult:
-        """Run a recipe in a folder."""
-
-
-PRETRAINERS: Registry[PretrainFunction] = Registry(
-    "stream",
-    {
-        "synonym_pairs": (
-            "biograft.training.pretraining.alignment:pretrain_alignment",
-            "synonym alignment",
-        ),
-        "annotated_text": (
-            "biograft.training.pretraining.language_modelling:pretrain_language_model",
-            "language models, continued on annotated text with its entities",
-        ),
-        "name_templates": (
-            "biograft.training.pretraining.generation:pretrain_generation",
-            "encoder-decoders that generate names, from sentences about the concepts of a store",
-        ),
-    },
-)
-"""The training function for each kind of stream."""
+_PRETRAINERS = {
+    "synonym_pairs": "alignment:pretrain_alignment",
+    "annotated_text": "language_modelling:pretrain_language_model",
+    "name_templates": "generation:pretrain_generation",
+}
+"""The training function for each kind of stream, in a module of this package."""
 
 
 def pretrain(
@@ -125,9 +98,10 @@ def pretrain(
     if not isinstance(recipe, PretrainingRecipe):
         recipe = PretrainingRecipe.load(recipe)
     try:
-        run = PRETRAINERS.load(recipe.stream_kind)
+        run = load_object(f"{__package__}.{_PRETRAINERS[recipe.stream_kind]}")
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress(enabled=False)
     with sole_run(Path(out)):
-        return run(recipe, kb, Path(out), resume=resume, progress=progress)
+        result: PretrainResult = run(recipe, kb, Path(out), resume=resume, progress=progress)
+        return result

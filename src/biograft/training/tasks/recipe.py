@@ -36,7 +36,7 @@ class TaskEncoderConfig(EncoderConfig):
         encoder = EncoderConfig.load(self)  # super() does not work in a class with slots
         if self.entity_coverage is not None or self.n_neighbours is not None:
             from biograft.models.knowledge.entity_finder import limit_coverage
-            from biograft.models.knowledge.neighbour_attention import keep_neighbours
+            from biograft.models.knowledge.layers import keep_neighbours
 
             if self.n_neighbours is not None:
                 keep_neighbours(encoder.model, self.n_neighbours)
