@@ -56,25 +56,6 @@ class Fit:
         }
 
 
-class _WeightedLoss:
-    """The loss of a model, weighted so that an update is the mean over all its batches."""
-
-    def __init__(self, model: TaskModel[Any, Any]) -> None:
-        self._model = model
-        self._count = model.count if isinstance(model, CountingModel) else len
-
-    def loss(
-        self, network: nn.Module, items: Sequence[Any], multipliers: Mapping[str, float]
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of a batch, times its multiplier."""
-        loss, statistics = self._model.loss(network, items)
-        return multipliers["loss"] * loss, statistics
-
-    def counts(self, items: Sequence[Any]) -> dict[str, int]:
-        """Count what the loss of a batch is a mean over."""
-        return {"loss": self._count(items)}
-
-
 class _ModelSelection:
     """Evaluates on dev after each epoch and keeps the weights of the best epoch."""
 
@@ -134,12 +115,21 @@ def fit(
         world=processes.num_processes,
         sample_epoch=model.sample_epoch if isinstance(model, ResamplingModel) else None,
     )
-    selection, weighted = _ModelSelection(model, dev, training), _WeightedLoss(model)
+    selection = _ModelSelection(model, dev, training)
+    count = model.count if isinstance(model, CountingModel) else len
+
+    def weighted_loss(
+        network: nn.Module, batch: Sequence[Any], multipliers: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a batch, weighted so that an update is the mean over its batches."""
+        loss, statistics = model.loss(network, batch)
+        return multipliers["loss"] * loss, statistics
+
     task = Task(
         model=model.network,
         source=source,
-        compute_loss=weighted.loss,
-        counts=weighted.counts,
+        compute_loss=weighted_loss,
+        counts=lambda batch: {"loss": count(batch)},
         after_epoch=selection.evaluate,
         described={"task": model.kind, "seed": seed},
     )
