@@ -47,6 +47,26 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
 
 
+@pytest.mark.parametrize("name", ["architecture.md", "contributing.md"])
+def test_files_of_the_code_that_a_page_names_exist(name):
+    text = re.sub(r"^```.*?^```", "", (DOCS / name).read_text("utf-8"), flags=re.M | re.S)
+    code = ROOT / "src" / "biograft"
+    rooms = {folder.name for folder in code.iterdir()} | {"tests", "lab", "docs"}
+    named = re.findall(r"`(\w[\w/]*/[\w/]*(?:\.\w+)?|\w+\.py)`", text)
+    missing = [
+        each
+        for each in named
+        if ("/" not in each and not list(code.rglob(each)))
+        or (
+            each.split("/")[0] in rooms
+            and not (code / each).exists()
+            and not (ROOT / each).exists()
+        )
+    ]
+    assert len(named) > 10
+    assert missing == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_files_and_headings_that_exist(page):
     """Two links of the guides led nowhere."""
