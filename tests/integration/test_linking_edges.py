@@ -15,7 +15,7 @@ from biograft.linking import Linker, link_chunks
 
 SAMPLE = [
     json.loads(line)
-    for line in (files("biograft.starter") / "sample.jsonl").read_text("utf-8").splitlines()
+    for line in (files("biograft") / "starter" / "sample.jsonl").read_text("utf-8").splitlines()
 ]
 
 

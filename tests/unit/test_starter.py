@@ -24,7 +24,7 @@ def base(report_and_base):
 
 @pytest.fixture(scope="module")
 def sample():
-    text = (resources.files("biograft.starter") / "sample.jsonl").read_text(encoding="utf-8")
+    text = (resources.files("biograft") / "starter" / "sample.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 

@@ -115,7 +115,7 @@ def read_assertions(path: str | Path) -> Iterator[AssertionDocument]:
     """
     if str(path) in NOTES and not Path(path).exists():
         name = str(path).removeprefix("notes-")
-        with as_file(files("biograft.starter") / "notes" / f"{name}.jsonl") as shipped:
+        with as_file(files("biograft") / "starter" / "notes" / f"{name}.jsonl") as shipped:
             yield from read_assertions(shipped)
         return
     for number, line in read_lines(Path(path)):

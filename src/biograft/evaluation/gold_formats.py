@@ -213,7 +213,7 @@ def read_sample_documents(path: str, log: ReadLog) -> Iterator[Document]:
     if path != STARTER:
         yield from _read_file(Path(path), log)
         return
-    with as_file(files("biograft.starter") / "sample.jsonl") as shipped:
+    with as_file(files("biograft") / "starter" / "sample.jsonl") as shipped:
         yield from _read_file(shipped, log)
 
 

@@ -323,7 +323,7 @@ def built_in_folder(name: str) -> Path:
     Args:
         name: A name of ``BUILT_IN``.
     """
-    return Path(str(resources.files("biograft.starter"))) / BUILT_IN[name]
+    return Path(str(resources.files("biograft") / "starter")) / BUILT_IN[name]
 
 
 def _keep_rows(block: Block, column: str, values: tuple[str, ...], log: ReadLog) -> Block:

@@ -1,1 +1,0 @@
-"""The knowledge base shipped with biograft: common medical concepts, written by hand."""
