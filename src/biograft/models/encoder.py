@@ -68,7 +68,7 @@ class TextEncoder:
         self.folder: Path | None = None
         """The folder it was loaded from, if any."""
         self.engine = "torch"
-        """Engine of ``encode``: one of ``nn.openvino.ENGINES``."""
+        """Engine of ``encode``: one of ``models.openvino.ENGINES``."""
         self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "given")
         """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
