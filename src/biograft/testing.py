@@ -12,7 +12,8 @@ from __future__ import annotations
 import contextlib
 import gzip
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from biograft.linking import (
 from biograft.linking.outputs.output import new_run
 from biograft.metrics import Judgements, Measure
 from biograft.text.documents import Document, Mention
+from biograft.text.formats import DocumentFormat, FormatAdapter
+from biograft.text.tasks import TaskConfig, TaskFormat
 
 _TEXTS = (
     "No fever.  Patient has type 2 diabetes (T2D), asthma\nand heart attack.",
@@ -59,17 +62,25 @@ def check_source(source: Format, file: str | Path, folder: str | Path) -> None:
         file: A file of text that gives at least one record.
         folder: Folder for variants of the file, such as pytest's ``tmp_path``.
     """
-    data, folder = Path(file).read_bytes(), Path(folder)
 
-    def read(content: bytes, variant: str) -> list[Any]:
-        packed = ".gz" if variant == "packed" else ""
-        path = folder / variant / f"{Path(file).name}{packed}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content)
+    def read(path: Path) -> list[Any]:
         found = source.read(SourceConfig(path=path), ReadLog(path))
         return [each.frame.rows() if isinstance(each, Block) else each for each in found]
 
-    records = read(data, "plain")
+    _check_reading(read, Path(file), Path(folder))
+
+
+def _check_reading(read: Callable[[Path], list[Any]], file: Path, folder: Path) -> None:
+    """Check that variants of a file give the same, and that a file cut short is no traceback."""
+    data = file.read_bytes()
+
+    def read_variant(content: bytes, variant: str) -> list[Any]:
+        path = folder / variant / f"{file.name}{'.gz' if variant == 'packed' else ''}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return read(path)
+
+    records = read_variant(data, "plain")
     assert records, f"{file}: gives no record"
     variants = {
         "plain": data,
@@ -78,10 +89,60 @@ def check_source(source: Format, file: str | Path, folder: str | Path) -> None:
         "lines": data.replace(b"\n", b"\r\n"),
     }
     for name, content in variants.items():
-        assert read(content, name) == records, f"other records from the variant {name!r}"
+        assert read_variant(content, name) == records, f"other records from the variant {name!r}"
     for end in range(0, len(data), max(1, len(data) // 20)):
         with contextlib.suppress(BiograftError):
-            read(data[:end], "cut")
+            read_variant(data[:end], "cut")
+
+
+def check_task_format(form: TaskFormat, file: str | Path, folder: str | Path) -> None:
+    """Check a format of task files on a small valid file, as ``check_source`` does a source.
+
+    Args:
+        form: The format.
+        file: A file of text that gives at least one example.
+        folder: Folder for variants of the file, such as pytest's ``tmp_path``.
+    """
+
+    def read(path: Path) -> list[Any]:
+        return list(form.read(TaskConfig(path=path), ReadLog(path)))
+
+    _check_reading(read, Path(file), Path(folder))
+
+
+def check_document_format(form: DocumentFormat, folder: str | Path) -> None:
+    """Check a document format that writes: what is written reads back as it says it can hold.
+
+    Args:
+        form: The format.
+        folder: Folder to write to.
+    """
+    assert form.write is not None, "the format writes nothing"
+    folder = Path(folder)
+    documents = [
+        Document(f"d{number}", text, tuple(_mentions(text))) for number, text in enumerate(_TEXTS)
+    ]
+    adapter = FormatAdapter(form)
+    adapted = [adapter.adapt(document) for document in documents]
+    form.write(iter(adapted), folder / "written", False)
+    again = list(form.read(folder / "written", ReadLog(folder / "written")))
+    assert sorted(again, key=str) == sorted(adapted, key=str), "other documents are read back"
+    for document in again:
+        for each in document.mentions:
+            found = " ".join(document.text[start:end] for start, end in each.spans)
+            assert found == each.text, "an offset is wrong"
+    try:
+        form.write(iter(adapted), folder / "written", False)
+    except BiograftError:
+        pass
+    else:
+        raise AssertionError("an existing file is replaced without overwrite")
+
+
+def _mentions(text: str) -> Iterator[Mention]:
+    """Yield the words of a text as mentions."""
+    for word in re.finditer(r"[A-Za-z\u4e00-\u9fff]{2,}", text):
+        yield Mention(*word.span(), word[0], ("C1",), "Disease")
 
 
 def check_output(output: Output, kb: KnowledgeBase, folder: str | Path) -> None:
@@ -213,3 +274,134 @@ def check_metric(measure: Measure, n: int = 40) -> None:
             first, second = (np.mean(np.asarray(compute(each, k))) for each in (judged, turned))
             assert math.isfinite(first), "the value is not finite"
             assert abs(first - second) < 1e-9, "the order of the queries matters"
+
+
+def check_objective(config: Any) -> None:
+    """Check an objective of running text on a batch of a toy model.
+
+    Its loss is finite, as are the gradients; it is proportional to the weight, and the same for a
+    batch that holds each example twice, if it samples nothing. An example is prepared alike each
+    time.
+
+    Args:
+        config: The configuration of the objective.
+    """
+    import torch  # the other suites run without it
+
+    from biograft.training.objectives import (
+        EntityVisibility,
+        TensorBatch,
+        TextStates,
+        collate,
+    )
+
+    setting = _toy_setting()
+    steps = [config.build(setting), EntityVisibility("mixed", setting.graph.neighbours)]
+    steps.sort(key=lambda step: step.order)
+
+    def prepare() -> list[Any]:
+        examples = _toy_examples()
+        for step in steps:
+            examples = [step.prepare(each, np.random.default_rng(0)) for each in examples]
+        return examples
+
+    prepared, again = prepare(), prepare()
+    first, batch = collate(prepared, 0), TensorBatch.of(collate(again, 0))
+    assert np.array_equal(first.tokens, batch.tokens.numpy()), "an example is prepared otherwise"
+    assert [len(each.mentions) for each in prepared] == [2, 2], "a mention is gone"
+
+    def loss_of(config: Any, times: int, seed: int = 0) -> tuple[float, Any]:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return compute(config, times)
+
+    def compute(config: Any, times: int) -> tuple[float, Any]:
+        made, tables = config.build(setting), torch.Generator().manual_seed(0)
+        repeated = TensorBatch.of(collate(prepared * times, 0))
+        state = torch.randn(*batch.tokens.shape, 8, generator=tables)
+        queries = torch.randn(len(batch.mentions), 4, generator=tables).repeat(times, 1)
+        final = state.repeat(times, 1, 1).requires_grad_()
+        words, entities = torch.randn(50, 8, generator=tables), torch.randn(20, 4, generator=tables)
+        states = TextStates(
+            final,
+            lambda some: some @ words.T,
+            embeddings=words,
+            detection=final[..., :3],
+            queries=queries.requires_grad_(),
+            table=entities,
+            read_mentions=lambda read, mentions: read[mentions[:, 0], mentions[:, 1], :4],
+            encode=lambda tokens, mask: words[tokens],
+        )
+        total = torch.stack([term.loss(states, repeated)[0] for term in made.terms.values()]).sum()
+        torch.autograd.backward([total + 0 * final.sum()])
+        return total.item(), final.grad
+
+    loss, gradient = loss_of(config, 1)
+    assert math.isfinite(loss), "the loss is not finite"
+    assert bool(gradient.isfinite().all()), "a gradient is not finite"
+    weighted = loss_of(replace(config, weight=2 * config.weight), 1)[0]
+    assert math.isclose(weighted, 2 * loss, rel_tol=1e-4), "the loss is not weighted"
+    if loss_of(config, 1, seed=1)[0] == loss:  # it samples nothing
+        assert math.isclose(loss_of(config, 2)[0], loss, rel_tol=1e-4), "the loss is no mean"
+
+
+def _toy_setting() -> Any:
+    import torch
+
+    from biograft.training.objectives import EntityGraph, Setting
+
+    rng, rows = np.random.default_rng(0), np.arange(20)
+    graph = EntityGraph(
+        neighbours=np.stack([(rows + 1) % 20, (rows + 2) % 20], axis=1),
+        relations=np.zeros((20, 2), np.int64),
+        signs=np.ones((20, 2), np.int64),
+        types=rows % 3,
+        counts=np.ones(20, np.int64),
+        relation_vectors=rng.normal(size=(1, 4)).astype(np.float32),
+        projections=rng.normal(size=(1, 4, 4)).astype(np.float32),
+    )
+    return Setting(
+        mask=4,
+        n_tokens=50,
+        special=(0, 1, 2, 3, 4),
+        width=8,
+        graph=graph,
+        entity_counts=np.ones(20, np.int64),
+        embeddings=torch.from_numpy(rng.normal(size=(50, 8)).astype(np.float32)),
+        first=2,
+        separator=3,
+    )
+
+
+def _toy_examples() -> list[Any]:
+    """Two sequences with a short and a long mention, and all labels that streams give."""
+    from biograft.training.objectives import (
+        CONSISTENT,
+        FOLLOWS,
+        HEAD_OFFSET,
+        IGNORED,
+        SEGMENT_ENDS,
+        TextExample,
+    )
+
+    made = []
+    for row in range(2):
+        ends = np.full(12, IGNORED)
+        ends[4:9] = [0, 1, 0, 0, 1]
+        labels = np.full(12, IGNORED)
+        labels[1] = 7
+        made.append(
+            TextExample(
+                tokens=np.array([2, *range(10 + row, 20 + row), 3]),
+                segments=(np.arange(12) > 6).astype(np.int64),
+                words=np.array([-1, *range(10), -1]),
+                mentions=np.array([(1, 2, 5), (4, 8, 9)]),
+                token_labels={"masked_tokens": labels, SEGMENT_ENDS: ends},
+                mention_labels={
+                    HEAD_OFFSET: np.array([IGNORED, 2]),
+                    CONSISTENT: np.array([IGNORED, row]),
+                },
+                labels={FOLLOWS: row},
+            )
+        )
+    return made

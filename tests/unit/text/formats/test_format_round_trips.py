@@ -25,7 +25,7 @@ def round_trip(written, form):
 
 
 @pytest.mark.parametrize("form", WRITABLE)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(written=st.lists(documents(), min_size=1, max_size=3))
 def test_a_written_document_reads_back_as_adapted(form, written):
     adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
@@ -41,7 +41,7 @@ def test_a_written_document_reads_back_as_adapted(form, written):
             assert (mention.start, mention.end) == (mention.spans[0][0], mention.spans[-1][1])
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(written=st.lists(documents(), max_size=3))
 def test_jsonl_holds_everything(written):
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +52,7 @@ def test_jsonl_holds_everything(written):
 
 
 @pytest.mark.parametrize("form", ["bioc-json", "bioc-xml"])
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(written=documents())
 def test_bioc_loses_only_overlapping_passages_and_control_characters(form, written):
     _, losses = round_trip([written], form)
