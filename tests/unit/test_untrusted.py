@@ -59,7 +59,7 @@ ARRAYS = ("np.load", "np.save")
 TRUSTING = ("allow_pickle", "trust_remote_code", "shell")
 ARCHIVES = ("tar", "archive", "file", "zip")
 ESCAPING = {"html", "xml.sax.saxutils"}
-HTML = {"linking/outputs/page.py", "text/formats/fields.py"}
+HTML = {"linking/outputs/page.py", "text/formats/format.py"}
 """The one function that escapes HTML, and the one that escapes XML."""
 
 
