@@ -51,8 +51,7 @@ IMPORTERS = {
 TARGETS = {
     "cli/__init__.py", "evaluation/gold.py", "models/knowledge_layers.py",
     "models/scratch_configs.py", "models/tasks/task.py", "registry.py",
-    "training/objectives/configs.py",
-}  # fmt: skip
+    "training/objectives/configs.py", "training/pretraining/run.py"}  # fmt: skip
 """Files that load a target (``module:attribute``), which is a constant of a class there."""
 YAML = ("yaml.BaseLoader", "yaml.SafeLoader")
 ARRAYS = ("np.load", "np.save")
