@@ -77,8 +77,8 @@ class KeyFile:
     def _write(self, keys: dict[str, ApiKey]) -> None:
         content = {name: {"role": key.role, "sha256": key.sha256} for name, key in keys.items()}
         with new_file(self.path, overwrite=True) as file:
+            Path(file.name).chmod(0o600)  # before anything is in it, or under its name
             file.write((to_toml(content) + "\n").encode())
-        self.path.chmod(0o600)
         self.keys = keys
         self._by_hash = {key.sha256: key for key in keys.values()}
 

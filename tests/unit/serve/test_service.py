@@ -193,6 +193,18 @@ class TestKeys:
         assert KeyFile.open(keys.path).find(key).name == "alice"
         assert keys.path.stat().st_mode & 0o077 == 0
 
+    def test_no_other_user_can_read_the_file_at_any_time(self, keys, monkeypatch):
+        """Its mode was set after it had its name."""
+        modes = []
+        replace = Path.replace
+        monkeypatch.setattr(
+            Path,
+            "replace",
+            lambda path, target: (modes.append(path.stat().st_mode), replace(path, target)),
+        )
+        keys.add("another", "read")
+        assert [mode & 0o077 for mode in modes] == [0]
+
     def test_other_machines_are_answered_only_with_keys(self, kb):
         with pytest.raises(ConfigError, match="--keys"):
             run_service(kb.folder, host="0.0.0.0")
