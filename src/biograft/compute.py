@@ -48,6 +48,10 @@ MAX_UNCOMPILED = 50_000
 """Steps of a loop, of a microsecond each or less, that take less than to load numba."""
 MAX_NEVER_COMPILED = 2_500_000
 """Steps that take less than to compile a loop: for those that no process has compiled yet."""
+_MAX_WAITING = 10
+"""Processes that may do so many steps uncompiled; the next one compiles, for all after it.
+
+Compiling takes about ten times what one of them would gain by it."""
 _USUAL_SECONDS = 10
 """Usual time to compile the loops of `biograft link`, for the message."""
 _SILENT_SECONDS = 1.0
@@ -165,7 +169,8 @@ class Budget:
         self.left -= steps
         if self.left >= 0:
             return True
-        return self.left + MAX_NEVER_COMPILED - MAX_UNCOMPILED >= 0 and not _is_kept(function)
+        few = self.left + MAX_NEVER_COMPILED - MAX_UNCOMPILED >= 0
+        return few and not _is_kept(function) and _may_wait()
 
     def end(self) -> None:
         """Compile all that is called from now on, so that the cache gets what is needed later."""
@@ -193,6 +198,19 @@ def _is_kept(function: Function) -> bool:
     code, folder = function.__code__, cache_folder()
     name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
     return folder is not None and any(folder.glob(f"*/{name}.*.nbi"))
+
+
+@functools.cache
+def _may_wait() -> bool:
+    """Whether this process need not compile yet; each that waits leaves a byte in the cache."""
+    folder = cache_folder()
+    if folder is None:
+        return True  # what it compiled would not be kept
+    with contextlib.suppress(OSError), (folder / "waiting").open("ab") as file:
+        if file.tell() < _MAX_WAITING:
+            file.write(b".")
+            return True
+    return False
 
 
 @functools.cache

@@ -31,7 +31,7 @@ def test_a_function_gives_the_same_compiled_or_not():
     assert total.uncompiled(values) == total.dispatcher(values) == total(values) == 90
 
 
-def test_little_work_runs_uncompiled_until_it_is_much():
+def test_little_work_runs_uncompiled_until_it_is_much(monkeypatch, tmp_path):
     def never_compiled(values):
         return values
 
@@ -41,8 +41,14 @@ def test_little_work_runs_uncompiled_until_it_is_much():
     assert budget.allows(kept, MAX_UNCOMPILED - 1)
     assert budget.allows(kept, 1)
     assert not budget.allows(kept, 1)
+    monkeypatch.setattr(compute, "cache_folder", lambda: tmp_path)
+    compute._may_wait.cache_clear()
     assert budget.allows(never_compiled, MAX_NEVER_COMPILED - MAX_UNCOMPILED - 1)
     assert not budget.allows(never_compiled, 1)
+    for n_before in range(1, 12):  # processes
+        compute._may_wait.cache_clear()
+        assert compute._may_wait() == (n_before < 10)
+    compute._may_wait.cache_clear()
     budget = Budget()
     budget.end()
     assert not budget.allows(never_compiled, 1)
