@@ -173,9 +173,11 @@ class Smoke:
         bart = kind == "generative" and "decoder" not in values["config"]
         encoder = self.bart if bart else "" if kind == "ranker" else self.bert
         if self.quick:
-            context = {"generative": ["config.context_words=8", "config.beam.beams=2"],
-                       "rerank": [f"config.max_length={_MAX_TOKENS}"],
-                       "static": ["config.width=16", "config.hidden=16"]}  # fmt: skip
+            context = {
+                "generative": ["config.context_words=8", "config.beam.beams=2"],
+                "rerank": [f"config.max_length={_MAX_TOKENS}"],
+                "static": ["config.width=16", "config.hidden=16"],
+            }
             changes += context.get(kind, [])
         index = None
         if kind in ("ranker", "rerank"):

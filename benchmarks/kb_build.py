@@ -85,9 +85,16 @@ def _names(start: int, n: int, words: Any, rng: np.random.Generator) -> bytes:
     status = pl.when("first").then(pl.lit("P")).otherwise(pl.lit("S"))
     line = pl.format(
         "C{}|ENG|{}|L{}|PF|S{}|Y|A{}||M{}|D{}|MSH|ET|D{}|{}|0|N|256|",
-        _padded("c"), status, _padded("n"), _padded("n"), _padded("n"), _padded("c"),
-        _padded("c"), _padded("c"), "name",
-    )  # fmt: skip
+        _padded("c"),
+        status,
+        _padded("n"),
+        _padded("n"),
+        _padded("n"),
+        _padded("c"),
+        _padded("c"),
+        _padded("c"),
+        "name",
+    )
     return _lines(frame.select(line=line))
 
 
@@ -104,8 +111,14 @@ def _relations(start: int, n: int, n_concepts: int, rng: np.random.Generator) ->
     label = pl.when("isa").then(pl.lit("isa")).otherwise(pl.lit("may_treat"))
     line = pl.format(
         "C{}|A{}|AUI|{}|C{}|A{}|AUI|{}|R{}||MSH|MSH|||N||",
-        _padded("a"), _padded("n"), name, _padded("b"), _padded("n"), label, _padded("n"),
-    )  # fmt: skip
+        _padded("a"),
+        _padded("n"),
+        name,
+        _padded("b"),
+        _padded("n"),
+        label,
+        _padded("n"),
+    )
     return _lines(frame.select(line=line))
 
 

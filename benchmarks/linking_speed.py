@@ -75,8 +75,13 @@ QUICK = {
 }
 """Sizes; with ``engines`` the encoding is compared with OpenVINO and with a product of matrices."""
 USUAL = {
-    **QUICK, "mentions": 5000, "texts": 4096, "vectors": 300_000, "queries": 1024, "engines": 1
-}  # fmt: skip
+    **QUICK,
+    "mentions": 5000,
+    "texts": 4096,
+    "vectors": 300_000,
+    "queries": 1024,
+    "engines": 1,
+}
 LARGE = {
     "lexical_1m": {"names": 1_000_000, "mentions": 2000},
     "lexical_73k": {"names": 73_000, "mentions": 2000},
@@ -165,9 +170,13 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
     parser.add_argument("--parts", type=some_of(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument(
-        "--size", type=_size, action="append", default=[], metavar="NAME=NUMBER",
+        "--size",
+        type=_size,
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
         help="another size than usual, as names=5000",
-    )  # fmt: skip
+    )
     parser.add_argument("--folder", help="where to put files while it runs")
     add_data(parser)
     parser.add_argument("--scispacy-python", default="", help="a Python that has scispacy 0.6.2")

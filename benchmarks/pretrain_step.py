@@ -129,14 +129,17 @@ def _make_steps(
     """Return a function that runs a step, for each kind."""
     bert = BertForMaskedLM(_bert_config(options.length))
     kebiolm = KnowledgeBertForMaskedLM.from_bert(
-        bert, _sample_table(options.entities, DIM),
+        bert,
+        _sample_table(options.entities, DIM),
         knowledge_layers={"entity_memory": {"after": AFTER, "n_nearest": N_NEAREST}},
-    )  # fmt: skip
+    )
     smedbert = KnowledgeBertForMaskedLM.from_bert(
-        BertForMaskedLM(_bert_config(LONG)), _sample_table(options.entities, GRAPH_DIM),
+        BertForMaskedLM(_bert_config(LONG)),
+        _sample_table(options.entities, GRAPH_DIM),
         knowledge_layers={"neighbour_attention": {"after": 5, "n_neighbours": N_NEIGHBOURS}},
-        graph={"neighbours": graph.neighbours, "types": graph.types}, freeze_entities=True,
-    )  # fmt: skip
+        graph={"neighbours": graph.neighbours, "types": graph.types},
+        freeze_entities=True,
+    )
     long_bert = BertForMaskedLM(_bert_config(LONG))
     return {
         "mlm": _stepper(bert, _PLAIN, examples),
@@ -203,8 +206,10 @@ def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
 def _approximate(n_rows: int, n_queries: int, step_seconds: float) -> dict[str, Any]:
     """Return the time of the search in clusters over that of a plain step, and its recall."""
     result: dict[str, Any] = {
-        "n_entities": n_rows, "n_probed": N_PROBED, "renewed_after": REBUILT_AFTER
-    }  # fmt: skip
+        "n_entities": n_rows,
+        "n_probed": N_PROBED,
+        "renewed_after": REBUILT_AFTER,
+    }
     for name, (table, queries) in {
         "grouped": _sample_grouped(n_rows, n_queries),
         "random": (torch.randn(n_rows, DIM), torch.randn(n_queries, DIM)),
@@ -269,9 +274,13 @@ def _stepper(
 ) -> Callable[[int], None]:
     """Return a function that runs one whole step on a batch."""
     setting = Setting(
-        mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH,
-        graph=graph, embeddings=lm.get_input_embeddings().weight,
-    )  # fmt: skip
+        mask=MASK,
+        n_tokens=N_TOKENS,
+        special=tuple(range(N_SPECIAL)),
+        width=WIDTH,
+        graph=graph,
+        embeddings=lm.get_input_embeddings().weight,
+    )
     built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
     transforms = (
         [] if graph is None else [EntityVisibility(setting.entity_visibility, graph.neighbours)]

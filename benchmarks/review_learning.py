@@ -180,16 +180,25 @@ def _means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["order"], row["n"]].append(row)
-    keys = ("accuracy", "in_five", "coverage_at_precision_0.95", "probable",
-            "precision_of_probable", "learn_cpu_seconds")  # fmt: skip
+    keys = (
+        "accuracy",
+        "in_five",
+        "coverage_at_precision_0.95",
+        "probable",
+        "precision_of_probable",
+        "learn_cpu_seconds",
+    )
     means = []
     for (order, n), own in groups.items():
         values = {key: [row[key] for row in own if row.get(key) is not None] for key in keys}
-        means.append({
-            "order": order, "n": n,
-            **{key: round(mean(found), 4) for key, found in values.items() if found},
-            "accuracy_range": [min(values["accuracy"]), max(values["accuracy"])],
-        })  # fmt: skip
+        means.append(
+            {
+                "order": order,
+                "n": n,
+                **{key: round(mean(found), 4) for key, found in values.items() if found},
+                "accuracy_range": [min(values["accuracy"]), max(values["accuracy"])],
+            }
+        )
     return means
 
 

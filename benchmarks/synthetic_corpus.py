@@ -47,8 +47,7 @@ class SyntheticCorpus:
         (folder / "text.txt").write_text("".join(f"{text}\n" for text in self.texts), "utf-8")
         self.kb = self._build_store()
         execution = ExecutionConfig(workers=1, chunk_bytes=1 << 20)
-        annotate(self.kb.folder, [folder / "text.txt"], self.path("shards"),
-                        execution=execution)  # fmt: skip
+        annotate(self.kb.folder, [folder / "text.txt"], self.path("shards"), execution=execution)
         segmentation = SegmentationConfig(language="en", phrases=PhraseConfig(min_count=4))
         build_segmentation(self.kb, [folder / "text.txt"], self.path("segmentation"), segmentation)
         changes = [f"model.dim={dim}", "training.epochs=1", "model.relation_dim=0"]
@@ -62,10 +61,9 @@ class SyntheticCorpus:
     def _build_store(self) -> KnowledgeBase:
         concepts, triples = self.folder / "concepts.jsonl", self.folder / "triples.tsv"
         rows = [
-            {"id": f"C{n}", "name": group[0], "names": {"en": list(group)},
-             "types": [TYPES[n % 2]]}
+            {"id": f"C{n}", "name": group[0], "names": {"en": list(group)}, "types": [TYPES[n % 2]]}
             for n, group in enumerate(self.names)
-        ]  # fmt: skip
+        ]
         concepts.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
         ends = self._rng.integers(0, len(self.names), (5 * len(self.names), 2)).tolist()
         lines = [f"C{a}\t{RELATIONS[(a + b) % 2]}\tC{b}\n" for a, b in ends if a != b]

@@ -251,9 +251,10 @@ def _steps(flat: FlatTrie, nested: Any, steps: Any, n_runs: int) -> dict[str, An
         "step_ratio_with_norm": round(
             statistics.median(
                 (row["callback_ms"] + row["norm_ms"]) / row["with_norm_ms"] for row in begun
-            ), 1,
+            ),
+            1,
         ),
-    }  # fmt: skip
+    }
 
 
 def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> dict[str, Any]:
@@ -277,10 +278,15 @@ def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> d
 
     def free() -> Any:
         return model.generate(
-            input_ids=sources, attention_mask=mask, decoder_input_ids=begun, num_beams=BEAMS,
-            num_return_sequences=BEAMS, min_new_tokens=n_steps, max_new_tokens=n_steps,
+            input_ids=sources,
+            attention_mask=mask,
+            decoder_input_ids=begun,
+            num_beams=BEAMS,
+            num_return_sequences=BEAMS,
+            min_new_tokens=n_steps,
+            max_new_tokens=n_steps,
             do_sample=False,
-        )  # fmt: skip
+        )
 
     constrained, unconstrained = interleave(n_runs, ours, free)
 
@@ -294,9 +300,7 @@ def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> d
 
     (slow,) = interleave(1, published)
     as_published = ours(True)
-    rows = [
-        [_row(flat, tokens) for _, tokens in names] for names in slow.result
-    ]  # fmt: skip
+    rows = [[_row(flat, tokens) for _, tokens in names] for names in slow.result]
     same = all(
         own == row[row >= 0].tolist()
         for own, row in zip(rows, as_published.sequences[:n_published], strict=True)
@@ -337,11 +341,21 @@ def _row(flat: FlatTrie, tokens: list[int]) -> int:
 def _model() -> Any:
     torch.manual_seed(SEED)
     config = BartConfig(
-        vocab_size=N_TOKENS, d_model=256, encoder_layers=2, decoder_layers=2,
-        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=1024,
-        decoder_ffn_dim=1024, max_position_embeddings=256, init_std=0.2,
-        forced_eos_token_id=None, eos_token_id=END, bos_token_id=0, decoder_start_token_id=START,
-    )  # fmt: skip
+        vocab_size=N_TOKENS,
+        d_model=256,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=1024,
+        decoder_ffn_dim=1024,
+        max_position_embeddings=256,
+        init_std=0.2,
+        forced_eos_token_id=None,
+        eos_token_id=END,
+        bos_token_id=0,
+        decoder_start_token_id=START,
+    )
     model: Any = BartForConditionalGeneration(config)
     return model.eval()
 

@@ -143,9 +143,13 @@ def _build_embeddings(folder: Path) -> None:
     ids = {"entities": ["a", "b", "c"], "relations": ["r"]}
     (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
     content = {
-        "kb": "", "graph": {}, "recipe": {"model": asdict(model)}, "n_entities": 3,
-        "n_relations": 1, "files": describe_files(folder),
-    }  # fmt: skip
+        "kb": "",
+        "graph": {},
+        "recipe": {"model": asdict(model)},
+        "n_entities": 3,
+        "n_relations": 1,
+        "files": describe_files(folder),
+    }
     EMBEDDINGS.write(folder, content)
 
 

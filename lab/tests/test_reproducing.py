@@ -25,16 +25,23 @@ from biograft.recipe import shipped_recipes
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproducing.md"
 ENGLISH = (
-    ("heart attack", "myocardial infarction"), ("chronic kidney disease", "kidney failure"),
-    ("asthma", "bronchial asthma"), ("type 2 diabetes", "adult diabetes"),
-    ("migraine", "sick headache"), ("stroke", "brain attack"),
-    ("influenza", "the flu"), ("high fever", "pyrexia"),
-)  # fmt: skip
+    ("heart attack", "myocardial infarction"),
+    ("chronic kidney disease", "kidney failure"),
+    ("asthma", "bronchial asthma"),
+    ("type 2 diabetes", "adult diabetes"),
+    ("migraine", "sick headache"),
+    ("stroke", "brain attack"),
+    ("influenza", "the flu"),
+    ("high fever", "pyrexia"),
+)
 CHINESE = (
-    ("慢性浅表性胃炎", "慢性胃炎"), ("慢性支气管炎", "老年慢性支气管炎"),
-    ("急性支气管炎", "急性气管炎"), ("高血压病", "原发性高血压病"), ("急性心肌梗死", "心肌梗死"),
+    ("慢性浅表性胃炎", "慢性胃炎"),
+    ("慢性支气管炎", "老年慢性支气管炎"),
+    ("急性支气管炎", "急性气管炎"),
+    ("高血压病", "原发性高血压病"),
+    ("急性心肌梗死", "心肌梗死"),
     ("急性胃肠炎", "胃肠炎"),
-)  # fmt: skip
+)
 IDS = [f"C{number:07d}" for number in range(1, len(ENGLISH) + 1)]
 TRAINING = ("steps=2", "batch_size=4", "device_batch_size=0", "save_every=2", "workers=0")
 TINY_TEXT = ("stream.max_length=48",)
@@ -45,9 +52,11 @@ LAYERS = {
     "genbioel-pretrain": ("encoder.max_length=48", "training.warmup_steps=0"),
 }
 TASK = (
-    "search.learning_rates=[]", "search.seeds=[1, 2]", "encoder.max_length=48",
+    "search.learning_rates=[]",
+    "search.seeds=[1, 2]",
+    "encoder.max_length=48",
     "config.training.epochs=1",
-)  # fmt: skip
+)
 SHORT = {
     ("probe", "cloze"): ("--limit", "4", "--lengths", "1-2", "--beam", "2"),
     ("probe", "similarity"): ("--negatives", "1", "--jaro-winkler", "0"),
@@ -130,9 +139,16 @@ def write_umls(folder: str) -> None:
 def write_linking() -> None:
     """Write dictionaries and gold of linking, in the format of each set."""
     names = [f"{cui}||{name}" for cui, names in zip(IDS, ENGLISH, strict=True) for name in names]
-    for path in ("NCBI/test_dictionary.txt", "NCBI/train_dictionary.txt", "AAP/dictionary.txt",
-                 "BC5D/test_dictionary.txt", "BC5C/test_dictionary.txt", "COMETA/dictionary.txt",
-                 "BC5CDR/dictionary.txt", "NCBI/dictionary.txt"):  # fmt: skip
+    for path in (
+        "NCBI/test_dictionary.txt",
+        "NCBI/train_dictionary.txt",
+        "AAP/dictionary.txt",
+        "BC5D/test_dictionary.txt",
+        "BC5C/test_dictionary.txt",
+        "COMETA/dictionary.txt",
+        "BC5CDR/dictionary.txt",
+        "NCBI/dictionary.txt",
+    ):
         write(path, names)
     found = [(*sentence(number), IDS[number % len(IDS)]) for number in range(10)]
     pubtator, concepts = [], []
@@ -185,8 +201,13 @@ def write_chinese() -> None:
     spo = {"predicate": "并发症", "subject": "胃炎", "subject_type": "疾病"}
     spo |= {"object": {"@value": "发热"}, "object_type": {"@value": "症状"}}
     cause = spo | {"predicate": "病因"}
-    schema = [{k: s["object_type"]["@value"] if k == "object_type" else s[k] for k in
-              ("subject_type", "predicate", "object_type")} for s in (spo, cause)]  # fmt: skip
+    schema = [
+        {
+            k: s["object_type"]["@value"] if k == "object_type" else s[k]
+            for k in ("subject_type", "predicate", "object_type")
+        }
+        for s in (spo, cause)
+    ]
     write("CMeIE/53_schemas.json", [json.dumps(row) for row in schema])
     relations = [json.dumps({"text": "胃炎可引起发热。", "spo_list": [s]}) for s in (spo, cause)]
     for part in ("train", "dev", "test"):

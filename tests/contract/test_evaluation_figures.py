@@ -53,9 +53,12 @@ def medic(shared_data: Any, tmp_path_factory: pytest.TempPathFactory) -> Linker:
 def figures(linker: Linker, path: Path, form: str, protocol: dict[str, Any]) -> dict[str, Any]:
     gold = drop_queries(read_gold(path, form, protocol.get("gold")), linker.kb, ())
     result = evaluate_linking(
-        linker, linker.kb, gold.queries, protocol.get("scorer", "lenient"),
+        linker,
+        linker.kb,
+        gold.queries,
+        protocol.get("scorer", "lenient"),
         protocol.get("config", FEW),
-    )  # fmt: skip
+    )
     return result.to_json()
 
 

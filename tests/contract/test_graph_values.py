@@ -59,8 +59,11 @@ def build(folder: Path, files: dict[str, list[str]]) -> KnowledgeBase:
 
 def ring() -> dict[str, list[str]]:
     """Thirty entities in a ring, with three relations."""
-    lines = [f"e{k}\t{name}\te{(k + n) % 30}" for n, name in ((1, "next"), (7, "far"), (3, "by"))
-             for k in range(30)]  # fmt: skip
+    lines = [
+        f"e{k}\t{name}\te{(k + n) % 30}"
+        for n, name in ((1, "next"), (7, "far"), (3, "by"))
+        for k in range(30)
+    ]
     return {"train": lines[:72], "valid": lines[72:81], "test": lines[81:]}
 
 
@@ -111,9 +114,10 @@ def tables_of(model: ModelConfig) -> Tables:
     return Tables(
         wave(12, model.dim),
         wave(3, width, phase=1),
-        wave(3 if is_transr else 0, model.dim, width, phase=2) if is_transr
+        wave(3 if is_transr else 0, model.dim, width, phase=2)
+        if is_transr
         else np.zeros((0, model.dim, model.dim)),
-    )  # fmt: skip
+    )
 
 
 def triples_of(rows: list[list[int]], sizes: list[int], n_entities: int = 12) -> Triples:
@@ -129,9 +133,14 @@ def test_ranks(name, golden):
     rows = [[k % 12, k % 3, (5 * k + 1) % 12] for k in range(30)]
     result = predict_links(tables_of(MODELS[name]), MODELS[name], triples_of(rows, [18, 4, 8]))
     for side in ("head", "tail"):
-        golden("graph", f"ranks {name} {side}",
-               [[float(rank) for rank in result.ranks(side, "realistic")],
-                result.metrics(side, "realistic")])  # fmt: skip
+        golden(
+            "graph",
+            f"ranks {name} {side}",
+            [
+                [float(rank) for rank in result.ranks(side, "realistic")],
+                result.metrics(side, "realistic"),
+            ],
+        )
 
 
 def test_ranks_of_the_reference(shared_data):

@@ -28,11 +28,18 @@ def test_the_spacy_factory_and_docbin(kb, golden):
     docs = list(DocBin().from_bytes(stored).get_docs(nlp.vocab))
     for text, doc in zip(TEXTS, docs, strict=True):
         entities = [
-            {"text": e.text, "start": e.start_char, "label": e.label_, "kb_id": e.kb_id_,
-             "status": e._.status, "section": e._.section, "measurements": e._.measurements,
-             "concepts": e._.concepts}
+            {
+                "text": e.text,
+                "start": e.start_char,
+                "label": e.label_,
+                "kb_id": e.kb_id_,
+                "status": e._.status,
+                "section": e._.section,
+                "measurements": e._.measurements,
+                "concepts": e._.concepts,
+            }
             for e in doc.ents
-        ]  # fmt: skip
+        ]
         spans = [[s.start_char, s.end_char, s.kb_id_] for s in doc.spans["biograft"]]
         golden("integrations", f"spacy: {text}", {"entities": entities, "spans": spans})
 

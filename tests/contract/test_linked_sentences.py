@@ -21,9 +21,12 @@ CMEEE, QUESTIONS = "zh/cmeee_v2/CMeEE-V2_dev.json.gz", "zh/chineseblue/cMedQANER
 DIALOGUES = "zh/cmdd/dev.jsonl.gz"
 MESSY = "mapping/messy_terms_en_dev.tsv"
 NAMES = {
-    GSC: "abstracts", NEGEX: "reports", CMEEE: "textbooks", QUESTIONS: "questions",
+    GSC: "abstracts",
+    NEGEX: "reports",
+    CMEEE: "textbooks",
+    QUESTIONS: "questions",
     DIALOGUES: "dialogues",
-}  # fmt: skip
+}
 _MARK = re.compile(r"\[\[([^\[\]|]+)\|[^\[\]]*\]\]")
 
 
@@ -57,10 +60,12 @@ READERS = {
     GSC: (read_abstracts, 800),
     NEGEX: (read_findings, 350),
     CMEEE: (lambda path: (each["text"] for each in json.loads(read_text(path))), 450),
-    QUESTIONS: (lambda path: (json.loads(each)["text"] for each in read_text(path).splitlines()),
-                150),
+    QUESTIONS: (
+        lambda path: (json.loads(each)["text"] for each in read_text(path).splitlines()),
+        150,
+    ),
     DIALOGUES: (read_dialogues, 200),
-}  # fmt: skip
+}
 """How each file is read, and how many of its sentences are linked: evenly spaced ones."""
 
 
@@ -109,8 +114,14 @@ def test_sentences_are_linked_by_lexical_search(file, phenotypes, shared_data, g
 
 
 AXES = (
-    "negated", "uncertain", "historical", "hypothetical", "family", "other_person", "conditional",
-)  # fmt: skip
+    "negated",
+    "uncertain",
+    "historical",
+    "hypothetical",
+    "family",
+    "other_person",
+    "conditional",
+)
 
 
 @pytest.mark.parametrize("half", ["en-dev", "en-test", "zh-dev", "zh-test"])
@@ -121,12 +132,13 @@ def test_notes_are_linked_with_their_sections(half, kb, golden):
     for name, linked in zip(notes, linker.pipe(list(notes.values())), strict=True):
         found = [
             [
-                *mention_row(each), each.section,
+                *mention_row(each),
+                each.section,
                 [axis for axis in AXES if getattr(each, axis)],
                 [list(measured) for measured in each.measurements],
             ]
             for each in linked.mentions
-        ]  # fmt: skip
+        ]
         golden("linked_notes", name, found)
 
 

@@ -86,8 +86,10 @@ def graph() -> EntityGraph:
 def examples() -> list[TextExample]:
     """Three sequences with long, replaced, masked and unknown mentions, one of two segments."""
     mentions = (
-        [(1, 2, 5), (4, 8, 9), (10, 10, 13)], [(2, 5, 7), (7, 7, -1)], [(1, 4, 9), (6, 6, 2)],
-    )  # fmt: skip
+        [(1, 2, 5), (4, 8, 9), (10, 10, 13)],
+        [(2, 5, 7), (7, 7, -1)],
+        [(1, 4, 9), (6, 6, 2)],
+    )
     masked = ((1, 2, 9), (7,), (6,))
     made = []
     for row, spans in enumerate(mentions):
@@ -142,10 +144,18 @@ class Encoder(nn.Module):
 
 def setting() -> Setting:
     return Setting(
-        mask=4, n_tokens=N_TOKENS, special=(0, 1, 2, 3, 4), width=WIDTH, graph=graph(),
-        entity_counts=np.ones(N_ENTITIES, np.int64), embeddings=wave(N_TOKENS, WIDTH, phase=3),
-        entity_visibility="mixed", encoder=filled(Encoder()), first=2, separator=3,
-    )  # fmt: skip
+        mask=4,
+        n_tokens=N_TOKENS,
+        special=(0, 1, 2, 3, 4),
+        width=WIDTH,
+        graph=graph(),
+        entity_counts=np.ones(N_ENTITIES, np.int64),
+        embeddings=wave(N_TOKENS, WIDTH, phase=3),
+        entity_visibility="mixed",
+        encoder=filled(Encoder()),
+        first=2,
+        separator=3,
+    )
 
 
 @pytest.mark.parametrize("name", TEXT)
@@ -215,8 +225,11 @@ def test_synonym_alignment(loss, miner, golden):
     embeddings = (wave(12, 8) + 2 * wave(5, 8, phase=1)[labels]).requires_grad_()
     value, stats = alignment(loss, miner).loss(embeddings, {"labels": labels})
     value.backward()
-    golden("objectives", f"synonym_alignment {loss} {miner}",
-           [float(value.detach()), stats, numbers(embeddings.grad)])  # fmt: skip
+    golden(
+        "objectives",
+        f"synonym_alignment {loss} {miner}",
+        [float(value.detach()), stats, numbers(embeddings.grad)],
+    )
 
 
 GENERATION = {
@@ -247,8 +260,11 @@ def test_name_generation(form, golden):
     passes = passes if form == "r_drop" else passes[:1]
     loss, stats = generation(labels, **GENERATION[form])(passes)
     loss.backward()
-    golden("objectives", f"name_generation {form}",
-           [float(loss.detach()), stats, [numbers(each.grad) for each in passes]])  # fmt: skip
+    golden(
+        "objectives",
+        f"name_generation {form}",
+        [float(loss.detach()), stats, [numbers(each.grad) for each in passes]],
+    )
 
 
 class TestPublishedValues:
@@ -289,10 +305,15 @@ class TestPublishedValues:
         counts = mentions[:, 0].bincount(minlength=len(tags))
         gold = [row[:n] for row, n in zip(given["gold_entity_ids"], counts, strict=True)]
         batch = TensorBatch(
-            given["input_ids"], given["attention_mask"], given["token_type_ids"], mentions,
-            torch.cat(gold), {"entity_detection": tags, "masked_tokens": given["mlm_labels"]},
-            {}, {},
-        )  # fmt: skip
+            given["input_ids"],
+            given["attention_mask"],
+            given["token_type_ids"],
+            mentions,
+            torch.cat(gold),
+            {"entity_detection": tags, "masked_tokens": given["mlm_labels"]},
+            {},
+            {},
+        )
         states = TextStates(
             final=arrays["with_layer_norm.token_logits"].double(),
             token_scores=lambda scores: scores,
@@ -317,9 +338,10 @@ class TestPublishedValues:
             (tensors["random_logits"], tensors["random_labels"], "random_logits"),
         ):
             for form, name in (
-                ("plain", "label_smoothed_epsilon_0.0"), ("mean", "label_smoothed_epsilon_0.1"),
+                ("plain", "label_smoothed_epsilon_0.0"),
+                ("mean", "label_smoothed_epsilon_0.1"),
                 ("fairseq", "label_smoothed_fairseq_form_epsilon_0.1"),
-            ):  # fmt: skip
+            ):
                 loss, stats = generation(labels, **GENERATION[form])([logits])
                 assert float(loss) == pytest.approx(expected[key][name], abs=1e-5)
                 assert stats["nll"] == pytest.approx(expected[key]["nll"], abs=1e-5)
@@ -345,8 +367,9 @@ class TestPublishedValues:
         replaced, long = arrays["input.replaced_entities"], arrays["input.long_entities"]
         long = long[torch.argsort(long[:, 0], stable=True)]  # mentions go by sequences
         masking = "bidirectional_entity_masking"
-        parts = {f"{masking}.{part}": torch.full_like(tokens, IGNORED)
-                 for part in ("adjective", "head")}  # fmt: skip
+        parts = {
+            f"{masking}.{part}": torch.full_like(tokens, IGNORED) for part in ("adjective", "head")
+        }
         for row, first, middle, start, last in long.tolist():
             for part, span in (("adjective", (first, middle)), ("head", (start, last))):
                 there = (row, slice(span[0], span[1] + 1))
@@ -371,9 +394,15 @@ class TestPublishedValues:
                 {own: arrays[f"weight.{theirs}"] for own, theirs in HEADS[name].items()}
             )
             batch = TensorBatch(
-                tokens, torch.ones_like(tokens), torch.zeros_like(tokens), mentions,
-                torch.full_like(mentions[:, 0], -1), token_labels, mention_labels, {},
-            )  # fmt: skip
+                tokens,
+                torch.ones_like(tokens),
+                torch.zeros_like(tokens),
+                mentions,
+                torch.full_like(mentions[:, 0], -1),
+                token_labels,
+                mention_labels,
+                {},
+            )
             values = [term.loss(states, batch)[0].detach() for term in made.terms.values()]
             # the reference sums over its batch of three sequences; an update takes the mean
             times = 3 if reduction == "sequence_sum" and token_labels else 1
@@ -393,11 +422,15 @@ class TestPublishedValues:
         made = config.build(replace(setting(), embeddings=vectors, entity_visibility="masked"))
         tokens = torch.arange(48).view(3, 16)  # the id of a token is its position
         batch = TensorBatch(
-            tokens, arrays["input.attention_mask"], torch.zeros_like(tokens),
-            arrays["input.mentions"], torch.arange(4),
+            tokens,
+            arrays["input.attention_mask"],
+            torch.zeros_like(tokens),
+            arrays["input.mentions"],
+            torch.arange(4),
             {"masked_tokens": torch.full_like(tokens, IGNORED)},
-            {VISIBLE_ENTITIES: torch.arange(4)}, {},
-        )  # fmt: skip
+            {VISIBLE_ENTITIES: torch.arange(4)},
+            {},
+        )
         states = TextStates(
             final=arrays["input.final_states"],
             token_scores=lambda some: some,
@@ -421,10 +454,15 @@ class TestPublishedValues:
         monkeypatch.setattr(TypeSampler, "sample", lambda *_: published_negatives(arrays))
         empty = torch.zeros(3, 16, dtype=torch.int64)
         batch = TensorBatch(
-            empty, arrays["input.attention_mask"], empty, arrays["input.mentions"],
-            torch.arange(4), {"masked_tokens": empty + IGNORED},
-            {VISIBLE_ENTITIES: torch.full((4,), IGNORED)}, {},
-        )  # fmt: skip
+            empty,
+            arrays["input.attention_mask"],
+            empty,
+            arrays["input.mentions"],
+            torch.arange(4),
+            {"masked_tokens": empty + IGNORED},
+            {VISIBLE_ENTITIES: torch.full((4,), IGNORED)},
+            {},
+        )
         states = TextStates(
             final=arrays["input.final_states"],
             token_scores=lambda some: some,
@@ -469,21 +507,29 @@ def published_graph(arrays: dict[str, Tensor]) -> EntityGraph:
 
 HEADS = {
     "context_entity_consistency": {
-        "inner.dense.weight": "W1", "inner.norm.weight": "ln_eccp_gain",
-        "inner.norm.bias": "ln_eccp_bias", "classes.weight": "W2",
+        "inner.dense.weight": "W1",
+        "inner.norm.weight": "ln_eccp_gain",
+        "inner.norm.bias": "ln_eccp_bias",
+        "classes.weight": "W2",
     },
     "entity_segmentation": {
-        "inner.dense.weight": "W4", "inner.norm.weight": "ln_est_gain",
-        "inner.norm.bias": "ln_est_bias", "outer.weight": "W3", "outer.bias": "b",
+        "inner.dense.weight": "W4",
+        "inner.norm.weight": "ln_est_gain",
+        "inner.norm.bias": "ln_est_bias",
+        "outer.weight": "W3",
+        "outer.bias": "b",
         "classes.weight": "W5",
     },
     "bidirectional_entity_masking": {
-        "position.weight": "position_embedding", "inner.dense.weight": "W6",
-        "inner.norm.weight": "ln_bem_1_gain", "inner.norm.bias": "ln_bem_1_bias",
-        "outer.dense.weight": "W7", "outer.norm.weight": "ln_bem_2_gain",
+        "position.weight": "position_embedding",
+        "inner.dense.weight": "W6",
+        "inner.norm.weight": "ln_bem_1_gain",
+        "inner.norm.bias": "ln_bem_1_bias",
+        "outer.dense.weight": "W7",
+        "outer.norm.weight": "ln_bem_2_gain",
         "outer.norm.bias": "ln_bem_2_bias",
     },
-}  # fmt: skip
+}
 """The weights of each head, and the reference's names of them."""
 
 

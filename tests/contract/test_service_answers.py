@@ -29,8 +29,15 @@ MESH = "http://www.nlm.nih.gov/research/umls/msh"
 BELOW = f"{MESH}?fhir_vs=isa/D003920"
 LIMITS = ServiceConfig(max_body=4096, max_text=500, max_batch=3, max_k=5)
 VOLATILE = (
-    "made_at", "batch", "identifier", "timestamp", "date", "lastUpdated", "version", "biograft",
-)  # fmt: skip
+    "made_at",
+    "batch",
+    "identifier",
+    "timestamp",
+    "date",
+    "lastUpdated",
+    "version",
+    "biograft",
+)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?!T)( \d\d:\d\d:\d\d)?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Keys that differ from run to run beside times and hashes."""
@@ -100,7 +107,7 @@ FHIR = {
     "translate": f"ConceptMap/$translate?system={MESH}&code=D003924",
     "no such operation": "CodeSystem/$nothing",
     "no such resource": "Patient/1",
-}  # fmt: skip
+}
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "search": [{"text": "heart att"}, {"text": "diab", "limit": 1}, {"text": "zzzzqq"}],
     "concept": [{"id": "D003924"}, {"id": "MESH:D003924"}, {"id": "D9999999"}],
@@ -115,13 +122,19 @@ TOOLS: dict[str, list[dict[str, Any]]] = {
     "neighbours": [{"id": "D003924", "limit": 4}, {"id": "D003924", "relation": "heals"}],
     "link_text": [{"text": NOTE, "k": 1}],
     "map_terms": [{"terms": ["hart atack", "zzz qqq", "Hart  atack"], "k": 2}],
-    "check": [{"codes": [
-        {"id": "D003924", "label": "diabetes mellitus, type 2"}, {"id": "D003924", "label": "flu"},
-        {"id": "D003924", "label": "type 2 diabetes"}, {"id": "D9999999", "label": "Asthma"},
-        {"id": "D001249"},
-    ]}],
+    "check": [
+        {
+            "codes": [
+                {"id": "D003924", "label": "diabetes mellitus, type 2"},
+                {"id": "D003924", "label": "flu"},
+                {"id": "D003924", "label": "type 2 diabetes"},
+                {"id": "D9999999", "label": "Asthma"},
+                {"id": "D001249"},
+            ]
+        }
+    ],
     "versions": [{}],
-}  # fmt: skip
+}
 MI = SuggestedConcept("D009203", "Myocardial Infarction", 0.76)
 TERMS = (
     ReviewTerm("hart atack", frequency=40, candidates=(MI, SuggestedConcept("D006323", "Arrest"))),
@@ -228,8 +241,9 @@ def test_the_tools_are_described(ask, golden):
     assert {tool.name for tool in tools} == TOOLS.keys()
     for tool in tools:
         schema = tool.input_schema
-        golden("mcp", f"tool {tool.name}",
-               [sorted(schema["properties"]), schema.get("required", [])])  # fmt: skip
+        golden(
+            "mcp", f"tool {tool.name}", [sorted(schema["properties"]), schema.get("required", [])]
+        )
 
 
 def test_keys_allow_what_their_role_says(kb, tmp_path, golden):
@@ -239,12 +253,14 @@ def test_keys_allow_what_their_role_says(kb, tmp_path, golden):
         "search": lambda c: c.get("/v1/search?q=flu"),
         "link": lambda c: c.post("/v1/link", json={"text": "flu"}),
         "fhir": lambda c: c.get("/fhir/metadata"),
-        "decide": lambda c: c.post("/v1/review/bulk", json={
-            "action": "nil", "queue": "q", "reviewer": "x", "min_score": 1.0, "expected": 0}),
+        "decide": lambda c: c.post(
+            "/v1/review/bulk",
+            json={"action": "nil", "queue": "q", "reviewer": "x", "min_score": 1.0, "expected": 0},
+        ),
         "reload": lambda c: c.post("/v1/admin/reload", json={}),
         "healthz": lambda c: c.get("/healthz"),
         "page": lambda c: c.get("/"),
-    }  # fmt: skip
+    }
     place = tmp_path / "review.db"
     with ReviewStore.open(place, create=True) as store:
         store.add_terms(TERMS, reviewer="ann", queue="q")
@@ -266,14 +282,25 @@ def test_the_life_of_a_review(kb, tmp_path, golden):
         ("terms", "terms?queue=q", None),
         ("approve", "terms/1/decision", {"action": "approve", "version": 1, "comment": "clear"}),
         ("a late decision", "terms/1/decision", {"action": "nil", "version": 1}),
-        ("another concept", "terms/2/decision", {
-            "action": "approve", "version": 1, "concept": "D008944", "name": "Mitral",
-            "relation": "close"}),
+        (
+            "another concept",
+            "terms/2/decision",
+            {
+                "action": "approve",
+                "version": 1,
+                "concept": "D008944",
+                "name": "Mitral",
+                "relation": "close",
+            },
+        ),
         ("nil", "terms/3/decision", {"action": "nil", "version": 1}),
         ("first of two", "terms/4/decision", {"action": "approve", "version": 1}),
         ("the same twice", "terms/4/decision", {"action": "approve", "version": 2}),
-        ("second of two", "terms/4/decision", {
-            "action": "approve", "version": 2, "reviewer": "bob"}),
+        (
+            "second of two",
+            "terms/4/decision",
+            {"action": "approve", "version": 2, "reviewer": "bob"},
+        ),
         ("reject", "terms/5/decision", {"action": "reject", "version": 1, "reviewer": "bob"}),
         ("comment", "terms/5/comment", {"text": "ask the ward"}),
         ("unknown action", "terms/1/decision", {"action": "maybe", "version": 2}),
@@ -283,17 +310,23 @@ def test_the_life_of_a_review(kb, tmp_path, golden):
         ("undo", "undo", {"event": 7}),
         ("bulk", "bulk", {"action": "approve", "queue": "q", "expected": 1, "min_score": 0.7}),
         ("undo of nothing", "undo", {}),
-        ("finding", "findings", {
-            "text": "hart", "suggested": "D009203", "decision": "wrong", "concept": "D009203"}),
-        ("other finding", "findings", {
-            "text": "hart", "suggested": "D009203", "decision": "other", "concept": "D006321"}),
+        (
+            "finding",
+            "findings",
+            {"text": "hart", "suggested": "D009203", "decision": "wrong", "concept": "D009203"},
+        ),
+        (
+            "other finding",
+            "findings",
+            {"text": "hart", "suggested": "D009203", "decision": "other", "concept": "D006321"},
+        ),
         ("wrong finding", "findings", {"text": "flu", "decision": "correct"}),
         ("open terms", "terms?queue=q&status=open", None),
         ("history", "history?queue=q", None),
         ("export", "export?queue=q", None),
         ("worksheet", "export?queue=two&to=csv", None),
         ("queues at the end", "", None),
-    ]  # fmt: skip
+    ]
     volatile = ("batch", "updated_at", "at")
     with TestClient(create_app(kb, review=place), base_url=HERE) as client:
         for name, path, body in steps:

@@ -44,9 +44,12 @@ READERS: Mapping[str, Callable[[Path], list[Decision]]] = {
 }
 SETS = [name for name in READERS if name.endswith(".sssom.tsv")]
 IMPORTS = (
-    "review-terms.sssom.tsv", "decisions.sssom.tsv", "mapped.csv", "mapped.tsv",
+    "review-terms.sssom.tsv",
+    "decisions.sssom.tsv",
+    "mapped.csv",
+    "mapped.tsv",
     "mapped-edited.csv",
-)  # fmt: skip
+)
 DECIDED_NOW = {"at", "updated_at", "batch"}
 """What an import or an edit sets anew."""
 
@@ -204,9 +207,11 @@ def test_decisions_are_applied_to_the_same_terms(kb):
     earlier = EarlierDecisions(read_earlier(FOLDER / "review-terms.sssom.tsv"), kb)
     assert (earlier.n_decided, earlier.n_proposed) == (20, 0)
     terms = {
-        "hart atack": ("D009203", "seen"), "高血压": ("D006973", "seen"),
-        "Mrs Miller": (None, "seen"), "asthma, severe": ("D001249", "seen"),
-    }  # fmt: skip
+        "hart atack": ("D009203", "seen"),
+        "高血压": ("D006973", "seen"),
+        "Mrs Miller": (None, "seen"),
+        "asthma, severe": ("D001249", "seen"),
+    }
     found = {m.term.text: m for m in map_terms(Linker.open(kb), [*terms, "sugar"], earlier)}
     assert {text: (found[text].concept, found[text].flag) for text in terms} == terms
     assert found["sugar"].concept != "D007003"

@@ -53,60 +53,86 @@ def zipped(name: str, content: str) -> bytes:
 # name of the file, its content, options, what the one line must say
 STOPPED = {
     "truncated gzip": (
-        "a.obo.gz", gzip.compress(OBO.encode() * 100)[:-20], (),
+        "a.obo.gz",
+        gzip.compress(OBO.encode() * 100)[:-20],
+        (),
         ["a.obo.gz: its gzip data is damaged or cut short", "; fetch the file again"],
     ),
     "truncated gzip, found late": (
-        "a.jsonl.gz", gzip.compress(ROW.encode() * 50_000)[:-20], (),
+        "a.jsonl.gz",
+        gzip.compress(ROW.encode() * 50_000)[:-20],
+        (),
         ["a.jsonl.gz: its gzip data is damaged", "; fetch the file again"],
     ),
     "wrong encoding": (
-        "a.csv", "id,name\nD1,flu\nD2,Ménière's disease, too\n".encode("latin-1"), (),
+        "a.csv",
+        "id,name\nD1,flu\nD2,Ménière's disease, too\n".encode("latin-1"),
+        (),
         ["a.csv:3: byte 0xe9 is not utf-8", "; name the encoding (encoding latin-1?)"],
     ),
     "encoding that does not exist": (
-        "a.csv", b"id,name\nD1,flu\n", ("--encoding", "klingon"),
+        "a.csv",
+        b"id,name\nD1,flu\n",
+        ("--encoding", "klingon"),
         ["no encoding is called 'klingon'"],
     ),
     "missing column": (
-        "a.csv", b"id,name\nD1,flu\n", ("--columns", "id=id,name=label"),
+        "a.csv",
+        b"id,name\nD1,flu\n",
+        ("--columns", "id=id,name=label"),
         ["a.csv:1: column 'label' is missing (found: 'id,name')", "; known: id, name"],
     ),
     "missing columns of RF2": (
-        "a.txt", b"id\teffectiveTime\tactive\n1\t2\t3\n", ("--format", "snomed"),
+        "a.txt",
+        b"id\teffectiveTime\tactive\n1\t2\t3\n",
+        ("--format", "snomed"),
         ["a.txt:1: the header is none of RF2", "; expected id, effectiveTime"],
     ),
     "line of 10 MB": (
-        "a.jsonl", ROW.encode() + b'{"id": "D2", "name": "' + b"x" * 10_000_000 + b'"}\n', (),
+        "a.jsonl",
+        ROW.encode() + b'{"id": "D2", "name": "' + b"x" * 10_000_000 + b'"}\n',
+        (),
         ["a.jsonl:2: a line of over 8 MiB", "; line ends are missing, or the format is another"],
     ),
     "nothing but a line of 10 MB": (
-        "a.txt", b"x" * 10_000_000, (),
+        "a.txt",
+        b"x" * 10_000_000,
+        (),
         ["a.txt:1: no reader knows this content", "; name the format"],
     ),
     "NUL bytes": (
-        "a.obo", OBO.encode() + b"def: \x00\x00\n", (),
+        "a.obo",
+        OBO.encode() + b"def: \x00\x00\n",
+        (),
         ["a.obo:6: holds a NUL byte", "; the file is damaged or not text; fetch it again"],
     ),
     "empty": ("a.obo", b"", (), ["a.obo: is empty; check that the download is complete"]),
     "zip": ("a.zip", zipped("a.obo", OBO), (), ["a.zip: is a zip archive; unpack it first"]),
     "UTF-16, format named": (
-        "a.csv", "id,name\nD1,flu\n".encode("utf-16"), ("--format", "table"),
+        "a.csv",
+        "id,name\nD1,flu\n".encode("utf-16"),
+        ("--format", "table"),
         ["a.csv:1: is UTF-16; convert it to UTF-8 first"],
     ),
     "another format": (
-        "a.obo", OBO.encode(), ("--format", "biosyn"),
+        "a.obo",
+        OBO.encode(),
+        ("--format", "biosyn"),
         ["a.obo: contains no concept (4 rows were read", "); check the format and the filters"],
     ),
     "everything filtered": (
-        "a.jsonl", ROW.encode(), ("--types", "T047"),
+        "a.jsonl",
+        ROW.encode(),
+        ("--types", "T047"),
         ["types: no concept has the type 'T047'; the sources give no types"],
     ),
     "unclosed quote": (
-        "a.csv", b'id,name\nD1,"flu\nD2,x\n', (),
+        "a.csv",
+        b'id,name\nD1,"flu\nD2,x\n',
+        (),
         ["a.csv:2: is not valid CSV", "quotes"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", STOPPED)

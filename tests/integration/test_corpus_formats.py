@@ -121,8 +121,9 @@ def test_pubtator_and_bioc_of_one_corpus_agree(shared_data):
     tables = []
     for name in (CDR.format("Test"), BIOC.format("Test")):
         documents = read_documents(shared_data(name))
-        tables.append({d.id: {(m.start, m.end, m.type, m.concepts) for m in d.mentions}
-                       for d in documents})  # fmt: skip
+        tables.append(
+            {d.id: {(m.start, m.end, m.type, m.concepts) for m in d.mentions} for d in documents}
+        )
     pubtator, bioc = tables
     assert pubtator.keys() == bioc.keys()
     missing = [each for key in pubtator for each in pubtator[key] - bioc[key]]

@@ -43,5 +43,7 @@ def test_thesaurus_is_the_same_in_both_syntaxes(shared_data, owl):
     assert set(turtle.records) == set(xml.records)
     assert turtle.counts == xml.counts == {"concepts": 130, "names": 488, "relations": 214}
     assert Counter(r.language for r in xml.records if hasattr(r, "text")).keys() == {
-        "en", "fi", "sv",
-    }  # fmt: skip
+        "en",
+        "fi",
+        "sv",
+    }

@@ -31,14 +31,28 @@ pytestmark = [
 
 MALICIOUS = "<img src=x onerror=document.title='broken'>"
 CONCEPTS = [
-    {"id": "D1", "name": "Diabetes Mellitus, Type 2", "names": ["type 2 diabetes"],
-     "type": "disease", "relations": {"is-a": ["D3"], "seen-with": ["D4"]}},
+    {
+        "id": "D1",
+        "name": "Diabetes Mellitus, Type 2",
+        "names": ["type 2 diabetes"],
+        "type": "disease",
+        "relations": {"is-a": ["D3"], "seen-with": ["D4"]},
+    },
     {"id": "D2", "name": "Chest Pain", "type": "symptom"},
-    {"id": "D3", "name": "Diabetes Mellitus", "names": {"en": ["diabetes"], "zh": ["糖尿病"]},
-     "type": "disease"},
-    {"id": "D4", "name": MALICIOUS, "names": ["strange syndrome"], "type": MALICIOUS,
-     "definition": MALICIOUS},
-]  # fmt: skip
+    {
+        "id": "D3",
+        "name": "Diabetes Mellitus",
+        "names": {"en": ["diabetes"], "zh": ["糖尿病"]},
+        "type": "disease",
+    },
+    {
+        "id": "D4",
+        "name": MALICIOUS,
+        "names": ["strange syndrome"],
+        "type": MALICIOUS,
+        "definition": MALICIOUS,
+    },
+]
 NOTE = "😀 Denies chest pain. Type 2 diabetes. Mother had diabetes."
 
 
@@ -283,8 +297,10 @@ def test_quick_keys_show_what_the_review_holds(judging, keys):
     page, stored, _ = judging
     link(page, NOTE)
     page.locator(".finding").nth(1).click()
-    page.evaluate("(keys) => keys.forEach((key) => decide(key))",
-                  [{"c": "correct", "w": "wrong"}[key] for key in keys])  # fmt: skip
+    page.evaluate(
+        "(keys) => keys.forEach((key) => decide(key))",
+        [{"c": "correct", "w": "wrong"}[key] for key in keys],
+    )
     status, _ = stored().get("Type 2 diabetes", ("open", None))
     shown = pressed(page)
     assert shown == {"approved": "correct", "rejected": "wrong", "open": None}[status]

@@ -131,8 +131,10 @@ def test_a_key_each_decides_and_leads_on(page, service, queue):
     expect(page.locator("#message")).to_have_text("No term is left here.")
     expect(page.locator("#progress-said")).to_have_text("3 of 3 decided")
     assert statuses(service, queue) == {
-        "hart atack": "approved", MALICIOUS: "rejected", "zzq": "nil",
-    }  # fmt: skip
+        "hart atack": "approved",
+        MALICIOUS: "rejected",
+        "zzq": "nil",
+    }
     items = {item.term.text: item for item in service[1].items(queue)}
     assert items["hart atack"].state.concept == "D2"
     assert service[1].comments(queue) == {items["zzq"].id: "nothing"}

@@ -47,8 +47,12 @@ def test_every_entity_of_a_public_set_is_learned_whole(name, encoder, shared_dat
     assert (whole.micro.right, list(whole.classes)) == (n_entities, list(model.labels))
     windows, lost = model.training_items(documents[:500])
     assert not lost
-    begun = sum(1 for w in windows for word, tag in enumerate(w.tags)
-                if tag == 1 and w.own[0] <= w.first + word < w.own[1])  # fmt: skip
+    begun = sum(
+        1
+        for w in windows
+        for word, tag in enumerate(w.tags)
+        if tag == 1 and w.own[0] <= w.first + word < w.own[1]
+    )
     assert begun == sum(len(document.mentions) for document in documents[:500])
 
 

@@ -31,9 +31,14 @@ def test_counts(shared_data, reading, folder):
     assert result.counts["relations"] == 275_036
     assert len(result.of(NameRecord)) == len(result.concepts) == 24_482
     assert Counter(r.type for r in result.of(TypeRecord)) == {
-        "Disease": 8799, "Symptom": 6164, "Food": 4854, "Check": 3342,
-        "Drug": 1204, "Treatment": 538, "Department": 54,
-    }  # fmt: skip
+        "Disease": 8799,
+        "Symptom": 6164,
+        "Food": 4854,
+        "Check": 3342,
+        "Drug": 1204,
+        "Treatment": 538,
+        "Department": 54,
+    }
 
 
 def test_relations_are_those_of_the_derived_graph(shared_data, reading, folder):

@@ -48,8 +48,14 @@ def facts(**fields: st.SearchStrategy[str]) -> st.SearchStrategy[list[dict[str, 
 @st.composite
 def knowledge(draw: st.DrawFn) -> list[dict[str, object]]:
     """Concepts that say everything our format can say, and relations among them."""
-    ids = draw(st.lists(st.from_regex(r"[A-Z]{1,3}:?[0-9]{1,4}", fullmatch=True), min_size=1,
-                        max_size=6, unique_by=lambda i: i.replace(":", "")))  # fmt: skip
+    ids = draw(
+        st.lists(
+            st.from_regex(r"[A-Z]{1,3}:?[0-9]{1,4}", fullmatch=True),
+            min_size=1,
+            max_size=6,
+            unique_by=lambda i: i.replace(":", ""),
+        )
+    )
     kinds = st.sampled_from(list(map(str, NameKind)))
     id_kinds = st.sampled_from([str(IdKind.ALTERNATE), str(IdKind.XREF)])
     concepts = []

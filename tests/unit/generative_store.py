@@ -11,18 +11,30 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [
-    {"id": "D1", "name": "Diabetes Mellitus, Type 2", "type": "disease",
-     "names": {"en": ["type 2 diabetes", "T2DM"], "zh": ["2型糖尿病"]}},
-    {"id": "D2", "name": "Breast Neoplasms", "names": ["breast cancer", "Breast-Cancer"],
-     "type": "disease"},
+    {
+        "id": "D1",
+        "name": "Diabetes Mellitus, Type 2",
+        "type": "disease",
+        "names": {"en": ["type 2 diabetes", "T2DM"], "zh": ["2型糖尿病"]},
+    },
+    {
+        "id": "D2",
+        "name": "Breast Neoplasms",
+        "names": ["breast cancer", "Breast-Cancer"],
+        "type": "disease",
+    },
     {"id": "D3", "name": "Ovarian Neoplasms", "names": ["ovarian cancer"], "type": "disease"},
-    {"id": "D4", "name": "Myocardial Infarction", "names": ["heart attack", "MI"],
-     "type": "disease"},
+    {
+        "id": "D4",
+        "name": "Myocardial Infarction",
+        "names": ["heart attack", "MI"],
+        "type": "disease",
+    },
     {"id": "D5", "name": "Metformin", "names": {"zh": ["二甲双胍"]}, "type": "drug"},
     {"id": "D6", "name": "Cold", "names": ["common cold", "coryza"], "type": "disease"},
     {"id": "D7", "name": "Cold Temperature", "names": ["cold"], "type": "finding"},
     {"id": "D8", "name": "Mitral Insufficiency", "names": ["MI"], "type": "finding"},
-]  # fmt: skip
+]
 OTHERS = [
     {"id": "X1", "name": "Influenza", "names": ["flu"]},
     {"id": "X2", "name": "Headache", "names": ["cephalgia", "head pain"]},

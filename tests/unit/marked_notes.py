@@ -47,9 +47,11 @@ def read_marked(half: str, ids: dict[str, str]) -> Iterator[dict[str, Any]]:
             mentions.append(mention | ({"typo": True} if "t" in match[2] else {}))
             text += match[1]
         yield {
-            "id": name.strip(), "language": half[:2], "text": text + marked[done:],
+            "id": name.strip(),
+            "language": half[:2],
+            "text": text + marked[done:],
             "mentions": mentions,
-        }  # fmt: skip
+        }
 
 
 def shipped_lines(half: str) -> str:

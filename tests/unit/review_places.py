@@ -39,9 +39,12 @@ def postgresql() -> Iterator[str]:
 
     def call(*command: str) -> None:
         done = subprocess.run(
-            [*owner, *command], cwd=folder, check=False, stdout=subprocess.DEVNULL,
+            [*owner, *command],
+            cwd=folder,
+            check=False,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         if done.returncode:
             pytest.skip(f"PostgreSQL does not start here ({command[0]})")
 

@@ -188,6 +188,11 @@ def test_documentation_and_layout_cost_nothing():
     assert count_source(documented)["statements"] == count_source(code)["statements"] == 2
 
 
+def test_the_formatter_lays_out_every_file():
+    left_out = [path for path in (*FILES, *BENCHMARKS) if "# fmt: " in path.read_text("utf-8")]
+    assert left_out == []
+
+
 def test_no_file_prints():
     for path in FILES:
         for node in ast.walk(tree_of(path)):

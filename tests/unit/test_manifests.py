@@ -53,16 +53,26 @@ def test_what_is_written_is_read(tmp_path):
         ({}, "FOLDER/manifest.json: states no format, so it is no wooden box; saw one"),
         ({"format": "a-letter"}, "FOLDER: no wooden box but 'a-letter'; saw one"),
         ({"format": ["x" * 999]}, r"FOLDER: no wooden box but \['x{1,99}\.\.\.; saw one"),
-        ({"format": "a-box"}, "FOLDER: wooden box of version None, this biograft reads version 2; "
-         "saw another"),
-        ({"format": "a-box", "version": 1}, "FOLDER: wooden box of version 1, this biograft reads "
-         "version 2; saw another"),
-        ({"format": "a-box", "version": 3}, "FOLDER: wooden box of version 3, this biograft reads "
-         "version 2; update biograft, or saw another"),
-        ({"format": "a-box", "version": 2}, r"FOLDER/manifest.json: damaged \(lid is missing\); "
-         "saw another"),
+        (
+            {"format": "a-box"},
+            "FOLDER: wooden box of version None, this biograft reads version 2; saw another",
+        ),
+        (
+            {"format": "a-box", "version": 1},
+            "FOLDER: wooden box of version 1, this biograft reads version 2; saw another",
+        ),
+        (
+            {"format": "a-box", "version": 3},
+            "FOLDER: wooden box of version 3, this biograft reads "
+            "version 2; update biograft, or saw another",
+        ),
+        (
+            {"format": "a-box", "version": 2},
+            r"FOLDER/manifest.json: damaged \(lid is missing\); "
+            "saw another",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(tmp_path, content, message):
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "manifest.json").write_text(text, encoding="latin-1")

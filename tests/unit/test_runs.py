@@ -469,7 +469,7 @@ while not ended:
     assert base.ancestors("C4") == ["C2", "C1", "C0"]
     n += 1
 print(n, word, flush=True)
-"""  # fmt: skip
+"""
 
 
 @pytest.mark.slow

@@ -49,9 +49,15 @@ IMPORTERS = {
 }
 """Files that import by name, and what the names are."""
 TARGETS = {
-    "cli/__init__.py", "evaluation/gold.py", "models/knowledge_layers.py",
-    "models/scratch_configs.py", "models/tasks/task.py", "registry.py",
-    "training/objectives/configs.py", "training/pretraining/run.py"}  # fmt: skip
+    "cli/__init__.py",
+    "evaluation/gold.py",
+    "models/knowledge_layers.py",
+    "models/scratch_configs.py",
+    "models/tasks/task.py",
+    "registry.py",
+    "training/objectives/configs.py",
+    "training/pretraining/run.py",
+}
 """Files that load a target (``module:attribute``), which is a constant of a class there."""
 YAML = ("yaml.BaseLoader", "yaml.SafeLoader")
 ARRAYS = ("np.load", "np.save")
@@ -120,14 +126,25 @@ def test_no_call_runs_what_comes_from_outside():
 @pytest.mark.parametrize(
     "source",
     [
-        "import pickle", "from joblib import load", "eval(x)", "exec(x)", "os.system(x)",
-        "yaml.load(x)", "yaml.load(x, Loader=yaml.Loader)", "torch.load(x)",
-        "torch.load(x, weights_only=False)", "np.load(x)", "np.load(x, allow_pickle=True)",
-        "subprocess.run(x, shell=True)", "importlib.import_module(x)", "load_object(x)",
-        "AutoModel.from_pretrained(x, trust_remote_code=True)", "from html import escape",
+        "import pickle",
+        "from joblib import load",
+        "eval(x)",
+        "exec(x)",
+        "os.system(x)",
+        "yaml.load(x)",
+        "yaml.load(x, Loader=yaml.Loader)",
+        "torch.load(x)",
+        "torch.load(x, weights_only=False)",
+        "np.load(x)",
+        "np.load(x, allow_pickle=True)",
+        "subprocess.run(x, shell=True)",
+        "importlib.import_module(x)",
+        "load_object(x)",
+        "AutoModel.from_pretrained(x, trust_remote_code=True)",
+        "from html import escape",
         "tar.extractall(x)",
     ],
-)  # fmt: skip
+)
 def test_the_check_sees(source):
     assert problems(source, "x.py")
 

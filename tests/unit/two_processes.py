@@ -64,8 +64,15 @@ def run_on_two(script: str, *arguments: object, log: Path) -> None:
 
 
 def _enter(script: str, arguments: list[str], rank: int, port: int, log: str) -> None:
-    variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2,
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}  # fmt: skip
+    variables = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": 2,
+        "LOCAL_WORLD_SIZE": 2,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "OMP_NUM_THREADS": 1,
+    }
     os.environ.update({name: str(value) for name, value in variables.items()})
     sys.argv = ["script", *arguments]
     try:

@@ -91,8 +91,10 @@ def test_detectors_are_trained_and_measured(run):
         assert trained_on["start"] == ("encoder" if "bc5cdr" in name else "bc5cdr-disease")
     detectors = sorted(path.name for path in (work / "detectors").iterdir() if path.name[0] != ".")
     assert detectors == [
-        "bc5cdr-for-dev", "bc5cdr-for-test", "ncbi_disease-for-dev",
-    ]  # fmt: skip
+        "bc5cdr-for-dev",
+        "bc5cdr-for-test",
+        "ncbi_disease-for-dev",
+    ]
     assert run()[0] == rows
     assert len(run.said) == len(rows)  # nothing was measured again
 

@@ -93,8 +93,11 @@ def test_a_student_of_the_average_is_measured_beside_it(run):
     )
     rows, work = run(f"{JOINT}{student}".replace("[0, 1]", "[0]"))
     assert {row["config"] for row in rows} == {
-        "Tiny", "Tiny + lexical", "Small", "Small + lexical",
-    }  # fmt: skip
+        "Tiny",
+        "Tiny + lexical",
+        "Small",
+        "Small + lexical",
+    }
     assert len(rows) == 2 * 2 * 2 * 4
     assert isinstance(load_encoder(work / "for-test/student/encoder"), StaticEncoder)
     assert not {row["lexical_weight"] for row in rows if row["config"] == "Small + lexical"} - {

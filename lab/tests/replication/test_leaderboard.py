@@ -12,12 +12,30 @@ ABOUT = {"name": "A", "labels": "no", "model": "none", "knowledge": "none"}
 
 
 def test_our_figures_are_those_of_the_results():
-    result = {"rows": [
-        {"set": "ncbi-disease", "protocol": "published", "dictionary": "published", "split": "test",
-         "config": "lexical", "n": 10, "acc@1": 90.04, "intervals": {"acc@1": [80.0, 95.0]}},
-        {"set": "ncbi-disease", "protocol": "ontology", "dictionary": "ontology", "split": "test",
-         "config": "lexical", "n": 10, "acc@1": 11.0, "intervals": {"acc@1": [10.0, 12.0]}},
-    ]}  # fmt: skip
+    result = {
+        "rows": [
+            {
+                "set": "ncbi-disease",
+                "protocol": "published",
+                "dictionary": "published",
+                "split": "test",
+                "config": "lexical",
+                "n": 10,
+                "acc@1": 90.04,
+                "intervals": {"acc@1": [80.0, 95.0]},
+            },
+            {
+                "set": "ncbi-disease",
+                "protocol": "ontology",
+                "dictionary": "ontology",
+                "split": "test",
+                "config": "lexical",
+                "n": 10,
+                "acc@1": 11.0,
+                "intervals": {"acc@1": [10.0, 12.0]},
+            },
+        ]
+    }
     lines = leaderboard(result).splitlines()
     assert len(lines) == 2 + len(linking_systems())
     (ours,) = [line for line in lines if "biograft: lexical search |" in line]

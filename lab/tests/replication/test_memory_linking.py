@@ -32,10 +32,16 @@ def model(tmp_path):
     folder = tmp_path / "runs/seed-1/pretrained/KeBioLM/encoder"
     tokenizer = tiny_tokenizer([SEEN_TEXT, "ASA heparins iron"])
     config = KnowledgeBertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=24, max_position_embeddings=32, n_entities=3, entity_dim=6,
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=32,
+        n_entities=3,
+        entity_dim=6,
         knowledge_layers={"entity_memory": {"after": 1, "n_nearest": 2}},
-    )  # fmt: skip
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = KnowledgeBertForMaskedLM(config)

@@ -307,8 +307,10 @@ def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
     table = b"mesh_id\tname\tsource\nD1\taspirin\tx\n"
     (folder / "mesh_chemical_names_derived.tsv.gz").write_bytes(gzip.compress(table))
     for split, mention, concept in (
-        ("train", "ASA", "D1"), ("dev", "aspirins", "D1"), ("test", "salts", "D2|D3"),
-    ):  # fmt: skip
+        ("train", "ASA", "D1"),
+        ("dev", "aspirins", "D1"),
+        ("test", "salts", "D2|D3"),
+    ):
         text = f"1|t|{mention}\n1|a|\n1\t0\t{len(mention)}\t{mention}\tChemical\t{concept}\n"
         (tmp_path / f"{split}.txt").write_text(text, encoding="utf-8")
     source = chemicals_with_mentions(lambda split: f"{split}.txt")

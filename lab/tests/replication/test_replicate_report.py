@@ -110,8 +110,10 @@ def test_the_best_system_is_chosen_on_dev_not_on_test():
 def test_supervised_linking_has_a_row_for_each_set_over_its_complete_seeds():
     def rows(name, seed, first):
         given = {"set": name, "seed": seed, "acc@5": first + 5}
-        return [{**given, "config": each, "acc@1": first + n}
-                for n, each in enumerate(("dense", "lexical+dense", "ranked"))]  # fmt: skip
+        return [
+            {**given, "config": each, "acc@1": first + n}
+            for n, each in enumerate(("dense", "lexical+dense", "ranked"))
+        ]
 
     text = linking_tables.linking_supervised(
         {

@@ -129,9 +129,14 @@ def tasks(
     from biograft.text.tasks import TaskConfig, overlap, read_task, summarise, write_examples
 
     config = TaskConfig(
-        path=file, format=form, columns=split_columns(columns), split=split, dev_list=dev_list,
-        grouped=grouped, schema=schema,
-    )  # fmt: skip
+        path=file,
+        format=form,
+        columns=split_columns(columns),
+        split=split,
+        dev_list=dev_list,
+        grouped=grouped,
+        schema=schema,
+    )
     task = read_task(config)
     summary, shared = summarise(task.examples), None
     if against is not None:

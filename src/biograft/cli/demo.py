@@ -133,10 +133,12 @@ def _train(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
     if folder.exists() and not (folder / "untrained").is_dir():
         raise OutputError(f"{folder}: not made by a demo; choose another folder with -o")
     overrides = [
-        f"encoder.max_length={_MAX_LENGTH}", f"training.steps={_STEPS}",
-        f"training.learning_rate={_LEARNING_RATE}", "training.save_every=0",
+        f"encoder.max_length={_MAX_LENGTH}",
+        f"training.steps={_STEPS}",
+        f"training.learning_rate={_LEARNING_RATE}",
+        "training.save_every=0",
         "training.eval_every=0",
-    ]  # fmt: skip
+    ]
     options = "".join(f" --set {override}" for override in overrides)
     typer.echo(
         f"\n$ biograft pretrain sapbert-cpu --kb {base.folder} --encoder {folder / 'untrained'}"

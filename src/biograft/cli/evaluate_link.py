@@ -121,9 +121,12 @@ def link(
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
     config = EvaluationConfig(
-        ks=ks, nil_below=nil_below, seed=seed,
-        context=not no_context, split_mentions=split_mentions,
-    )  # fmt: skip
+        ks=ks,
+        nil_below=nil_below,
+        seed=seed,
+        context=not no_context,
+        split_mentions=split_mentions,
+    )
     base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
@@ -266,9 +269,13 @@ class _Evaluated:
         before, after = calibration_gain(self.result)
         calibration.save(file, overwrite=overwrite)
         return {
-            "file": str(file), "n": calibration.n, "search": self.score_source,
-            "threshold": calibration.threshold, "ece_before": before, "ece_after": after,
-        }  # fmt: skip
+            "file": str(file),
+            "n": calibration.n,
+            "search": self.score_source,
+            "threshold": calibration.threshold,
+            "ece_before": before,
+            "ece_after": after,
+        }
 
 
 def _compare(

@@ -27,13 +27,13 @@ _TABLE = ".tsv"
 def learn_decisions(
     kb: Kb,
     index: Annotated[Path, "INDEX"],
-    decisions: Annotated[str, typer.Argument(metavar='[DECISIONS]')] = "",
+    decisions: Annotated[str, typer.Argument(metavar="[DECISIONS]")] = "",
     queue: Annotated[str, "NAME"] = "",
     out: Annotated[Path | None, "-o", "--out", "PAIRS"] = None,
     forget: Annotated[bool, "--forget"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Teach an index the decisions of reviewers; the knowledge base is not changed.
 
     Approved terms become names of their concepts, a rejected concept is no candidate for its term

@@ -74,9 +74,12 @@ def import_file(
             encoding=reading.encoding,
         )
     counts = {
-        "n_rows": done.n_rows, "n_added": done.n_added, "n_decided": done.n_decided,
-        "n_unchanged": done.n_unchanged, "n_refused": len(done.problems),
-    }  # fmt: skip
+        "n_rows": done.n_rows,
+        "n_added": done.n_added,
+        "n_decided": done.n_decided,
+        "n_unchanged": done.n_unchanged,
+        "n_refused": len(done.problems),
+    }
     if as_json:
         problems = [{"line": line, "why": why} for line, why in done.problems]
         print_json({**counts, "batch": done.batch, "refused": problems})
@@ -179,9 +182,16 @@ def approve(
     details = {"concept": concept, "name": name, "relation": relation, "version": version}
     with open_review(review) as store:
         items, done = _decide_terms(
-            "approve", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
-            comment=comment, yes=yes, **{k: v for k, v in details.items() if v is not None},
-        )  # fmt: skip
+            "approve",
+            ids,
+            store,
+            queue=queue,
+            reviewer=_name(reviewer),
+            where=where,
+            comment=comment,
+            yes=yes,
+            **{k: v for k, v in details.items() if v is not None},
+        )
     _report(items, done, as_json)
 
 
@@ -205,9 +215,16 @@ def reject(
     details = {} if concept is None else {"concept": concept}
     with open_review(review) as store:
         items, done = _decide_terms(
-            "reject", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
-            comment=comment, yes=yes, **details,
-        )  # fmt: skip
+            "reject",
+            ids,
+            store,
+            queue=queue,
+            reviewer=_name(reviewer),
+            where=where,
+            comment=comment,
+            yes=yes,
+            **details,
+        )
     _report(items, done, as_json)
 
 
@@ -225,9 +242,15 @@ def no_concept(
     """Mark terms as having no concept in the knowledge base."""
     with open_review(review) as store:
         items, done = _decide_terms(
-            "nil", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
-            comment=comment, yes=yes,
-        )  # fmt: skip
+            "nil",
+            ids,
+            store,
+            queue=queue,
+            reviewer=_name(reviewer),
+            where=where,
+            comment=comment,
+            yes=yes,
+        )
     _report(items, done, as_json)
 
 
@@ -328,7 +351,7 @@ def export_file(
     proposals: Annotated[bool, "--proposals"] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet.
 
     Args:
@@ -371,10 +394,15 @@ def _name(reviewer: str) -> str:
 def _line(item: ReviewItem) -> str:
     state, suggestion = item.state, item.suggestion
     decided = [state.status, state.concept, state.name, state.reviewer, state.second_reviewer]
-    proposed = [item.term.flag] if suggestion is None else [
-        f"{suggestion.concept} {suggestion.name}",
-        "" if suggestion.score is None else f"{suggestion.score:.3f}", item.term.flag,
-    ]  # fmt: skip
+    proposed = (
+        [item.term.flag]
+        if suggestion is None
+        else [
+            f"{suggestion.concept} {suggestion.name}",
+            "" if suggestion.score is None else f"{suggestion.score:.3f}",
+            item.term.flag,
+        ]
+    )
     shown = [f"{item.id}", item.term.text, f"x{item.term.frequency:,}"]
     shown += proposed if state.status == "open" else [each or "" for each in decided]
     return visible("  ".join(filter(None, shown)))

@@ -38,9 +38,15 @@ from biograft.text.documents import Document
 from biograft.text.sentences import FoldedText, needs_folding
 
 STATUSES = (
-    "present", "absent", "possible", "conditional", "historical", "hypothetical", "family",
+    "present",
+    "absent",
+    "possible",
+    "conditional",
+    "historical",
+    "hypothetical",
+    "family",
     "other_person",
-)  # fmt: skip
+)
 """The statuses, of which each assertion has one."""
 _ORDER = (
     (FAMILY, "family"),
@@ -55,9 +61,14 @@ _ORDER = (
 _AROUND = 12
 """Characters around a mention that decide its language."""
 _EXPLICIT = (
-    1 << UNCERTAIN | 1 << HISTORICAL | 1 << HYPOTHETICAL | 1 << FAMILY | 1 << OTHER_PERSON
-    | 1 << CONDITIONAL | 1 << AFFIRMED
-)  # fmt: skip
+    1 << UNCERTAIN
+    | 1 << HISTORICAL
+    | 1 << HYPOTHETICAL
+    | 1 << FAMILY
+    | 1 << OTHER_PERSON
+    | 1 << CONDITIONAL
+    | 1 << AFFIRMED
+)
 """Flags of a trigger that replace the default of a section."""
 _WEAK = (UNCERTAIN, HYPOTHETICAL, CONDITIONAL)
 """Defaults of sections that any trigger replaces."""

@@ -20,8 +20,14 @@ from biograft.errors import ConfigError
 
 T = TypeVar("T")
 FLAGS = (
-    "negated", "uncertain", "historical", "hypothetical", "family", "other_person", "conditional"
-)  # fmt: skip
+    "negated",
+    "uncertain",
+    "historical",
+    "hypothetical",
+    "family",
+    "other_person",
+    "conditional",
+)
 """Flags of a mention, in the order of the fields of an ``Assertion``."""
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")

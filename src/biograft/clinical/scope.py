@@ -22,9 +22,9 @@ from biograft.clinical.events import Event
 from biograft.clinical.rules import FLAGS, AssertionRules, CompiledRule, EventKind
 from biograft.text.sentences import BULLET
 
-(
-    NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL
-) = range(len(FLAGS))  # fmt: skip
+(NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL) = range(
+    len(FLAGS)
+)
 AFFIRMED = len(FLAGS)
 """Bit of a mention that a trigger says to be present."""
 NEXT, PHRASE, LIST, CLAUSE, SENTENCE = range(5)
@@ -61,8 +61,10 @@ _OUTSIDE_CLAUSE = frozenset(
 )
 
 _FINDING_ENDS = (_OUTSIDE_CLAUSE - {EventKind.COMMA}) | {
-    EventKind.TRIGGER, EventKind.VERB, EventKind.PREPOSITION,
-}  # fmt: skip
+    EventKind.TRIGGER,
+    EventKind.VERB,
+    EventKind.PREPOSITION,
+}
 _SENTENCE_ENDS = frozenset({EventKind.PERIOD, EventKind.LINE})
 
 _LIST_ENDS = _OUTSIDE_CLAUSE | {EventKind.AND, EventKind.OR}
@@ -446,8 +448,21 @@ class Scan:
 
 
 _STEPS = (
-    Scan._trigger, Scan._affirm, Scan._verb, Scan._preposition, Scan._stop, Scan._and, Scan._or,
-    Scan._seen, Scan._comma, Scan._open, Scan._close, Scan._colon, Scan._end, Scan._period,
-    Scan._line, Scan._dash,
-)  # fmt: skip
+    Scan._trigger,
+    Scan._affirm,
+    Scan._verb,
+    Scan._preposition,
+    Scan._stop,
+    Scan._and,
+    Scan._or,
+    Scan._seen,
+    Scan._comma,
+    Scan._open,
+    Scan._close,
+    Scan._colon,
+    Scan._end,
+    Scan._period,
+    Scan._line,
+    Scan._dash,
+)
 """Actions of events by kind."""

@@ -32,8 +32,15 @@ _STYLE = (
     "img{max-width:100%}.wide{overflow-x:auto}"
 )
 _MISTAKE_HEAD = (
-    "mention", "gold", "predicted", "by the name", "rank of gold", "kind", "cause", "document",
-)  # fmt: skip
+    "mention",
+    "gold",
+    "predicted",
+    "by the name",
+    "rank of gold",
+    "kind",
+    "cause",
+    "document",
+)
 _CAUSE_HEAD = ("cause", "errors", "meaning", "such as")
 _CAPTIONS = {
     "recall": "Recall and accuracy by number of answers",

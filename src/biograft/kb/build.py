@@ -676,9 +676,11 @@ def _unused_filters(config: BuildConfig, assembly: Assembly) -> list[str]:
     vocabularies = assembly.records.vocabularies
     warnings = []
     for option, vocabulary in (
-        ("languages", "language"), ("vocabularies", "source"), ("keep_concepts_of", "source"),
+        ("languages", "language"),
+        ("vocabularies", "source"),
+        ("keep_concepts_of", "source"),
         ("relations", "relation"),
-    ):  # fmt: skip
+    ):
         labels = vocabularies[vocabulary].labels
         values = {value for source in config.sources for value in getattr(source, option)}
         if option == "languages":

@@ -363,11 +363,17 @@ SEVERAL = "one of several references to a vocabulary"
 OTHER_NAMES = "the preferred name of one is no name of the other"
 
 _ADDITIONAL = {
-    "row": pl.UInt32, "key": pl.String, "kind": pl.UInt8, "vocabulary": pl.String,
-}  # fmt: skip
+    "row": pl.UInt32,
+    "key": pl.String,
+    "kind": pl.UInt8,
+    "vocabulary": pl.String,
+}
 _NAMES = {
-    "row": pl.UInt32, "language": pl.UInt16, "form": pl.String, "preferred": pl.Boolean,
-}  # fmt: skip
+    "row": pl.UInt32,
+    "language": pl.UInt16,
+    "form": pl.String,
+    "preferred": pl.Boolean,
+}
 
 
 def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Concepts:

@@ -48,7 +48,11 @@ STORE = ArtifactKind(
 
 SCHEMAS: dict[str, dict[str, str]] = {
     "names": {
-        "concept": "uint32", "text": TEXT, "language": "uint16", "kind": "uint8", "source": "uint16"
+        "concept": "uint32",
+        "text": TEXT,
+        "language": "uint16",
+        "kind": "uint8",
+        "source": "uint16",
     },
     "definitions": {"concept": "uint32", "text": TEXT, "language": "uint16", "source": "uint16"},
     "types": {"concept": "uint32", "type": "uint32"},
@@ -57,7 +61,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "incoming": {"relation_row": "uint32"},
     "names_index": {"entry": "uint64"},
     "ids_index": {"entry": "uint64"},
-}  # fmt: skip
+}
 """The columns of each table, with their Arrow types."""
 
 GROUPED = ("names", "definitions", "types", "ids", "relations", "incoming")

@@ -122,9 +122,13 @@ class CandidateSearch:
                 # scores of a ranker are not compared with those of names
                 by_similarity, allowed = self.ranker is None, self._is_wanted
                 ranked = self.reviewed.apply(
-                    found, ranked, k,
-                    by_concept=by_concept, by_similarity=by_similarity, allowed=allowed,
-                )  # fmt: skip
+                    found,
+                    ranked,
+                    k,
+                    by_concept=by_concept,
+                    by_similarity=by_similarity,
+                    allowed=allowed,
+                )
             if self.calibration is not None:
                 ranked = [self.calibration.apply(candidates) for candidates in ranked]
             known.update(zip(chunk, map(tuple, ranked), strict=True))

@@ -76,9 +76,7 @@ def run_on_ray(
     with _ray_cluster(workers, purpose) as ray:
         from ray.util import ActorPool
 
-        kind = ray.remote(
-            num_cpus=1, max_restarts=_RETRIES, max_task_retries=_RETRIES
-        )(_JobActor)  # fmt: skip
+        kind = ray.remote(num_cpus=1, max_restarts=_RETRIES, max_task_retries=_RETRIES)(_JobActor)
         pool: Any = ActorPool([kind.remote(work, opener) for _ in range(workers)])
         pending: deque[Finished[R] | None] = deque()
         for job in jobs:

@@ -269,11 +269,15 @@ class NameTrie:
 
     def for_candidates(self, lists: Sequence[Sequence[int]]) -> Forest:
         """Build one trie in which each mention is limited to the names of its list of rows."""
-        names = [sorted({row for row in rows if row >= 0 and self.numbers[row] >= 0})
-               for rows in lists]  # fmt: skip
+        names = [
+            sorted({row for row in rows if row >= 0 and self.numbers[row] >= 0}) for rows in lists
+        ]
         token_lists = iter(self.tokens_of([row for rows in names for row in rows]))
-        sequences = [[mention, *next(token_lists), self.seq2seq.end]
-                     for mention, rows in enumerate(names) for _ in rows]  # fmt: skip
+        sequences = [
+            [mention, *next(token_lists), self.seq2seq.end]
+            for mention, rows in enumerate(names)
+            for _ in rows
+        ]
         # every mention has its node, even without a name
         tokens, lengths = _flatten([*sequences, *([mention] for mention in range(len(names)))])
         trie, numbers = FlatTrie.build(tokens, np.cumsum(lengths))

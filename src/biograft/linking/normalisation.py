@@ -24,10 +24,19 @@ HALF_WIDTH = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict
 _PUNCTUATION = HALF_WIDTH | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
 _DIGITS = {char: value for value, char in enumerate("一二三四五六七八九", 1)}
 _ROMAN = {
-    "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10,
+    "i": 1,
+    "ii": 2,
+    "iii": 3,
+    "iv": 4,
+    "v": 5,
+    "vi": 6,
+    "vii": 7,
+    "viii": 8,
+    "ix": 9,
+    "x": 10,
     **{chr(0x2160 + k): k + 1 for k in range(12)},
     **{chr(0x2170 + k): k + 1 for k in range(12)},
-}  # fmt: skip
+}
 _KINDS = "型期级度"
 _NUMBER = re.compile(
     rf"(?<![A-Za-z一二三四五六七八九十百])"
@@ -68,9 +77,9 @@ def _read_han(text: str) -> int | None:
 _NEEDS_KIND = frozenset("ivx")
 """Single letters: numerals only after one of the words below."""
 _NUMBERED_KINDS = frozenset(
-    "type types grade grades stage stages class classes phase phases factor factors group groups"
-    .split()
-)  # fmt: skip
+    "type types grade grades stage stages class classes phase phases "
+    "factor factors group groups".split()
+)
 _TOKENS = re.compile(r"[^\W_]+")
 _MAY_BE_ROMAN = re.compile(r"[ivxIVX]+\b")
 """A fast test that excludes nearly all names."""

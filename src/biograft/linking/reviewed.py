@@ -238,7 +238,12 @@ class ReviewedNames:
             except StoreError as error:  # which would say how to make a store or an index
                 raise REVIEWED.damaged(folder, str(error).partition(";")[0]) from error
         return cls(
-            kb, decisions, names, weight, weights=weights,
+            kb,
+            decisions,
+            names,
+            weight,
+            weights=weights,
             calibration=Calibration.load(calibration, remedy=REVIEWED.remedy)
-            if calibration.exists() else None,
-        )  # fmt: skip
+            if calibration.exists()
+            else None,
+        )

@@ -111,8 +111,11 @@ class SpacyLinker:
         doc.spans[SPANS] = spans
         if self.config.set_ents:
             linked = [span for span in spans if span.kb_id_]
-            doc.set_ents(_linked_ents(doc, linked) if self.config.reads == "ents" else
-                         self._merged_ents(doc, linked))  # fmt: skip
+            doc.set_ents(
+                _linked_ents(doc, linked)
+                if self.config.reads == "ents"
+                else self._merged_ents(doc, linked)
+            )
         return doc
 
     def _span(self, doc: Doc, mention: LinkedMention) -> Span | None:
@@ -274,8 +277,16 @@ def make_biograft(
     if not kb:
         raise ConfigError('kb: missing; nlp.add_pipe("biograft", config={"kb": PATH})')
     config = SpacyConfig(
-        kb=kb, index=index, model=model, calibration=calibration, detector=detector,
-        settings=settings, reads=reads, set_ents=set_ents, overwrite_ents=overwrite_ents,
-        alignment_mode=alignment_mode, label=label,
-    )  # fmt: skip
+        kb=kb,
+        index=index,
+        model=model,
+        calibration=calibration,
+        detector=detector,
+        settings=settings,
+        reads=reads,
+        set_ents=set_ents,
+        overwrite_ents=overwrite_ents,
+        alignment_mode=alignment_mode,
+        label=label,
+    )
     return SpacyLinker(config, name)

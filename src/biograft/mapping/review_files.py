@@ -132,9 +132,11 @@ def import_review(
         said = _import_decisions(store, decisions, reviewer, queue, approvals)
         return replace(said, n_rows=len(terms), n_added=done.n_changed)
     return ReviewImport(
-        len(terms), n_added=done.n_changed, n_unchanged=len(terms) - done.n_changed,
+        len(terms),
+        n_added=done.n_changed,
+        n_unchanged=len(terms) - done.n_changed,
         batch=done.batch,
-    )  # fmt: skip
+    )
 
 
 # ---- mapping sets
@@ -291,9 +293,14 @@ def _edited(
     if said == _was(item):
         return None  # another reviewer decided the same
     return TermDecision(
-        item.id, action, reviewer, _whole("version", cells["version"]), concept or None,
-        relation=relation or "exact", comment=cells.get("reason", "").strip(),
-    )  # fmt: skip
+        item.id,
+        action,
+        reviewer,
+        _whole("version", cells["version"]),
+        concept or None,
+        relation=relation or "exact",
+        comment=cells.get("reason", "").strip(),
+    )
 
 
 # ---- SSSOM
@@ -334,13 +341,20 @@ def _import_decisions(
                 (
                     row,
                     TermDecision(
-                        item.id, _ACTION_OF[each.verdict], who, None, each.concept or None,
-                        each.name or None, each.relation, each.comment, each.time,
+                        item.id,
+                        _ACTION_OF[each.verdict],
+                        who,
+                        None,
+                        each.concept or None,
+                        each.name or None,
+                        each.relation,
+                        each.comment,
+                        each.time,
                     ),
                 )
                 for who in dict.fromkeys(people)
                 if who
-            ]  # fmt: skip
+            ]
     done = ReviewImport(len(decisions), added.n_changed, n_unchanged=n_unchanged)
     return _decide(store, wanted, problems, done)
 
@@ -363,9 +377,13 @@ def _proposed(group: list[Decision]) -> ReviewTerm:
     first = group[0]
     flag = NO_CONCEPT if all(each.verdict == "nil" for each in group) else ""
     return ReviewTerm(
-        first.term or first.code, first.code, first.context, first.frequency, flag,
+        first.term or first.code,
+        first.code,
+        first.context,
+        first.frequency,
+        flag,
         tuple(candidates.values()),
-    )  # fmt: skip
+    )
 
 
 def _says(item: ReviewItem, decision: Decision) -> bool:
@@ -415,9 +433,11 @@ def _decisions_of(
     term, state = item.term, item.state
     known: dict[str | None, SuggestedConcept] = {c.concept: c for c in reversed(term.candidates)}
     plain = Decision(
-        term=fold_lines(term.text), code=fold_lines(term.code),
-        context=fold_lines(term.context), frequency=term.frequency,
-    )  # fmt: skip
+        term=fold_lines(term.text),
+        code=fold_lines(term.code),
+        context=fold_lines(term.context),
+        frequency=term.frequency,
+    )
     found: list[Decision] = []
 
     def add(verdict: str, concept: str | None, name: str | None, **more: Any) -> None:
@@ -430,11 +450,16 @@ def _decisions_of(
         add("rejected", concept, name, author=who, time=at, comment=comment)
     if state.status in ("approved", "nil"):
         add(
-            state.status, state.concept, state.name, relation=state.relation,
-            author=state.reviewer or "", reviewer=state.second_reviewer or "",
-            time=item.updated_at, comment=comment,
+            state.status,
+            state.concept,
+            state.name,
+            relation=state.relation,
+            author=state.reviewer or "",
+            reviewer=state.second_reviewer or "",
+            time=item.updated_at,
+            comment=comment,
             probability=known.get(state.concept, _NOTHING).probability,
-        )  # fmt: skip
+        )
     elif proposals and state.status in (OPEN, PROPOSED):
         first = item.suggestion or _NOTHING
         add(PROPOSED, first.concept, first.name, probability=first.probability)
@@ -479,13 +504,27 @@ def export_review(
         for item, more in zip(items, others, strict=True):
             term, state, first = item.term, item.state, item.suggestion or _NOTHING
             cells: list[Any] = [
-                item.id, item.version, term.text, term.code, term.context, term.frequency,
-                term.flag, state.status, first.concept, first.name, first.score,
-                first.probability, state.action, state.concept, state.name,
-                state.relation if state.action == APPROVE else "", "",
+                item.id,
+                item.version,
+                term.text,
+                term.code,
+                term.context,
+                term.frequency,
+                term.flag,
+                state.status,
+                first.concept,
+                first.name,
+                first.score,
+                first.probability,
+                state.action,
+                state.concept,
+                state.name,
+                state.relation if state.action == APPROVE else "",
+                "",
                 "|".join(filter(None, (state.reviewer, state.second_reviewer))),
-                comments.get(item.id), _was(item),
-            ]  # fmt: skip
+                comments.get(item.id),
+                _was(item),
+            ]
             for each in [*more, *[_NOTHING] * (n_others - len(more))]:
                 cells += [each.concept, each.name, each.score]
             file.write(encoded(delimited_rows([cells], delimiter)))

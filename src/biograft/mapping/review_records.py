@@ -12,8 +12,13 @@ from biograft.kb.names import fold_lines, name_fault
 
 OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
 APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
-    "approve", "reject", "nil", "comment", "undo", "add",
-)  # fmt: skip
+    "approve",
+    "reject",
+    "nil",
+    "comment",
+    "undo",
+    "add",
+)
 ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
 """Actions of a reviewer: the concept is correct, it is wrong, there is none."""
 STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
@@ -58,9 +63,12 @@ class ReviewTerm:
         """Return the term with each of its texts on one line."""
         names = (replace(each, name=fold_lines(each.name)) for each in self.candidates)
         return replace(
-            self, text=fold_lines(self.text), code=fold_lines(self.code),
-            context=fold_lines(self.context), candidates=tuple(names),
-        )  # fmt: skip
+            self,
+            text=fold_lines(self.text),
+            code=fold_lines(self.code),
+            context=fold_lines(self.context),
+            candidates=tuple(names),
+        )
 
     @property
     def doubt(self) -> float:

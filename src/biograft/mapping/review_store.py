@@ -832,12 +832,21 @@ def _read_events(
     rows = connection.execute(query.order_by(EVENTS.c.id.desc()).limit(limit))
     return [
         ReviewEvent(
-            row.id, row.term, row.text, row.batch, row.at, row.reviewer, row.action, row.comment,
+            row.id,
+            row.term,
+            row.text,
+            row.batch,
+            row.at,
+            row.reviewer,
+            row.action,
+            row.comment,
             row.before and TermState.from_json(row.before),
-            row.after and TermState.from_json(row.after), row.undoes, row.undone,
+            row.after and TermState.from_json(row.after),
+            row.undoes,
+            row.undone,
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _write_changes(connection: Connection, changes: Sequence[_Change]) -> str:

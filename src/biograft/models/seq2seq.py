@@ -66,13 +66,23 @@ def cut_round_mention(
 
 _CHUNK = 16_384
 """Texts that are tokenised at once; encodings take much memory."""
-_DROPOUTS = ("dropout", "attention_dropout", "dropout_rate", "hidden_dropout_prob",
-             "attention_probs_dropout_prob")  # fmt: skip
+_DROPOUTS = (
+    "dropout",
+    "attention_dropout",
+    "dropout_rate",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+)
 _NO_LIMIT = 100_000
 _DEFAULT_LIMIT = 512
 """The input length that models without position embeddings (T5) are trained for."""
-_CONFIG_KEYS = ("model_type", "encoder_attention_heads", "num_heads", "activation_function",
-            "scale_embedding")  # fmt: skip
+_CONFIG_KEYS = (
+    "model_type",
+    "encoder_attention_heads",
+    "num_heads",
+    "activation_function",
+    "scale_embedding",
+)
 _PART_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
 _SHARED = "shared_embeddings"
 """Key of a configuration: encoder and decoder share their token embeddings."""

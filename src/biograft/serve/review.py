@@ -128,9 +128,14 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
         offset: Annotated[int, Query(ge=0, le=_MAX_NUMBER)] = 0,
     ) -> Response:
         where = ReviewFilter(
-            status=status, flag=flag or None, text=text, min_score=min_score, max_score=max_score,
-            min_probability=min_probability, waits_for=waits_for,
-        )  # fmt: skip
+            status=status,
+            flag=flag or None,
+            text=text,
+            min_score=min_score,
+            max_score=max_score,
+            min_probability=min_probability,
+            waits_for=waits_for,
+        )
         items = store.items(queue, where, limit=limit, offset=offset)
         total = store.count(queue, where)
         return json_answer({"terms": [item.to_json() for item in items], "total": total})
@@ -191,9 +196,13 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         if where == ReviewFilter():
             raise ConfigError("bulk: give a filter, such as min_probability")
         done = store.decide_many(
-            asked.action, reviewer=_reviewer(request, asked.reviewer), queue=asked.queue,
-            where=where, comment=asked.comment, expected=asked.expected,
-        )  # fmt: skip
+            asked.action,
+            reviewer=_reviewer(request, asked.reviewer),
+            queue=asked.queue,
+            where=where,
+            comment=asked.comment,
+            expected=asked.expected,
+        )
         return json_answer(done.to_json())
 
     @app.post("/v1/review/undo", summary="Undo an event, or a batch")
@@ -228,9 +237,14 @@ def _judge(store: ReviewStore, asked: FindingRequest, reviewer: str) -> dict[str
     if found is None:
         raise ConfigError("text: expected words")
     item = store.decide(
-        found.id, "reject" if asked.decision == "wrong" else "approve", reviewer=reviewer,
-        version=found.version, concept=asked.concept, name=asked.name, comment=asked.comment,
-    )  # fmt: skip
+        found.id,
+        "reject" if asked.decision == "wrong" else "approve",
+        reviewer=reviewer,
+        version=found.version,
+        concept=asked.concept,
+        name=asked.name,
+        comment=asked.comment,
+    )
     return _with_event(store, item)
 
 

@@ -241,9 +241,7 @@ def build_arrays(
     np.cumsum(np.bincount(at, minlength=len(tokens)), out=row_starts[1:])
     surfaces = np.concatenate(names.surfaces)[order]
     trie = (array.astype(np.uint32) for array in (tokens, children, row_starts, rows[order]))
-    parts: Iterable[Any] = (
-        *vocabulary, forms, *trie, surfaces, *_cased(names.as_written, order)
-    )  # fmt: skip
+    parts: Iterable[Any] = (*vocabulary, forms, *trie, surfaces, *_cased(names.as_written, order))
     arrays = NameArrays(*parts)
     for array in arrays:
         array.setflags(write=False)  # as those of a file: compiled loops tell them apart

@@ -23,11 +23,32 @@ from biograft.compute import njit
 from biograft.kb.names import APOSTROPHES, HAN_RANGES
 
 GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta",
-    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
-    "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "ς": "sigma", "τ": "tau",
-    "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
-}  # fmt: skip
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "epsilon",
+    "ζ": "zeta",
+    "η": "eta",
+    "θ": "theta",
+    "ι": "iota",
+    "κ": "kappa",
+    "λ": "lambda",
+    "μ": "mu",
+    "ν": "nu",
+    "ξ": "xi",
+    "ο": "omicron",
+    "π": "pi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "ς": "sigma",
+    "τ": "tau",
+    "υ": "upsilon",
+    "φ": "phi",
+    "χ": "chi",
+    "ψ": "psi",
+    "ω": "omega",
+}
 """The names of Greek letters."""
 
 
@@ -234,15 +255,27 @@ _N_CODES = 0x110000
 _N_SEVERAL = 1 << 17
 """Space for what all characters of Unicode become that become several (a test counts them)."""
 _UNSPACED = (
-    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai, Lao, Burmese, Khmer
-    (0x3005, 0x3007), (0x3041, 0x312F), (0x31A0, 0x31FF),  # kana, bopomofo
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),  # Thai, Lao, Burmese, Khmer
+    (0x3005, 0x3007),
+    (0x3041, 0x312F),
+    (0x31A0, 0x31FF),  # kana, bopomofo
     *HAN_RANGES,
-)  # fmt: skip
+)
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 _CLASSES = {
-    "Zs": SPACE, "Zl": SPACE, "Zp": SPACE, "Cc": SPACE, "Cs": SPACE, "Pd": SPACE,
-    "Mn": MARK, "Mc": MARK, "Me": MARK, "Cf": INVISIBLE,
-}  # fmt: skip
+    "Zs": SPACE,
+    "Zl": SPACE,
+    "Zp": SPACE,
+    "Cc": SPACE,
+    "Cs": SPACE,
+    "Pd": SPACE,
+    "Mn": MARK,
+    "Mc": MARK,
+    "Me": MARK,
+    "Cf": INVISIBLE,
+}
 
 
 _GREEK_RANGE = (0x370, 0x400)

@@ -169,9 +169,14 @@ class Vocabulary(NamedTuple):
 
 @njit()
 def _find(
-    slots: Hashes, word_ends: Ints, known: Codes, key: Any, letters: Codes, start: Any,
+    slots: Hashes,
+    word_ends: Ints,
+    known: Codes,
+    key: Any,
+    letters: Codes,
+    start: Any,
     end: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the number of a token, -1 of an unknown one."""
     mask, tag = np.uint64(len(slots) - 1), key >> _HALF
     at = (key >> _ONE) & mask  # all arithmetic is unsigned: mixed kinds take five times as long
@@ -220,9 +225,14 @@ def _insert(slots: Hashes, key: Any, word: int) -> None:
 
 @njit(work=lambda *arrays: 10 * len(arrays[4]))
 def look_up(
-    slots: Hashes, word_ends: Ints, known: Codes, letters: Codes, ends: Ints, hashes: Hashes,
+    slots: Hashes,
+    word_ends: Ints,
+    known: Codes,
+    letters: Codes,
+    ends: Ints,
+    hashes: Hashes,
     stems: Hashes,
-) -> tuple[Int32s, Int32s]:  # fmt: skip
+) -> tuple[Int32s, Int32s]:
     """Return the number of each token, and that of its stem; -1 for unknown ones."""
     words, stem_words = np.empty(len(ends), np.int32), np.empty(len(ends), np.int32)
     start: Any = np.int64(0)
@@ -241,9 +251,15 @@ def look_up(
 
 @njit()
 def _add(
-    slots: Hashes, word_ends: Ints, known: Codes, keys: Hashes, n_words: int, letters: Codes,
-    ends: Ints, hashes: Hashes,
-) -> tuple[Int32s, int]:  # fmt: skip
+    slots: Hashes,
+    word_ends: Ints,
+    known: Codes,
+    keys: Hashes,
+    n_words: int,
+    letters: Codes,
+    ends: Ints,
+    hashes: Hashes,
+) -> tuple[Int32s, int]:
     """Number the tokens of names, -1 for separators; the arrays have space for new ones."""
     words = np.empty(len(ends), np.int32)
     start: Any = np.int64(0)
@@ -318,9 +334,15 @@ class VocabularyBuilder:
         self._keys = _with_space(self._keys, most)
         words: Int32s
         words, self.n_words = _add(
-            self._slots, self._word_ends, self._letters, self._keys, self.n_words,
-            letters, ends, hashes,
-        )  # fmt: skip
+            self._slots,
+            self._word_ends,
+            self._letters,
+            self._keys,
+            self.n_words,
+            letters,
+            ends,
+            hashes,
+        )
         return words
 
     def texts(self, words: Ints) -> list[str]:
@@ -360,9 +382,9 @@ def _with_space(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
 _DIGITS = (*"123456789", "10")
 _ROMAN = ("i", "v", "x")
 _KINDS = tuple(
-    "type types grade grades stage stages class classes phase phases factor factors group groups"
-    .split()
-)  # fmt: skip
+    "type types grade grades stage stages class classes phase phases "
+    "factor factors group groups".split()
+)
 _HAN_DIGITS, _TEN = tuple("一二三四五六七八九"), ("十",)
 _HAN_KINDS = tuple("型期级度")
 NUMERALS = (*_DIGITS, *_ROMAN, *_KINDS, *_HAN_DIGITS, *_TEN, *_HAN_KINDS)

@@ -24,9 +24,12 @@ CONCEPTS: list[dict[str, Any]] = [
     {"id": "RENAL", "name": "renal failure", "names": ["kidney failure"]},
 ]
 MEANT = {
-    "ms": "SCLEROSIS", "mi": "INFARCTION", "failing kidneys": "RENAL", "heart attack": "INFARCTION",
+    "ms": "SCLEROSIS",
+    "mi": "INFARCTION",
+    "failing kidneys": "RENAL",
+    "heart attack": "INFARCTION",
     "mitral stenosis": "STENOSIS",
-}  # fmt: skip
+}
 SMALL = ("config.folds=3", "config.batch_size=16", "config.learning_rate=0.02")
 QUICK = (
     "config.training.steps=2",
@@ -166,11 +169,21 @@ def test_an_encoder_is_trained_and_indexed(inputs, run, train, tmp_path):
     linked = json.loads(run("link", "failing kidneys", "--terms", *whole).stdout)
     first = linked["mentions"][0]["candidates"][0]
     assert first["score"] == pytest.approx(
-        sum({"dense": 1 - weight, "lexical": weight}[e["generator"]] * e["score"]
-            for e in first["evidence"]), abs=1e-4)  # fmt: skip
+        sum(
+            {"dense": 1 - weight, "lexical": weight}[e["generator"]] * e["score"]
+            for e in first["evidence"]
+        ),
+        abs=1e-4,
+    )
     with pytest.raises(ConfigError, match="known: a recipe of 'encoder' does not use it"):
-        train("linker-encoder", tmp_path / "b", "--known", inputs / "dev.jsonl",
-              "--encoder", inputs / "encoder")  # fmt: skip
+        train(
+            "linker-encoder",
+            tmp_path / "b",
+            "--known",
+            inputs / "dev.jsonl",
+            "--encoder",
+            inputs / "encoder",
+        )
 
 
 def test_the_lexical_weight_is_fitted_on_dev(inputs, train, tmp_path):
@@ -192,8 +205,14 @@ def test_a_re_ranker_reads_the_context(inputs, run, train, tmp_path):
     out = tmp_path / "run"
     run("index", inputs / "kb", "-o", tmp_path / "index")
     given = ("--index", tmp_path / "index", "--encoder", inputs / "encoder", "--json")
-    said = train("linker-rerank", out, *given, "--dev", inputs / "dev.jsonl",
-                 changes=(*QUICK, "config.max_length=48"))  # fmt: skip
+    said = train(
+        "linker-rerank",
+        out,
+        *given,
+        "--dev",
+        inputs / "dev.jsonl",
+        changes=(*QUICK, "config.max_length=48"),
+    )
     report = json.loads(said.stdout)["report"]
     assert (report["n_train"], report["n_held_out"]) == (4 * len(MEANT), 2 * len(MEANT))
     whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--model", out / "model")

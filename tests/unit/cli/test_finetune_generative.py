@@ -15,11 +15,17 @@ from biograft.errors import ConfigError
 
 RECIPE = "genbioel-finetune-ncbi-cpu"
 SMALL = (
-    "config.new.width=16", "config.new.layers=1", "config.new.heads=2",
-    "config.new.feed_forward=32", "config.new.n_tokens=600", "config.new.max_length=96",
-    "config.training.steps=3", "config.training.batch_size=4", "config.training.save_every=1",
+    "config.new.width=16",
+    "config.new.layers=1",
+    "config.new.heads=2",
+    "config.new.feed_forward=32",
+    "config.new.n_tokens=600",
+    "config.new.max_length=96",
+    "config.training.steps=3",
+    "config.training.batch_size=4",
+    "config.training.save_every=1",
     "config.training.precision=fp32",
-)  # fmt: skip
+)
 TEXT = "She has had a heart attack."
 
 
@@ -99,8 +105,15 @@ def test_generation_is_mixed_with_an_index(inputs, run, train, tmp_path):
     assert weight["searched"] > weight["generative"]
     assert 0 <= weight["generation_weight"] < 1
     assert said["report"]["held_out"]["recall@5"] >= said["report"]["held_out"]["recall@1"] > 0
-    whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--model",
-             tmp_path / "run" / "model", "--json")  # fmt: skip
+    whole = (
+        "--kb",
+        inputs / "kb",
+        "--index",
+        tmp_path / "index",
+        "--model",
+        tmp_path / "run" / "model",
+        "--json",
+    )
     (mention,) = json.loads(run("link", TEXT, *whole).stdout)["mentions"]
     assert mention["concept"] == "D009203"
 

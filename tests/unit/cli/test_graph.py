@@ -81,8 +81,18 @@ def test_a_store_without_splits_cannot_be_evaluated(call, tmp_path, write):
         call("evaluate", tmp_path / "out")
 
 
-LONG = ["--set", "model.dim=16", "--set", "training.epochs=400", "--set", "training.batch=2",
-        "--set", "training.save_every=30", "--set", "optimiser.kind=adam"]  # fmt: skip
+LONG = [
+    "--set",
+    "model.dim=16",
+    "--set",
+    "training.epochs=400",
+    "--set",
+    "training.batch=2",
+    "--set",
+    "training.save_every=30",
+    "--set",
+    "optimiser.kind=adam",
+]
 
 
 def start_command(*arguments):

@@ -108,8 +108,9 @@ def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_ma
         [document] = run_main(*link, *options).json
         evidence = document["mentions"][0]["candidates"][0]["evidence"]
         assert {each["generator"] for each in evidence} <= {"lexical", generator}
-        assert generator in {e["generator"] for c in document["mentions"][0]["candidates"]
-                             for e in c["evidence"]}  # fmt: skip
+        assert generator in {
+            e["generator"] for c in document["mentions"][0]["candidates"] for e in c["evidence"]
+        }
     [document] = run_main(*link, "--search", "dense").json
     candidates = document["mentions"][0]["candidates"]
     assert {e["generator"] for c in candidates for e in c["evidence"]} == {"dense-dot"}

@@ -64,8 +64,9 @@ def test_build_keeps_the_chosen_relations(run_main, source, tmp_path):
 def test_build_reads_a_table_by_its_columns(run_main, write, tmp_path):
     table = write("a.csv", "code;label;aka\nX1;Flu;grippe/influenza\n")
     options = ("--columns", "id=code, name=label,synonyms=aka", "--separator", "/")
-    done = run_main("kb", "build", table, "-o", tmp_path / "KB", *options,
-                   "--type", "T", "--language", "fr")  # fmt: skip
+    done = run_main(
+        "kb", "build", table, "-o", tmp_path / "KB", *options, "--type", "T", "--language", "fr"
+    )
     assert done.code == 0
     concept = biograft.KnowledgeBase.open(tmp_path / "KB")["X1"]
     assert [name.text for name in concept.names] == ["Flu", "grippe", "influenza"]
@@ -172,8 +173,12 @@ def test_a_closed_pipe_is_no_error(store):
     os.close(reading)
     done = subprocess.run(
         [sys.executable, "-c", code, "kb", "export", store, "-o", "-"],
-        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -29,8 +29,10 @@ def kb(tmp_path):
 def test_terms_that_differ_in_case_and_whitespace_are_one():
     terms = [SourceTerm(t) for t in ("Rh +", "rh  +", "Rh -", "", " \0\t", "a\0b")]
     assert distinct_terms(terms) == [
-        SourceTerm("Rh +", "", 2), SourceTerm("Rh -"), SourceTerm("a b"),
-    ]  # fmt: skip
+        SourceTerm("Rh +", "", 2),
+        SourceTerm("Rh -"),
+        SourceTerm("a b"),
+    ]
 
 
 def test_equal_terms_with_two_codes_stay_two():
@@ -71,9 +73,24 @@ def test_codes_frequencies_and_contexts(kb, tmp_path, run_main, monkeypatch):
     ]
     Path("terms.csv").write_text("\n".join(lines))
     done = run_main(
-        "map", "terms.csv", "--column", "term", "--code-column", "panel", "--code-column", "code",
-        "--frequency-column", "n", "--context-column", "unit", "--kb", str(kb), "-o", "o.tsv", "-q",
-    )  # fmt: skip
+        "map",
+        "terms.csv",
+        "--column",
+        "term",
+        "--code-column",
+        "panel",
+        "--code-column",
+        "code",
+        "--frequency-column",
+        "n",
+        "--context-column",
+        "unit",
+        "--kb",
+        str(kb),
+        "-o",
+        "o.tsv",
+        "-q",
+    )
     assert done.code == 1
     assert "1 records left out: the frequency is no whole number above 0" in done.err
     rows = list(csv.DictReader(Path("o.tsv").read_text().splitlines(), delimiter="\t"))

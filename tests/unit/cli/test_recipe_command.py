@@ -36,10 +36,12 @@ def test_a_shown_recipe_is_a_whole_recipe(tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "recipe", "meant"),
-    [("pretrain", "ner", "biograft finetune ner"),
-     ("finetune", "sapbert", "biograft pretrain sapbert"),
-     ("finetune", "transe", "biograft graph embed KB --model transe")],
-)  # fmt: skip
+    [
+        ("pretrain", "ner", "biograft finetune ner"),
+        ("finetune", "sapbert", "biograft pretrain sapbert"),
+        ("finetune", "transe", "biograft graph embed KB --model transe"),
+    ],
+)
 def test_a_recipe_of_another_command_names_it(tmp_path, command, recipe, meant):
     result = CliRunner().invoke(app, [command, recipe, "-o", str(tmp_path / "run")])
     assert isinstance(result.exception, ConfigError)

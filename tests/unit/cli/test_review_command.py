@@ -16,7 +16,7 @@ heart attack,D1,Myocardial Infarction,1.0,,exact,1,12,,,
 hart atack,D1,Myocardial Infarction,0.76,,,2,40,D2,Heart Arrest,0.5
 zzq,,,0.2,,nil,3,2,D2,Heart Arrest,0.2
 '=1+1,D3,One,0.7,,,4,1,,,
-"""  # fmt: skip
+"""
 
 
 @pytest.fixture

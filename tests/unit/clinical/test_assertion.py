@@ -68,8 +68,11 @@ def test_the_result_has_the_order_of_the_spans():
     text = "No fever. Cough. Possible flu."
     spans = [(26, 29), (3, 8), (10, 15), (3, 8)]
     assert [each.status for each in assert_status(text, spans)] == [
-        "possible", "absent", "present", "absent"
-    ]  # fmt: skip
+        "possible",
+        "absent",
+        "present",
+        "absent",
+    ]
 
 
 def test_the_evidence_is_the_trigger_with_its_offsets():
@@ -138,8 +141,10 @@ def test_the_language_is_that_of_the_script_around():
     text = "无发热。No cough. 患者头痛。"
     spans = [(1, 3), (7, 12), (16, 18)]
     assert [set(each.flags) for each in assert_status(text, spans, None)] == [
-        {"negated"}, {"negated"}, set()
-    ]  # fmt: skip
+        {"negated"},
+        {"negated"},
+        set(),
+    ]
 
 
 def test_documents_in_a_stream():
@@ -147,8 +152,9 @@ def test_documents_in_a_stream():
     chinese = Document("2", "无发热", (Mention(1, 3, "发热"),), language="zh")
     found = [(document.id, said) for document, said in assert_documents([english, chinese])]
     assert [(i, [each.negated for each in said]) for i, said in found] == [
-        ("1", [True]), ("2", [True])
-    ]  # fmt: skip
+        ("1", [True]),
+        ("2", [True]),
+    ]
 
 
 def test_characters_that_grow_in_lower_case_keep_offsets():

@@ -31,7 +31,7 @@ CASES = [
     ("[cough] 3 episodes", []),
     ("体重60kg，[高血压]", []),
     ("[type 2] diabetes", []),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])

@@ -262,11 +262,15 @@ on two lines"
     ("form", "text", "message"),
     [
         ("cometa", "Term\tExample\nflu\ta flu\n", "column 'General SNOMED ID' is missing"),
-        ("sample", '{"id": 1, "text": "a", "mentions": [{"start": 0, "end": 1, "text": "b",'
-         ' "concepts": []}]}', "text from 0 to 1 is not the mention"),
+        (
+            "sample",
+            '{"id": 1, "text": "a", "mentions": [{"start": 0, "end": 1, "text": "b",'
+            ' "concepts": []}]}',
+            "text from 0 to 1 is not the mention",
+        ),
         ("sample", "[]", "a:1: no document with mentions"),
     ],
-)  # fmt: skip
+)
 def test_damaged_gold_is_refused(write, form, text, message):
     with pytest.raises(FormatError, match=message):
         read_gold(write("a", text), form)

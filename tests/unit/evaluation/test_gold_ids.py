@@ -33,8 +33,12 @@ def test_resolving_spells_gold_as_the_store_does(base):
     ]
     resolved = resolve_gold(queries, StoreIds(base))
     assert [query.gold for query in resolved.queries] == [
-        {"D1", "OMIM:77"}, {"D2", "gone"}, {"D2", "gone"}, frozenset(), {"D2"}
-    ]  # fmt: skip
+        {"D1", "OMIM:77"},
+        {"D2", "gone"},
+        {"D2", "gone"},
+        frozenset(),
+        {"D2"},
+    ]
     assert resolved.unknown == {"gone"}
     assert resolved.n_unreachable == 1
 

@@ -84,9 +84,14 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
     write_report(report, folder)
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "report.md", "report.html", "result.json", "recall.png", "similarity.png",
-        "reliability.png", "answers.json",
-    }  # fmt: skip
+        "report.md",
+        "report.html",
+        "result.json",
+        "recall.png",
+        "similarity.png",
+        "reliability.png",
+        "answers.json",
+    }
     values = REPORT.read(folder)
     assert (values["format"], values["version"]) == ("biograft-linking-report", 1)
     assert values["result"]["acc@1"] == 50

@@ -96,15 +96,24 @@ def random_concepts() -> Callable[..., list[dict[str, Any]]]:
                 "id": concept,
                 "names": [name() for _ in range(rng.randrange(5))],
                 "definitions": [{"text": text(), "source": "MSH"}] * rng.randrange(3),
-                "types": [{"type": f"T{k}", "label": f"type {k}", "tree": f"A{k}"}
-                          for k in rng.sample(range(4), rng.randrange(3))],
-                "ids": [{"id": f"X:{rng.randrange(n)}", "kind": rng.choice(["xref", "alternate"])}
-                        for _ in range(rng.randrange(3))],
-                "relations": [{"relation": rng.choice(["is-a", "treats"]), "source": "MSH",
-                               "tail": rng.choice([*ids, "unknown"])}
-                              for _ in range(rng.randrange(4))],
+                "types": [
+                    {"type": f"T{k}", "label": f"type {k}", "tree": f"A{k}"}
+                    for k in rng.sample(range(4), rng.randrange(3))
+                ],
+                "ids": [
+                    {"id": f"X:{rng.randrange(n)}", "kind": rng.choice(["xref", "alternate"])}
+                    for _ in range(rng.randrange(3))
+                ],
+                "relations": [
+                    {
+                        "relation": rng.choice(["is-a", "treats"]),
+                        "source": "MSH",
+                        "tail": rng.choice([*ids, "unknown"]),
+                    }
+                    for _ in range(rng.randrange(4))
+                ],
             }
             for concept in rng.sample(ids, n)
-        ]  # fmt: skip
+        ]
 
     return make

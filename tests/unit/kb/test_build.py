@@ -53,8 +53,13 @@ class TestAccounts:
         }
         built = build([repeated, {"id": "B", "name": "b"}])
         assert built.report.merged == {
-            "concepts": 0, "names": 1, "definitions": 1, "types": 1, "ids": 2, "relations": 2,
-        }  # fmt: skip
+            "concepts": 0,
+            "names": 1,
+            "definitions": 1,
+            "types": 1,
+            "ids": 2,
+            "relations": 2,
+        }
         assert names_of(built.base, "A") == [("a", "en"), ("b", "en"), ("a", "de")]
         assert [i.id for i in built.base["A"].ids] == ["X:1"]
 
@@ -68,8 +73,9 @@ class TestSources:
         base = built.base
         assert [c.id for c in base] == ["A", "B", "C"]
         assert [(n.text, n.source) for n in base["B"].names] == [
-            ("b", "one.jsonl"), ("beta", "two.jsonl"),
-        ]  # fmt: skip
+            ("b", "one.jsonl"),
+            ("beta", "two.jsonl"),
+        ]
         assert base.ancestors("C") == ["B", "A"]
         assert [r.source for r in base.relations("B", direction="out")] == ["two.jsonl"]
         assert built.report.merged["names"] == 1
@@ -435,11 +441,14 @@ def test_names_are_folded_to_one_line_or_rejected(tmp_path):
     report = build_store(config, tmp_path / "kb")
     base = KnowledgeBase.open(tmp_path / "kb")
     assert [[name.text for name in each.names] for each in base] == [
-        ["Myocardial infarction", "heart  attack"], ["flu"], ["cold"],
-    ]  # fmt: skip
+        ["Myocardial infarction", "heart  attack"],
+        ["flu"],
+        ["cold"],
+    ]
     assert {why: n for why, (n, _) in rejected(report).items()} == {
-        "name: has no visible character": 2, "the header again": 1,
-    }  # fmt: skip
+        "name: has no visible character": 2,
+        "the header again": 1,
+    }
     (doubt,) = report.sources[0].doubtful.values()
     assert doubt["n"] == 2
 

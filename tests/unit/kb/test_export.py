@@ -10,7 +10,7 @@ CONCEPTS = [
     {
         "id": "A:1",
         "names": [
-            {"text": "Crohn's \"disease\"", "language": "en", "kind": "preferred", "source": "MSH"},
+            {"text": 'Crohn\'s "disease"', "language": "en", "kind": "preferred", "source": "MSH"},
             {"text": "克罗恩病", "language": "zh", "kind": "abbreviation", "source": "ICD"},
             {"text": "tab\tand\u2028break", "language": "en", "kind": "narrow", "source": "MSH"},
         ],
@@ -24,7 +24,7 @@ CONCEPTS = [
     },
     {"id": "B", "names": []},
     {"id": "C", "name": "c", "relations": {"is-a": ["A:1"]}},
-]  # fmt: skip
+]
 
 
 @pytest.fixture

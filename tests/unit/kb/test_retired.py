@@ -60,8 +60,10 @@ def plainly(links, concepts):
                     seen.add((new, worse))
                     if new not in concepts:
                         stack.append((new, worse))
-        ends = {kind: {new for new, how in seen if how == kind and new in concepts}
-                for kind in ("replaced", "consider")}  # fmt: skip
+        ends = {
+            kind: {new for new, how in seen if how == kind and new in concepts}
+            for kind in ("replaced", "consider")
+        }
         ends["consider"] -= ends["replaced"]
         ends = {kind: ids - {start} for kind, ids in ends.items()}
         if any(ends.values()):

@@ -121,11 +121,49 @@ class TestNames:
 
 
 ODD_NAMES = [
-    "a", "a   b", "\x7f", "-", "---", "- -", "()", "a-", "-a-", "a--b", "a - b", "'", "''", "-'-",
-    "'a", "a''b", "a' b", "a '", "Crohn's", "Crohn’s", "CROHN`S", "_", "a_b", "^", "A" * 8, "A" * 9,
-    "abcdefgh" * 2, "x" * 1000 + " " + "y" * 999, "a" + "-" * 500 + "b", "é", "É ", "-é-", "ß",
-    "İ", "ﬁ", "２型", "。", "’", "病" * 300, "😀", "a\u0301", "\u0301",
-]  # fmt: skip
+    "a",
+    "a   b",
+    "\x7f",
+    "-",
+    "---",
+    "- -",
+    "()",
+    "a-",
+    "-a-",
+    "a--b",
+    "a - b",
+    "'",
+    "''",
+    "-'-",
+    "'a",
+    "a''b",
+    "a' b",
+    "a '",
+    "Crohn's",
+    "Crohn’s",
+    "CROHN`S",
+    "_",
+    "a_b",
+    "^",
+    "A" * 8,
+    "A" * 9,
+    "abcdefgh" * 2,
+    "x" * 1000 + " " + "y" * 999,
+    "a" + "-" * 500 + "b",
+    "é",
+    "É ",
+    "-é-",
+    "ß",
+    "İ",
+    "ﬁ",
+    "２型",
+    "。",
+    "’",
+    "病" * 300,
+    "😀",
+    "a\u0301",
+    "\u0301",
+]
 
 
 @pytest.mark.parametrize("way", ["uncompiled", "dispatcher"])
@@ -143,10 +181,17 @@ def test_odd_names_are_found_whichever_way_they_were_hashed(build, way, chunk, m
 
 
 EDGES = [
-    ("A", "is-a", "B"), ("A", "is-a", "C"), ("B", "is-a", "D"), ("C", "is-a", "D"),
-    ("D", "is-a", "E"), ("E", "is-a", "B"), ("A", "treats", "B"), ("F", "is-a", "A"),
-    ("B", "treats", "A"), ("G", "is-a", "G"),
-]  # fmt: skip
+    ("A", "is-a", "B"),
+    ("A", "is-a", "C"),
+    ("B", "is-a", "D"),
+    ("C", "is-a", "D"),
+    ("D", "is-a", "E"),
+    ("E", "is-a", "B"),
+    ("A", "treats", "B"),
+    ("F", "is-a", "A"),
+    ("B", "treats", "A"),
+    ("G", "is-a", "G"),
+]
 
 
 class TestGraph:

@@ -74,11 +74,14 @@ def plain(kb, pool, scores, k, *, by_concept):
             concept = int(concepts[row])
             candidates.append(
                 Candidate(
-                    kb.id_at(concept), kb.name_at(concept), kb.name(row).text,
-                    float(scores[text, names[0]]), evidence=tuple(evidence),
+                    kb.id_at(concept),
+                    kb.name_at(concept),
+                    kb.name(row).text,
+                    float(scores[text, names[0]]),
+                    evidence=tuple(evidence),
                     types=tuple(kind.code for kind in kb.concept_at(concept).types),
                 )
-            )  # fmt: skip
+            )
         if by_concept and candidates and candidates[0].score >= SAME_NAME:
             firsts = [names[0] for names in groups.values()]
             tied = [c for c in firsts[1:] if key(c)[:2] == key(firsts[0])[:2]]

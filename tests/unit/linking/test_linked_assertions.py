@@ -20,8 +20,16 @@ def test_without_assertions_the_json_is_as_before_and_the_links_are_the_same(kb,
     assert [mention.status for mention in plain] == [None] * 3
     assert not any(mention.negated or mention.section for mention in plain)
     assert list(plain[0].to_json()) == [
-        "start", "end", "text", "form", "concept", "name", "types", "measurements", "candidates",
-    ]  # fmt: skip
+        "start",
+        "end",
+        "text",
+        "form",
+        "concept",
+        "name",
+        "types",
+        "measurements",
+        "candidates",
+    ]
     before = [(m.start, m.end, m.form, m.candidates, m.concept) for m in plain]
     assert before == [(m.start, m.end, m.form, m.candidates, m.concept) for m in linked]
 

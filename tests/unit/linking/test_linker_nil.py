@@ -67,8 +67,13 @@ def linker_of(kb):
 
     def build(kind=Sceptic, calibration=None, **settings):
         ranker = kind(kb, search.weights)
-        return Linker(kb, search, ranker=ranker, calibration=calibration,
-                      config=Linker.open(kb, **settings).config)  # fmt: skip
+        return Linker(
+            kb,
+            search,
+            ranker=ranker,
+            calibration=calibration,
+            config=Linker.open(kb, **settings).config,
+        )
 
     return build
 

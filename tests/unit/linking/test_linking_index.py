@@ -46,8 +46,10 @@ def test_a_lexical_index(kb, tmp_path):
     manifest = build_index(kb, tmp_path / "I")
     assert manifest["parts"] == ["lexical"]
     assert {path.name for path in (tmp_path / "I").iterdir()} == {
-        "manifest.json", "lexical", "names",
-    }  # fmt: skip
+        "manifest.json",
+        "lexical",
+        "names",
+    }
     assert [g.name for g in open_index(kb, tmp_path / "I").search.generators] == ["lexical"]
 
 
@@ -454,11 +456,13 @@ def test_weights_round_trip(tmp_path, learned, weight):
         ("{", r"biograft_lexical_weight\.json: damaged"),
         ("{}", "states no format"),
         ('{"format": "biograft-lexical-weight", "version": 2}', r"damaged \(weights is missing\)"),
-        ('{"format": "biograft-lexical-weight", "version": 2, '
-         '"weights": {"dense": NaN, "lexical": 1}, "similarity": "cosine"}',
-         r"damaged \(weights are {'dense': nan"),
+        (
+            '{"format": "biograft-lexical-weight", "version": 2, '
+            '"weights": {"dense": NaN, "lexical": 1}, "similarity": "cosine"}',
+            r"damaged \(weights are {'dense': nan",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_file_is_reported_in_one_line(tmp_path, text, message):
     (tmp_path / WEIGHTS.file).write_text(text)
     with pytest.raises(StoreError, match=message) as caught:

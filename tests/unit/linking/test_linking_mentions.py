@@ -38,16 +38,29 @@ from biograft.text.documents import Document, Mention
         ("甲状腺癌和肺癌", ["甲状腺癌", "肺癌"]),
         ("乳腺、卵巢以及肺癌", ["乳腺癌", "卵巢癌", "肺癌"]),
     ],
-)  # fmt: skip
+)
 def test_composites_are_taken_apart(text, parts):
     assert split_composite(text) == tuple(parts)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", " and ", "and", "breast cancer", "diabetes mellitus, type 2", "K+ channel", "Ca2+",
-     "5/6", "android", "和", "a |", "cancer, and "],
-)  # fmt: skip
+    [
+        "",
+        " ",
+        " and ",
+        "and",
+        "breast cancer",
+        "diabetes mellitus, type 2",
+        "K+ channel",
+        "Ca2+",
+        "5/6",
+        "android",
+        "和",
+        "a |",
+        "cancer, and ",
+    ],
+)
 def test_what_is_no_composite_stays_whole(text):
     assert split_composite(text) == (text,)
 
@@ -79,7 +92,7 @@ class TestWithDictionary:
             ("fits and heart block", ["fits", "heart block"]),
             ("乳腺和卵巢", ["乳腺", "卵巢"]),
         ],
-    )  # fmt: skip
+    )
     def test_the_reading_with_the_most_names_wins(self, text, names):
         assert split_composite(text, known(names)) == tuple(names)
 

@@ -67,9 +67,23 @@ def test_plurals_become_singulars(pair):
 
 @pytest.mark.parametrize(
     "word",
-    ["diabetes", "herpes", "pus", "virus", "axis", "abscess", "gas", "pancreas", "AIDS", "Miß's",
-     "s", "", "species", "2s3s"],
-)  # fmt: skip
+    [
+        "diabetes",
+        "herpes",
+        "pus",
+        "virus",
+        "axis",
+        "abscess",
+        "gas",
+        "pancreas",
+        "AIDS",
+        "Miß's",
+        "s",
+        "",
+        "species",
+        "2s3s",
+    ],
+)
 def test_words_that_only_look_like_plurals_stay(word):
     assert step("plural", word) == word
 
@@ -90,9 +104,23 @@ def test_british_words_become_american(pair):
 
 @pytest.mark.parametrize(
     "word",
-    ["gastroenteritis", "leukoencephalopathy", "neuroendocrine", "aerobic", "anaerobic",
-     "Michaelis", "vertebrae", "coenzyme", "does", "four", "hour", "leucovorin", "acre", "poet"],
-)  # fmt: skip
+    [
+        "gastroenteritis",
+        "leukoencephalopathy",
+        "neuroendocrine",
+        "aerobic",
+        "anaerobic",
+        "Michaelis",
+        "vertebrae",
+        "coenzyme",
+        "does",
+        "four",
+        "hour",
+        "leucovorin",
+        "acre",
+        "poet",
+    ],
+)
 def test_other_words_with_the_same_letters_stay(word):
     assert step("british", word) == word
 

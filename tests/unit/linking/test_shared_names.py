@@ -10,18 +10,24 @@ from biograft.linking import Calibration, Linker, table
 from biograft.text.documents import Document
 
 STORE = [
-    {"id": "HP:1", "name": "Inflammation of the large intestine",
-     "names": [{"name": "inflammatory bowel disease", "kind": "synonym"}]},
+    {
+        "id": "HP:1",
+        "name": "Inflammation of the large intestine",
+        "names": [{"name": "inflammatory bowel disease", "kind": "synonym"}],
+    },
     {"id": "DO:2", "name": "inflammatory bowel disease"},
     {"id": "A", "name": "Angina", "names": ["冠心病"]},
     {"id": "B", "name": "冠心病"},
-    {"id": "N", "name": "Hepatocellular carcinoma",
-     "names": [{"name": "liver cancer", "kind": "narrow"}]},
+    {
+        "id": "N",
+        "name": "Hepatocellular carcinoma",
+        "names": [{"name": "liver cancer", "kind": "narrow"}],
+    },
     {"id": "S", "name": "Liver Neoplasms", "names": ["liver cancer"]},
     {"id": "T1", "name": "Urinary Retention", "names": ["UR"]},
     {"id": "T2", "name": "Unit Rate", "names": ["UR"]},
     {"id": "T3", "name": "Upper Respiratory", "names": ["UR"]},
-]  # fmt: skip
+]
 
 
 @pytest.fixture

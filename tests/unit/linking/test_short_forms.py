@@ -131,14 +131,23 @@ def test_the_list_is_well_formed():
     for short, meanings in (*listed.english.items(), *listed.chinese.items()):
         assert short == short.upper()
         assert all(wordings and all(wordings) for wordings in meanings)
-        assert not any(short == wording and len(wordings) == 1 for wordings in meanings
-                       for wording in wordings)  # fmt: skip
+        assert not any(
+            short == wording and len(wordings) == 1 for wordings in meanings for wording in wordings
+        )
     assert listed.also_mentions <= listed.headings
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("RA", True), ("CD4", True), ("DMs", True), ("Hip", False), ("HNPCC", False), ("A", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("RA", True),
+        ("CD4", True),
+        ("DMs", True),
+        ("Hip", False),
+        ("HNPCC", False),
+        ("A", False),
+    ],
+)
 def test_what_is_short(text, expected):
     assert is_short(text) is expected
 

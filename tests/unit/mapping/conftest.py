@@ -25,16 +25,28 @@ def store_of(tmp_path_factory):
 def kb(store_of):
     return store_of(
         [
-            {"id": "HP:1", "name": "Fever", "names": ["chill"],
-             "ids": [{"id": "HP:9", "kind": "alternate"}, {"id": "OMOP:437663", "kind": "xref"},
-                     {"id": "HP:7", "kind": "replaced"}, {"id": "HP:6", "kind": "replaced"}]},
-            {"id": "HP:2", "name": "Cold Temperature", "names": ["chill", "weather cold"],
-             "ids": [{"id": "HP:6", "kind": "replaced"}, {"id": "HP:5", "kind": "consider"}]},
+            {
+                "id": "HP:1",
+                "name": "Fever",
+                "names": ["chill"],
+                "ids": [
+                    {"id": "HP:9", "kind": "alternate"},
+                    {"id": "OMOP:437663", "kind": "xref"},
+                    {"id": "HP:7", "kind": "replaced"},
+                    {"id": "HP:6", "kind": "replaced"},
+                ],
+            },
+            {
+                "id": "HP:2",
+                "name": "Cold Temperature",
+                "names": ["chill", "weather cold"],
+                "ids": [{"id": "HP:6", "kind": "replaced"}, {"id": "HP:5", "kind": "consider"}],
+            },
             {"id": "HP:3", "name": "Sodium in urine"},
             {"id": "HP:4", "name": "Sodium in blood"},
             {"id": "HP:8", "name": "Heart attack", "ids": [{"id": "OMOP:4329847", "kind": "xref"}]},
         ]
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,14 +20,23 @@ from biograft.mapping import (
 
 DECISIONS = [
     Decision(
-        term="hart atack", code="I 21", concept="D009203", name="Myocardial Infarction",
-        relation="broad", verdict="approved", author="Ada", reviewer="orcid:0000-0002-1825-0097",
-        time="2026-11-24T09:30:00Z", probability=0.75, frequency=12, context="unit: mg/dL",
+        term="hart atack",
+        code="I 21",
+        concept="D009203",
+        name="Myocardial Infarction",
+        relation="broad",
+        verdict="approved",
+        author="Ada",
+        reviewer="orcid:0000-0002-1825-0097",
+        time="2026-11-24T09:30:00Z",
+        probability=0.75,
+        frequency=12,
+        context="unit: mg/dL",
     ),
     Decision(term="n/a", verdict="nil", author="Ada", comment='two\tlines,\n"quoted"'),
     Decision(term="flu", concept="E11 9", name="x", verdict="rejected", time="2026-11-24"),
     Decision(term="感冒", concept="HP:0001250", verdict="proposed", probability=0.5),
-]  # fmt: skip
+]
 
 
 def test_a_file_of_another_tool_is_read(tmp_path):

@@ -20,10 +20,17 @@ from biograft.mapping import (
 )
 
 EARLIER = [
-    Decision(term="MI", concept="HP:8", name="Heart attack", relation="narrow", verdict="approved",
-             author="Ada", time="2026-01-02T03:04:05Z"),
+    Decision(
+        term="MI",
+        concept="HP:8",
+        name="Heart attack",
+        relation="narrow",
+        verdict="approved",
+        author="Ada",
+        time="2026-01-02T03:04:05Z",
+    ),
     Decision(term="pyrexia", concept="HP:7", name="Pyrexia", verdict="approved"),
-]  # fmt: skip
+]
 TERMS = [
     SourceTerm(t, c, 2) for t, c in (("MI", "1"), ("fever", "2"), ("zzqx", "3"), ("pyrexia", "4"))
 ]

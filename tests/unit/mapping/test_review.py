@@ -108,8 +108,11 @@ def edit(sheet: Path, change: Callable[[dict[str, str]], object], **form: str) -
 def test_the_most_frequent_and_doubtful_comes_first(store, queue):
     fill(store, queue)
     assert [item.term.text for item in store.items(queue)] == [
-        "hart atack", "chill", "zzq", "heart attack",
-    ]  # fmt: skip
+        "hart atack",
+        "chill",
+        "zzq",
+        "heart attack",
+    ]
     texts = lambda **where: {i.term.text for i in store.items(queue, ReviewFilter(**where))}  # noqa: E731
     assert texts(flag="none") == {"hart atack"}
     assert texts(text="HEART") == {"heart attack"}
@@ -351,8 +354,10 @@ def test_decisions_go_through_sssom_into_another_review(store, queue, tmp_path):
     assert export_review(store, file, queue=queue) == 3
     made = read_decisions(file)
     assert {(d.verdict, d.concept, d.author) for d in made} == {
-        ("rejected", "D1", "bob"), ("approved", "D2", "ann"), ("nil", "", "ann"),
-    }  # fmt: skip
+        ("rejected", "D1", "bob"),
+        ("approved", "D2", "ann"),
+        ("nil", "", "ann"),
+    }
     other = f"{queue} 2"
     done = import_review(store, file, reviewer="eve", queue=other)
     assert (done.n_decided, done.problems) == (3, ())

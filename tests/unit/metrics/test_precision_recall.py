@@ -41,9 +41,15 @@ def test_overlap_needs_a_common_character_and_the_concept():
 
 
 SPANS = st.lists(
-    st.builds(span, st.sampled_from("de"), st.integers(0, 3), st.integers(4, 6),
-              st.sampled_from(["A", "B", "AB", ""])), max_size=6
-)  # fmt: skip
+    st.builds(
+        span,
+        st.sampled_from("de"),
+        st.integers(0, 3),
+        st.integers(4, 6),
+        st.sampled_from(["A", "B", "AB", ""]),
+    ),
+    max_size=6,
+)
 
 
 @given(SPANS, SPANS, st.randoms())
@@ -101,8 +107,10 @@ def test_labels_equal_scikit_learn():
     rng, labels = random.Random(1), ["no", "a", "b", "c"]
     gold, answers = ([rng.choice(labels) for _ in range(300)] for _ in range(2))
     report = label_report(gold, answers, ["a", "b", "c"])
-    expected = [metrics.f1_score(gold, answers, labels=["a", "b", "c"], average=way)
-                for way in ("micro", "macro")]  # fmt: skip
+    expected = [
+        metrics.f1_score(gold, answers, labels=["a", "b", "c"], average=way)
+        for way in ("micro", "macro")
+    ]
     assert [report.micro.f1, report.macro_f1] == pytest.approx(expected)
     assert report.to_json()["classes"]["a"]["right"] == sum(
         one == other == "a" for one, other in zip(gold, answers, strict=True)

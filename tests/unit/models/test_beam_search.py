@@ -50,8 +50,12 @@ def inputs(cases) -> GenerationInputs:
 def run(model, cases, names, **settings) -> GeneratedNames:
     trie, numbers = trie_of(names)
     found = generate_names(
-        model, inputs(cases), trie, start=START, config=BeamConfig(**settings),
-    )  # fmt: skip
+        model,
+        inputs(cases),
+        trie,
+        start=START,
+        config=BeamConfig(**settings),
+    )
     name_of = np.full(trie.n_sequences + 1, -1)  # the last stands for no sequence
     name_of[numbers] = np.arange(len(names))
     return GeneratedNames(name_of[found.sequences], found.scores)
@@ -88,10 +92,17 @@ def test_as_many_beams_as_names_rank_all_of_them_exactly(published, shared_data)
 def bart() -> BartForConditionalGeneration:
     torch.manual_seed(3)
     config = BartConfig(
-        vocab_size=60, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
-        max_position_embeddings=64, init_std=0.6,
-    )  # fmt: skip
+        vocab_size=60,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=64,
+        init_std=0.6,
+    )
     return BartForConditionalGeneration(config).eval()
 
 
@@ -103,8 +114,14 @@ def t5() -> T5ForConditionalGeneration:
 
 def decoder_on_bert() -> EncoderDecoderModel:
     torch.manual_seed(3)
-    sizes = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-             "intermediate_size": 32, "initializer_range": 0.6}  # fmt: skip
+    sizes = {
+        "vocab_size": 60,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "initializer_range": 0.6,
+    }
     config = EncoderDecoderConfig.from_encoder_decoder_configs(
         BertConfig(**sizes), BertConfig(**sizes)
     )

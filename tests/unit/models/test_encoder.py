@@ -93,10 +93,17 @@ def test_an_encoder_decoder_is_read_by_its_reading_half(folder, tmp_path):
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     config = BartConfig(
-        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1,
-        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16,
-        decoder_ffn_dim=16, max_position_embeddings=64, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_position_embeddings=64,
+        pad_token_id=0,
+    )
     model = BartModel(config).eval()
     model.save_pretrained(tmp_path / "bart")
     tokenizer.save_pretrained(tmp_path / "bart")
@@ -186,8 +193,10 @@ class TestOrigins:
         encoder = load("SapBERT", max_length=9)
         assert (encoder.pooling, encoder.max_length) == ("mean", 9)
         assert encoder.origins == {
-            "pooling": "files", "max_length": "given", "lower": "known of SapBERT",
-        }  # fmt: skip
+            "pooling": "files",
+            "max_length": "given",
+            "lower": "known of SapBERT",
+        }
 
     @pytest.mark.parametrize("name", ["PubMedBERT", "NA-SapBERT", "sapbertish"])
     def test_a_guessed_pooling_is_warned_of(self, folder, name):

@@ -33,9 +33,14 @@ def test_scores_at_positions_equal_those_of_the_whole_model(folder):
 
 def test_positions_of_roberta_begin_after_the_padding(folder):
     config = RobertaConfig(
-        vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=34, pad_token_id=1,
-    )  # fmt: skip
+        vocab_size=60,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=34,
+        pad_token_id=1,
+    )
     model = RobertaForMaskedLM(config)
     lm = MaskedLanguageModel(model, AutoTokenizer.from_pretrained(folder), "roberta")
     assert lm.max_length == 32

@@ -35,9 +35,12 @@ def test_auto_is_bf16_where_the_processor_has_it(monkeypatch, capabilities, chos
 
 
 BERT = {
-    "vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "vocab_size": 9,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
     "intermediate_size": 8,
-}  # fmt: skip
+}
 TOKENS, MASK = torch.arange(9)[None], torch.tensor([[1] * 6 + [0] * 3])
 
 
@@ -52,15 +55,22 @@ def ways_of(model):
     [
         (lambda: BertForMaskedLM(BertConfig(**BERT)), {}),
         (
-            lambda: BartModel(BartConfig(
-                vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1,
-                encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=8,
-                decoder_ffn_dim=8,
-            )),
+            lambda: BartModel(
+                BartConfig(
+                    vocab_size=9,
+                    d_model=8,
+                    encoder_layers=1,
+                    decoder_layers=1,
+                    encoder_attention_heads=2,
+                    decoder_attention_heads=2,
+                    encoder_ffn_dim=8,
+                    decoder_ffn_dim=8,
+                )
+            ),
             {"decoder_input_ids": TOKENS},
         ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK)])
 def test_for_gradients_attention_is_plain_and_answers_are_the_same(make, inputs, mask):
     model = torch.nn.ModuleDict({"inner": make().eval()})

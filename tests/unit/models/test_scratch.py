@@ -85,8 +85,12 @@ def test_a_chinese_character_is_a_token_and_other_words_are_subwords(made):
     assert tokens[:4] == ["患", "者", "服", "用"]
     assert "".join(tokens[4:]).replace("##", "") == "aspirin。"
     assert made.tokenizer.convert_tokens_to_ids(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) == [
-        0, 1, 2, 3, 4,
-    ]  # fmt: skip
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert made.tokenizer.tokenize("龘") == ["[UNK]"]
 
 

@@ -119,8 +119,14 @@ def encoder(tmp_path_factory):
     """The folder of an encoder whose tokenizer pads, as that of MiniLM does."""
     folder = tiny_encoder_folder(tmp_path_factory.mktemp("encoder") / "bert", TEXTS)
     path = folder / "tokenizer.json"
-    padding = {"strategy": {"Fixed": 16}, "direction": "Right", "pad_to_multiple_of": None,
-               "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}  # fmt: skip
+    padding = {
+        "strategy": {"Fixed": 16},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "[PAD]",
+    }
     path.write_text(json.dumps({**json.loads(path.read_text()), "padding": padding}))
     return folder
 

@@ -120,8 +120,9 @@ def test_only_concepts_of_the_knowledge_base_are_approved(kb, tmp_path):
 
 def test_each_role_may_do_what_it_says_and_the_key_names_the_reviewer(kb, tmp_path):
     keys = KeyFile.open(tmp_path / "keys.toml", create=True)
-    read, ann, bob = (keys.add(*each) for each in
-                      (("eve", "read"), ("ann", "review"), ("bob", "review")))  # fmt: skip
+    read, ann, bob = (
+        keys.add(*each) for each in (("eve", "read"), ("ann", "review"), ("bob", "review"))
+    )
     place = tmp_path / "review.db"
     with ReviewStore.open(place, create=True) as store:
         store.add_terms(TERMS, reviewer="ann", queue="q", approvals=2)

@@ -87,19 +87,30 @@ class TestBodies:
         answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
         found = answer.json()["documents"]
         assert [[m["concept"] for m in each["mentions"]] for each in found] == [
-            [], ["D007251"], [], ["D007251"], []
-        ]  # fmt: skip
+            [],
+            ["D007251"],
+            [],
+            ["D007251"],
+            [],
+        ]
 
 
 class TestPaths:
     @pytest.mark.parametrize(
         "path",
         [
-            "concepts/%2e%2e/%2e%2e/etc/passwd", "concepts/%00", "concepts/%ff%fe", "concepts/",
-            "concepts/" + "x" * 900, "neighbours/%F0%9F%98%80", "concepts/..%5c..%5c", "nothing",
-            "concepts//etc/passwd", "concepts/%0d%0aset-cookie:a=b",
+            "concepts/%2e%2e/%2e%2e/etc/passwd",
+            "concepts/%00",
+            "concepts/%ff%fe",
+            "concepts/",
+            "concepts/" + "x" * 900,
+            "neighbours/%F0%9F%98%80",
+            "concepts/..%5c..%5c",
+            "nothing",
+            "concepts//etc/passwd",
+            "concepts/%0d%0aset-cookie:a=b",
         ],
-    )  # fmt: skip
+    )
     def test_paths_lead_nowhere_else(self, client, path):
         answer = client.get(f"/v1/{path}")
         refused(answer, 404)
@@ -154,10 +165,15 @@ class TestConnections:
             return found
 
     @pytest.mark.parametrize(
-        "data", [b"\x16\x03\x01\x02\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-                 b"GET /\xff HTTP/1.1\r\nhost: a\r\n\r\n",
-                 b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n"]
-    )  # fmt: skip
+        "data",
+        [
+            b"\x16\x03\x01\x02\x00\x01",
+            b"hello\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET /\xff HTTP/1.1\r\nhost: a\r\n\r\n",
+            b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+        ],
+    )
     def test_garbage_is_400_in_json(self, port, data):
         head, _, body = self.talk(port, data).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400")

@@ -66,11 +66,21 @@ class TestLinking:
 class TestConcepts:
     def test_a_concept_by_a_code_that_it_refers_to(self, tmp_path):
         concepts = [
-            {"id": "C1", "name": "Asthma", "ids": [{"id": "ICD10CM:J45", "kind": "xref"},
-                                                   {"id": "SNOMEDCT:1", "kind": "xref"}]},
-            {"id": "C2", "name": "Wheeze", "ids": [{"id": "SNOMEDCT:1", "kind": "xref"}],
-             "relations": [{"relation": "is-a", "tail": "C1"}]},
-        ]  # fmt: skip
+            {
+                "id": "C1",
+                "name": "Asthma",
+                "ids": [
+                    {"id": "ICD10CM:J45", "kind": "xref"},
+                    {"id": "SNOMEDCT:1", "kind": "xref"},
+                ],
+            },
+            {
+                "id": "C2",
+                "name": "Wheeze",
+                "ids": [{"id": "SNOMEDCT:1", "kind": "xref"}],
+                "relations": [{"relation": "is-a", "tail": "C1"}],
+            },
+        ]
         engine = ServiceEngine(Linker.open(store_in(tmp_path, concepts)))
         assert engine.concept("ICD10CM:J45")["id"] == "C1"
         assert engine.is_a("C2", "ICD10CM:J45")

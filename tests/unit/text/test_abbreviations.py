@@ -20,13 +20,15 @@ def pairs(text):
         ("adenomatous polyposis coli [APC], a", [("APC", "adenomatous polyposis coli")]),
         ("heat shock protein (HSP, n = 3)", [("HSP", "heat shock protein")]),
         ("hexosaminidase A ( Hex A )", [("Hex A", "hexosaminidase A")]),
-        ("von Hippel-Lindau (VHL) and cystic fibrosis (CF)",
-         [("VHL", "von Hippel-Lindau"), ("CF", "cystic fibrosis")]),
+        (
+            "von Hippel-Lindau (VHL) and cystic fibrosis (CF)",
+            [("VHL", "von Hippel-Lindau"), ("CF", "cystic fibrosis")],
+        ),
         ("患慢阻，慢性阻塞性肺疾病（COPD）", [("COPD", "慢性阻塞性肺疾病")]),
         ("患者确诊2型糖尿病（T2DM）十年", [("T2DM", "2型糖尿病")]),
         ("患者有慢性阻塞性肺疾病(慢阻肺)", [("慢阻肺", "慢性阻塞性肺疾病")]),
     ],
-)  # fmt: skip
+)
 def test_definitions_are_found(text, found):
     assert pairs(text) == found
 

@@ -24,7 +24,7 @@ class TestSteps:
             ("发热\u200b😀★ 37 °C ± 0.5 ℃", "发热 37 °C ± 0.5 ℃", {"symbols": 1}),
             ("a\t b\u3000c\nd", "a b c\nd", {"whitespace": 2}),
         ],
-    )  # fmt: skip
+    )
     def test_each_step_is_counted(self, text, expected, steps):
         text, counts = cleaned(text)
         assert text == expected

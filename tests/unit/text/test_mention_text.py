@@ -55,8 +55,9 @@ def reference(left, mention, right, budget):
 @pytest.mark.parametrize("budget", [0, 1, 4, 5])
 def test_the_nearest_words_are_kept(budget):
     for n_left, n_right in itertools.product(range(7), repeat=2):
-        left, right = ([f"{side}{k}" for k in range(n)] for side, n in
-                       (("l", n_left), ("r", n_right)))  # fmt: skip
+        left, right = (
+            [f"{side}{k}" for k in range(n)] for side, n in (("l", n_left), ("r", n_right))
+        )
         marked = mark_mention(" ".join(left), "a b", " ".join(right), words=budget)
         assert marked == reference(left, ["a", "b"], right, budget)
         n_words = len(marked.split()) - 4

@@ -14,9 +14,16 @@ from biograft.text import MisspeltNames, NamesIndex, WordFinder
 from biograft.text.spelling.corrections import LONG_WORD, MAX_NEAREST, MIN_LETTERS
 
 NAMES = [
-    "heart failure", "hypertension", "cold", "congestive heart failure", "asthma",
-    "diabetes mellitus type 2", "granulocytosis", "myopia", "atypical lesion",
-]  # fmt: skip
+    "heart failure",
+    "hypertension",
+    "cold",
+    "congestive heart failure",
+    "asthma",
+    "diabetes mellitus type 2",
+    "granulocytosis",
+    "myopia",
+    "atypical lesion",
+]
 
 
 def found(text, names=NAMES):
@@ -63,18 +70,38 @@ def test_the_nearest_words_are_those_of_a_plain_comparison(vocabulary, word):
 
 @pytest.mark.parametrize(
     "text",
-    ["hypertenson", "Hypertesnion", "hypertennsion", "hyprtnsion", "heartfailure", "asth ma",
-     "hyper tension", "congestive heart failre", "dibetes melitus type 2", "heart failrues"],
-)  # fmt: skip
+    [
+        "hypertenson",
+        "Hypertesnion",
+        "hypertennsion",
+        "hyprtnsion",
+        "heartfailure",
+        "asth ma",
+        "hyper tension",
+        "congestive heart failre",
+        "dibetes melitus type 2",
+        "heart failrues",
+    ],
+)
 def test_a_misspelt_name_is_found(text):
     assert found(f"History of {text}, treated.") == [text]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["could", "hypotension", "agranulocytosis", "myopic", "a typical lesion", "hypertension",
-     "heart failures", "hypxrtxnsxon", "ASTMA", "hyper, tension"],
-)  # fmt: skip
+    [
+        "could",
+        "hypotension",
+        "agranulocytosis",
+        "myopic",
+        "a typical lesion",
+        "hypertension",
+        "heart failures",
+        "hypxrtxnsxon",
+        "ASTMA",
+        "hyper, tension",
+    ],
+)
 def test_other_words_and_names_as_written_are_not_corrected(text):
     assert found(f"History of {text} treated.") == []
 

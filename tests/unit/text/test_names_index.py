@@ -45,7 +45,7 @@ class TestFinding:
             ("pain", "😀pain😀", ["pain"]),
             ("pain", "\ud800 \0 \u200b", []),
         ],
-    )  # fmt: skip
+    )
     def test_names_are_found_as_written_in_the_text(self, name, text, expected):
         assert [text for text, _ in matches([name], text)] == expected
 
@@ -185,8 +185,12 @@ class TestFiles:
         opened, built = NamesIndex.open(folder, "these"), NamesIndex.build(self.NAMES)
         assert opened.find(self.TEXT) == built.find(self.TEXT)
         assert [m.text for m in opened.find(self.TEXT)] == [
-            "lung cancer", "cAMP", "肺癌", "DM", "lung"
-        ]  # fmt: skip
+            "lung cancer",
+            "cAMP",
+            "肺癌",
+            "DM",
+            "lung",
+        ]
         assert (opened.config, opened.n_names) == (built.config, 6)
         assert not any(array.flags.writeable for array in opened.arrays)
         assert all(isinstance(array.base, np.memmap) for array in opened.arrays)

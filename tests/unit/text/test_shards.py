@@ -19,7 +19,7 @@ DOCUMENTS = [
     AnnotatedDocument("1", "lung cancer 肺癌", SPANS, "en"),
     AnnotatedDocument("2", ""),
     AnnotatedDocument("3", "no span"),
-]  # fmt: skip
+]
 
 
 def finished(folder):

@@ -65,8 +65,7 @@ def test_a_frozen_table_is_saved_once(tmp_path):
         folder = save_checkpoint(tmp_path, Cursor(step), state, keep=2)
     frozen = folder.parent / "frozen" / "model.safetensors"
     assert frozen.stat().st_size > 1000 * 64 * 4
-    assert all((f / "model.safetensors").stat().st_size < 2000
-               for f in find_checkpoints(tmp_path))  # fmt: skip
+    assert all((f / "model.safetensors").stat().st_size < 2000 for f in find_checkpoints(tmp_path))
     written = frozen.stat().st_mtime_ns
     save_checkpoint(tmp_path, Cursor(4), state, keep=2)
     assert frozen.stat().st_mtime_ns == written

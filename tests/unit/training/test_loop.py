@@ -300,8 +300,17 @@ def test_steps_of_saving_logging_and_evaluation(make_task, tmp_path):
     assert names == ["step-00000004", "step-00000006", "step-00000007"]
     assert result.checkpoint.name == names[-1]
     assert result.evaluation == {"score": 1.0}
-    assert {"loss", "learning_rate", "gradient_norm", "accuracy", "rows", "rows_per_second",
-            "seconds", "peak_memory_mb", "epoch"} <= set(entries[-2]) | set(entries[1])  # fmt: skip
+    assert {
+        "loss",
+        "learning_rate",
+        "gradient_norm",
+        "accuracy",
+        "rows",
+        "rows_per_second",
+        "seconds",
+        "peak_memory_mb",
+        "epoch",
+    } <= set(entries[-2]) | set(entries[1])
 
 
 @pytest.mark.parametrize(("passes", "n_steps"), [(1, 10), (2, 5), (3, 4)])

@@ -114,8 +114,12 @@ def attention(
     from biograft_lab.probing.attention import AttentionConfig, AttentionReader, SubstituteConfig
 
     sentence_options = {
-        "TEXT": text, "--entity": entity, "--at": at, "--synonym": synonym, "--random": random,
-    }  # fmt: skip
+        "TEXT": text,
+        "--entity": entity,
+        "--at": at,
+        "--synonym": synonym,
+        "--random": random,
+    }
     if file is not None:
         _refuse(sentence_options, "cannot be used with --file")
     if not replace:

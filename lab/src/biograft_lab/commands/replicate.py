@@ -163,8 +163,17 @@ def _print_json(row: Mapping[str, Any]) -> None:
 
 
 _SHOWN = (
-    "set", "protocol", "dictionary", "split", "seed", "config", "n", "acc@1", "acc@5", "f1",
-)  # fmt: skip
+    "set",
+    "protocol",
+    "dictionary",
+    "split",
+    "seed",
+    "config",
+    "n",
+    "acc@1",
+    "acc@5",
+    "f1",
+)
 
 
 def _print_row(row: Mapping[str, Any]) -> None:

@@ -253,15 +253,19 @@ def read_queries(path: Path, base: KnowledgeBase) -> tuple[ClozeQuery, ...]:
         if len(fields) != 3 or fields[0].count(BLANK) != 1:
             raise FormatError(
                 f"expected a prompt with one {BLANK}, a relation and ids, separated by tabs",
-                path=path, line=number, text=line,
-            )  # fmt: skip
+                path=path,
+                line=number,
+                text=line,
+            )
         answers = tuple(fields[2].split("|"))
         unknown = [answer for answer in answers if base.find_row(answer) is None]
         if unknown:
             raise FormatError(
                 f"no concept of {base.folder} has the id {unknown[0]!r}",
-                path=path, line=number, remedy="ask with the knowledge base they were made of",
-            )  # fmt: skip
+                path=path,
+                line=number,
+                remedy="ask with the knowledge base they were made of",
+            )
         queries.append(ClozeQuery(fields[0], fields[1], answers))
     if not queries:
         raise FormatError("holds no queries", path=path)

@@ -65,9 +65,13 @@ class Claim:
     def arms(self) -> Arms:
         """The arms that are compared."""
         return Arms(
-            set=self.set, of=self.of, against=self.against, protocol=self.protocol,
-            dictionary=self.dictionary, part=self.part,
-        )  # fmt: skip
+            set=self.set,
+            of=self.of,
+            against=self.against,
+            protocol=self.protocol,
+            dictionary=self.dictionary,
+            part=self.part,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,46 +112,76 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
     "bc5cdr-disease": _entities("BC5CDR-disease"),
     "bc5cdr-chemical": _entities("BC5CDR-chem"),
     "bc5cdr-text": EvaluationSet(
-        "ner-cpu", "entity_linking/bc5cdr/pubtator", "CDR_TrainingSet.PubTator.txt",
-        "CDR_DevelopmentSet.PubTator.txt", "CDR_TestSet.PubTator.txt", ('config.types="keep"',),
+        "ner-cpu",
+        "entity_linking/bc5cdr/pubtator",
+        "CDR_TrainingSet.PubTator.txt",
+        "CDR_DevelopmentSet.PubTator.txt",
+        "CDR_TestSet.PubTator.txt",
+        ('config.types="keep"',),
     ),
     "bc2gm": _entities("BC2GM"),
     "jnlpba": _entities("JNLPBA_untyped"),
     "gad": EvaluationSet("relation-cpu", "re_en/gad", "train.tsv", "dev.tsv", "test.tsv"),
     "ddi": EvaluationSet(
-        "relation-cpu", "re_en/ddi2013", _DDI, _DDI, _DDI,
+        "relation-cpu",
+        "re_en/ddi2013",
+        _DDI,
+        _DDI,
+        _DDI,
         ('data.format="ddi"', 'data.dev_list="{data}/re_en/ddi2013/blurb_dev.tsv"'),
     ),
     "chemprot": EvaluationSet(
         "relation-cpu", "re_en/chemprot", "train.jsonl", "dev.jsonl", "test.jsonl"
     ),
     "cmedqq": EvaluationSet(
-        "matching-cpu", f"{_BLUE}/cMedQQ", "train.txt", "dev.txt", "test.txt",
+        "matching-cpu",
+        f"{_BLUE}/cMedQQ",
+        "train.txt",
+        "dev.txt",
+        "test.txt",
         ('data.format="cmedqq"',),
     ),
     "cmedqaner": EvaluationSet(
-        "ner-cpu", f"{_BLUE}/cMedQANER", "train.json", "dev.json", "test.json",
+        "ner-cpu",
+        f"{_BLUE}/cMedQANER",
+        "train.json",
+        "dev.json",
+        "test.json",
         ('data.format="cmedqaner"',),
     ),
     "cmedqa": EvaluationSet(
-        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt",
-        ('data.format="cmedqa"', 'config.questions="single"'), _four_fifths,
+        "ranking-cpu",
+        f"{_BLUE}/cMedQA",
+        "dev.txt",
+        "",
+        "test.txt",
+        ('data.format="cmedqa"', 'config.questions="single"'),
+        _four_fifths,
     ),
     **{
         f"cmdd-{part}": EvaluationSet(
-            "ranking-cpu", "zh/cmdd", "train.jsonl", "dev.jsonl", "test.jsonl",
+            "ranking-cpu",
+            "zh/cmdd",
+            "train.jsonl",
+            "dev.jsonl",
+            "test.jsonl",
             (f'data.format="cmdd-{part}"', 'config.questions="single"'),
         )
         for part in ("replies", "symptoms")
     },
     **{
         f"cmeee-{fold}": EvaluationSet(
-            "ner-cpu", "zh/cmeee_v2", "CMeEE-V2_dev.json", "", "",
-            ('data.format="cmeee"', 'config.head="spans"'), partial(_fold, fold),
+            "ner-cpu",
+            "zh/cmeee_v2",
+            "CMeEE-V2_dev.json",
+            "",
+            "",
+            ('data.format="cmeee"', 'config.head="spans"'),
+            partial(_fold, fold),
         )
         for fold in range(5)
     },
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,9 +412,13 @@ class FineTuning:
         encoder = json.dumps(str(self.encoders[label]))
         recipe = self.recipe(f"encoder.name={encoder}", *self.variants[label].task_changes)
         data = TaskTrainingData(
-            train=examples["train"], dev=examples["dev"], test=examples["test"],
-            out=out, resume=out.exists(), progress=Progress(),
-        )  # fmt: skip
+            train=examples["train"],
+            dev=examples["dev"],
+            test=examples["test"],
+            out=out,
+            resume=out.exists(),
+            progress=Progress(),
+        )
         results = finetune_task(recipe, data).results
         metric, values = main_metric_of(results), {}
         counts = self._counts(recipe, examples["test"].examples, out, results, metric)

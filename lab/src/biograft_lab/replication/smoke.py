@@ -43,9 +43,13 @@ _N_TRIPLES = 200
 _NEW = {
     "bert": ("new.width=16", "new.heads=2", "new.feed_forward=32", "new.n_tokens=600"),
     "bart": (
-        "new.width=16", "new.heads=2", "new.feed_forward=32", "new.n_tokens=400", "new.layers=1",
+        "new.width=16",
+        "new.heads=2",
+        "new.feed_forward=32",
+        "new.n_tokens=400",
+        "new.layers=1",
     ),
-}  # fmt: skip
+}
 _N_LAYERS = 6
 """As many as MiniLM has: experiments name the layer that a memory follows."""
 
@@ -97,11 +101,14 @@ class ToyInputs:
         if not folder.exists():
             writer = ToyWriter(self.folder / "sources")
             rows = [
-                {"id": each.id, "types": [each.type],
-                 "ids": [IDS_IN_SETS[each.id]] if each.id in IDS_IN_SETS else [],
-                 "names": {"en": list(each.english), "zh": list(each.chinese)}}
+                {
+                    "id": each.id,
+                    "types": [each.type],
+                    "ids": [IDS_IN_SETS[each.id]] if each.id in IDS_IN_SETS else [],
+                    "names": {"en": list(each.english), "zh": list(each.chinese)},
+                }
                 for each in TOY_CONCEPTS
-            ]  # fmt: skip
+            ]
             writer.write("concepts.jsonl", [json.dumps(row, ensure_ascii=False) for row in rows])
             triples = [*writer.triples(_N_TRIPLES), ALIAS]
             writer.write("triples.tsv", ["head\trelation\ttail", *triples])
@@ -234,23 +241,31 @@ def _start_of(toy: ToyInputs, experiment: Experiment, name: str, match: re.Match
     return toy.of(Experiment.load(match[1]), "encoder")
 
 
+def _of_which(toy: ToyInputs, of: Experiment, name: str, match: re.Match[str]) -> Path:
+    return toy.work_of(match[1]) / match[2]
+
+
+def _work_of(toy: ToyInputs, of: Experiment, name: str, match: re.Match[str]) -> Path:
+    return toy.work_of(match[1], finetuned=match[2] == "fine-tunes")
+
+
 _MAKERS: dict[str, _Make] = {
-    r"biograft replicate run ([\w-]+), of which (?:the folder )?(\S+)":
-        lambda toy, of, name, match: toy.work_of(match[1]) / match[2],
-    r"^the folder \(--work\) of ([\w-]+), which (pre-trains|fine-tunes)":
-        lambda toy, of, name, match: toy.work_of(match[1], finetuned=match[2] == "fine-tunes"),
+    r"biograft replicate run ([\w-]+), of which (?:the folder )?(\S+)": _of_which,
+    r"^the folder \(--work\) of ([\w-]+), which (pre-trains|fine-tunes)": _work_of,
     r"chinese_base (?:text|tests)\b": lambda toy, *_: toy.texts(),
     r"chinese_base (?:graph|synonyms)": lambda toy, *_: toy.triples(),
     r"biograft pretrain ([\w.-]+)": _train,
     r"biograft corpus annotate|^the corpus of": lambda toy, *_: toy.corpus(),
-    r"biograft corpus segment(?:.*--language (\w+))?":
-        lambda toy, of, name, match: toy.segmentation(match[1] or "zh"),
+    r"biograft corpus segment(?:.*--language (\w+))?": lambda toy, of, name, match: (
+        toy.segmentation(match[1] or "zh")
+    ),
     r"biograft graph embed .*--model ([\w-]+)": lambda toy, of, name, match: toy.vectors(match[1]),
-    r"biograft graph neighbours .*-k (\d+)":
-        lambda toy, of, name, match: toy.neighbours(int(match[1])),
+    r"biograft graph neighbours .*-k (\d+)": lambda toy, of, name, match: toy.neighbours(
+        int(match[1])
+    ),
     r"biograft kb build|^the store": lambda toy, *_: toy.store().folder,
     r"^the encoder that ([\w-]+) .*starts? from": _start_of,
     r"^the folder of|^multilingual-e5-small": lambda toy, *_: toy.encoder(),
     r"^a file of relation, tab, words": lambda toy, *_: toy.wording(),
-}  # fmt: skip
+}
 """Maker of an input, by a pattern of its description; the first match counts."""

@@ -34,14 +34,21 @@ TOY_MENTIONS = {
 _CHEMICAL = ("aspirin", "C1")
 """Stands beside each mention in its text."""
 IDS_IN_SETS = {
-    "T-breast-cancer": "D1", "T-ovary-cancer": "D2", "T-stomach-pain": "D4", "T-aspirin": "C1",
-}  # fmt: skip
+    "T-breast-cancer": "D1",
+    "T-ovary-cancer": "D2",
+    "T-stomach-pain": "D4",
+    "T-aspirin": "C1",
+}
 """The ids of toy concepts in the linking sets."""
 
 _ORGANS = {
-    "breast": "乳腺", "ovary": "卵巢", "stomach": "胃部", "liver": "肝脏", "lung": "肺部",
+    "breast": "乳腺",
+    "ovary": "卵巢",
+    "stomach": "胃部",
+    "liver": "肝脏",
+    "lung": "肺部",
     "skin": "皮肤",
-}  # fmt: skip
+}
 _CONDITIONS = {"cancer": "癌", "pain": "疼痛", "ulcer": "溃疡", "swelling": "肿胀"}
 _DRUGS = (
     ("aspirin", "acetylsalicylic acid", "阿司匹林", "乙酰水杨酸"),
@@ -187,8 +194,9 @@ def pubtator_lines(split: str) -> Iterator[str]:
         text = f"{_BEFORE}{mention} after {_CHEMICAL[0]}."
         yield from (f"{row}|t|{text}", f"{row}|a|")
         for name, kind, identifier in (
-            (mention, "Disease", concept), (_CHEMICAL[0], "Chemical", _CHEMICAL[1]),
-        ):  # fmt: skip
+            (mention, "Disease", concept),
+            (_CHEMICAL[0], "Chemical", _CHEMICAL[1]),
+        ):
             start = text.index(name)
             yield f"{row}\t{start}\t{start + len(name)}\t{name}\t{kind}\t{identifier}"
         yield ""
@@ -232,9 +240,14 @@ def _write_ontologies(writer: ToyWriter) -> None:
     for number, concept in enumerate(TOY_CONCEPTS, 1):
         name, synonym = concept.english
         terms += [
-            "[Term]", f"id: HP:{number:07}", f"name: {name}", f'synonym: "{synonym}" EXACT []',
-            f"xref: UMLS:C{number:07}", f"xref: MSH:D{number:06}", "",
-        ]  # fmt: skip
+            "[Term]",
+            f"id: HP:{number:07}",
+            f"name: {name}",
+            f'synonym: "{synonym}" EXACT []',
+            f"xref: UMLS:C{number:07}",
+            f"xref: MSH:D{number:06}",
+            "",
+        ]
         for language, label in (("zh", concept.chinese[0]), ("es", f"trastorno {name}")):
             row = f"HP:{number:07}\trdfs:label\t{language}\t{label}"
             translated[language].append(row)
@@ -386,10 +399,15 @@ def _dialogue(writer: ToyWriter, number: int) -> dict[str, Any]:
         for start, end, _ in sentence.mentions:
             label[start:end] = ["B", *"I" * (end - start - 1)]
         names = [concept.chinese[0] for _, _, concept in sentence.mentions]
-        turns.append({
-            "speaker": speaker, "sentence": sentence.text, "label": "".join(label),
-            "normalized": names, "type": ["1"] * len(names),
-        })  # fmt: skip
+        turns.append(
+            {
+                "speaker": speaker,
+                "sentence": sentence.text,
+                "label": "".join(label),
+                "normalized": names,
+                "type": ["1"] * len(names),
+            }
+        )
     return {"example-id": str(number), "dialogue-content": turns}
 
 

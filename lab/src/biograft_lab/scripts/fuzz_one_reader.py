@@ -164,12 +164,19 @@ def guide(options: argparse.Namespace) -> None:
             os._exit(0)  # libFuzzer knows only of the time on the wall
 
     atheris.Setup(
-        [sys.argv[0], f"-max_len={_MAX_BYTES}",
-         f"-artifact_prefix={options.work}/crash-", "-timeout=1000000", f"-seed={options.seed}",
-         "-rss_limit_mb=4096", "-verbosity=0", str(corpus)],
+        [
+            sys.argv[0],
+            f"-max_len={_MAX_BYTES}",
+            f"-artifact_prefix={options.work}/crash-",
+            "-timeout=1000000",
+            f"-seed={options.seed}",
+            "-rss_limit_mb=4096",
+            "-verbosity=0",
+            str(corpus),
+        ],
         examine,
         custom_mutator=_mixed(mutator, atheris),
-    )  # fmt: skip
+    )
     atheris.Fuzz()
 
 

@@ -7,9 +7,18 @@ import json
 import pytest
 
 DISEASES = [
-    "acute fever", "acute fevers", "acute fevre", "chronic fever", "chronic fevers", "aching fever",
-    "acute fibre", "acute favor", "active fever", "acutest fever", "accurate fever",
-]  # fmt: skip
+    "acute fever",
+    "acute fevers",
+    "acute fevre",
+    "chronic fever",
+    "chronic fevers",
+    "aching fever",
+    "acute fibre",
+    "acute favor",
+    "active fever",
+    "acutest fever",
+    "accurate fever",
+]
 
 
 def concepts():

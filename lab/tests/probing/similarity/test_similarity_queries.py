@@ -26,14 +26,22 @@ CONFIG = SimilarityConfig(same_as=("same_as",), negatives=1)
 
 
 def same_concepts(base):
-    return {frozenset((r.head, r.tail)) for c in base for r in base.relations(c.id)
-            if r.relation == "same_as" and r.head != r.tail}  # fmt: skip
+    return {
+        frozenset((r.head, r.tail))
+        for c in base
+        for r in base.relations(c.id)
+        if r.relation == "same_as" and r.head != r.tail
+    }
 
 
 def pairs_by_rule(base, *, kind="all", across=False, languages=()):
     """Unordered pairs of keys, with the languages of the names left out."""
-    rows = [(c.id, n.text, n.language) for c in base for n in c.names
-            if not languages or n.language in languages]  # fmt: skip
+    rows = [
+        (c.id, n.text, n.language)
+        for c in base
+        for n in c.names
+        if not languages or n.language in languages
+    ]
     result = set()
     for (a, text, tag), (b, other, other_tag) in combinations(rows, 2):
         joined = frozenset((a, b)) in same_concepts(base) and kind != "names"

@@ -150,9 +150,11 @@ def test_entity_inputs_are_given_on_request_only(tmp_path):
     bert = tiny_masked_lm_folder(tmp_path / "bert", ["heart attack is mi"])
     entities = [TableEntity("C0", "mi", ("mi", "heart attack"))]
     model = KnowledgeBertForMaskedLM.from_bert(
-        bert, np.ones((1, 4), np.float32), entities,
+        bert,
+        np.ones((1, 4), np.float32),
+        entities,
         knowledge_layers={"entity_fusion": {"after": 1, "neutral_start": False}},
-    )  # fmt: skip
+    )
     model.save_pretrained(tmp_path / "aware")
     load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "aware")
     open_encoder = partial(EncoderSimilarity.from_pretrained, str(tmp_path / "aware"))

@@ -75,8 +75,10 @@ def test_the_window_ends_after_ten_tokens_and_at_the_line(write):
     line = " ".join(f"w{k}" for k in range(14))
     text = read_training_text(write("t.txt", f"{line}\n" * 5))
     counts = count_neighbours(text)
-    distances = {(abs(int(text.tokens[i][1:]) - int(text.tokens[j][1:])), round(x, 9))
-           for i, j, x in zip(*counts, strict=True)}  # fmt: skip
+    distances = {
+        (abs(int(text.tokens[i][1:]) - int(text.tokens[j][1:])), round(x, 9))
+        for i, j, x in zip(*counts, strict=True)
+    }
     assert distances == {(d, round(5 / d, 9)) for d in range(1, 11)}
 
 
@@ -100,8 +102,10 @@ def test_a_step_of_glove_follows_the_gradient_of_its_loss(x):
         for k in range(5):
             delta = np.zeros(5)
             delta[k] = 1e-6
-            ends = [loss(x, w + s * delta, c) if side == 0 else loss(x, w, c + s * delta)
-                    for s in (1, -1)]  # fmt: skip
+            ends = [
+                loss(x, w + s * delta, c) if side == 0 else loss(x, w, c + s * delta)
+                for s in (1, -1)
+            ]
             gradient = (ends[0] - ends[1]) / 2e-6
             step = vectors[side, row, k] - before[side, row, k]
             assert step == pytest.approx(-0.05 * gradient / np.sqrt(sums[side, row, k]), abs=1e-7)

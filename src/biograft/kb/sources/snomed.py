@@ -38,9 +38,13 @@ def _layout(columns: str) -> DelimitedLayout:
 
 
 CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE, ASSOCIATIONS = (
-    "concepts", "descriptions", "relationships", "language refset", "concrete values",
+    "concepts",
+    "descriptions",
+    "relationships",
+    "language refset",
+    "concrete values",
     "association refset",
-)  # fmt: skip
+)
 
 LAYOUTS = {
     CONCEPTS: _layout("definitionStatusId"),
@@ -122,8 +126,10 @@ def _refuse_other_state(file: Path) -> Path:
 IS_A_TYPE = "116680003"
 PREFERRED = "900000000000548007"
 FULLY_SPECIFIED, SYNONYM, DEFINITION = (
-    "900000000000003001", "900000000000013009", "900000000000550004",
-)  # fmt: skip
+    "900000000000003001",
+    "900000000000013009",
+    "900000000000550004",
+)
 
 SUCCESSORS = {
     "900000000000527005": IdKind.REPLACED,  # SAME AS
@@ -176,12 +182,14 @@ class DescriptionReader:
         rows.reject_unless(rows.column("languageCode") != "", "languageCode is empty")
         codes = {tag: language_code(tag) for tag in rows.column("languageCode").unique()}
         frame = rows.frame.select(
-            "id", "typeId", "line",
+            "id",
+            "typeId",
+            "line",
             concept="conceptId",
             text=pl.col("term").str.strip_chars(),
             language=pl.col("languageCode").replace(codes),
             source=pl.lit(""),
-        )  # fmt: skip
+        )
         definitions = frame.filter(pl.col("typeId") == DEFINITION)
         if definitions.height:
             columns = ["concept", "text", "language", "source", "line"]
@@ -261,9 +269,13 @@ USED = {
 }
 """The columns to read of each kind of file, besides the id and the active flag."""
 IDS = {
-    "conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId",
+    "conceptId",
+    "sourceId",
+    "destinationId",
+    "typeId",
+    "referencedComponentId",
     "targetComponentId",
-}  # fmt: skip
+}
 
 
 def recognise(probe: Probe) -> bool:

@@ -109,9 +109,19 @@ def unquoted(cell: str) -> str:
 
 
 ROLES = (
-    "id", "name", "synonyms", "definition", "type", "language", "parents", "alternates", "xrefs",
-    "head", "relation", "tail",
-)  # fmt: skip
+    "id",
+    "name",
+    "synonyms",
+    "definition",
+    "type",
+    "language",
+    "parents",
+    "alternates",
+    "xrefs",
+    "head",
+    "relation",
+    "tail",
+)
 RELATION_PREFIX = "relation."
 
 

@@ -70,8 +70,11 @@ def load_encoder(
     ``pooling``, ``max_length``, ``lower`` and ``engine`` are for transformers models only.
     """
     given: Mapping[str, object] = {
-        "pooling": pooling, "max_length": max_length, "lower": lower, "engine": engine
-    }  # fmt: skip
+        "pooling": pooling,
+        "max_length": max_length,
+        "lower": lower,
+        "engine": engine,
+    }
     folder = SHIPPED.get(str(name_or_folder), Path(name_or_folder))
     if STATIC_ENCODER.is_at(folder):
         for setting, value in given.items():

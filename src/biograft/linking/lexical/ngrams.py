@@ -246,9 +246,19 @@ def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
     list_blocks = np.zeros(list_starts[-1], np.uint32)
     list_impacts = np.zeros(list_starts[-1], np.uint8)
     weights = Weights(
-        grams, ends, rarity, inverse_norm, order.astype(np.uint32), block_starts,
-        largest, table_rows, table, list_starts, list_blocks, list_impacts,
-    )  # fmt: skip
+        grams,
+        ends,
+        rarity,
+        inverse_norm,
+        order.astype(np.uint32),
+        block_starts,
+        largest,
+        table_rows,
+        table,
+        list_starts,
+        list_blocks,
+        list_impacts,
+    )
     _fill_impacts(weights)
     return weights
 

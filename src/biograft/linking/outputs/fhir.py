@@ -49,13 +49,36 @@ _OTHER_TYPES = {
 _LISTED_TYPE = re.compile(r"t\d{3}|[a-z]\d{2}|scr\d")
 """A type of the UMLS, or a category of MeSH."""
 _RELATIVES = {
-    "mother": "MTH", "father": "FTH", "parent": "PRN", "sister": "SIS", "brother": "BRO",
-    "sibling": "SIB", "son": "SON", "daughter": "DAU", "child": "CHILD", "aunt": "AUNT",
-    "uncle": "UNCLE", "cousin": "COUSN", "grandmother": "GRMTH", "grandfather": "GRFTH",
-    "grandparent": "GRPRN", "niece": "NIECE", "nephew": "NEPHEW", "wife": "WIFE",
-    "husband": "HUSB", "母亲": "MTH", "父亲": "FTH", "姐姐": "SIS", "妹妹": "SIS", "哥哥": "BRO",
-    "弟弟": "BRO", "祖母": "GRMTH", "祖父": "GRFTH", "外祖母": "GRMTH", "外祖父": "GRFTH",
-}  # fmt: skip
+    "mother": "MTH",
+    "father": "FTH",
+    "parent": "PRN",
+    "sister": "SIS",
+    "brother": "BRO",
+    "sibling": "SIB",
+    "son": "SON",
+    "daughter": "DAU",
+    "child": "CHILD",
+    "aunt": "AUNT",
+    "uncle": "UNCLE",
+    "cousin": "COUSN",
+    "grandmother": "GRMTH",
+    "grandfather": "GRFTH",
+    "grandparent": "GRPRN",
+    "niece": "NIECE",
+    "nephew": "NEPHEW",
+    "wife": "WIFE",
+    "husband": "HUSB",
+    "母亲": "MTH",
+    "父亲": "FTH",
+    "姐姐": "SIS",
+    "妹妹": "SIS",
+    "哥哥": "BRO",
+    "弟弟": "BRO",
+    "祖母": "GRMTH",
+    "祖父": "GRFTH",
+    "外祖母": "GRMTH",
+    "外祖父": "GRFTH",
+}
 _FAMILY_MEMBER = "FAMMEMB"
 
 

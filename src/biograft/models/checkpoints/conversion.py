@@ -165,8 +165,9 @@ def _recognise(published: Published) -> str:
     raise InputError(
         f"has no layout that biograft imports ({', '.join(LAYOUTS)}; its first weight is "
         f"{shorten(min(keys))})",
-        path=published.file, remedy="a plain BERT or T5 needs no import: use its folder",
-    )  # fmt: skip
+        path=published.file,
+        remedy="a plain BERT or T5 needs no import: use its folder",
+    )
 
 
 def _load_tokenizer(folder: Path, n_tokens: int) -> Any:
@@ -178,6 +179,7 @@ def _load_tokenizer(folder: Path, n_tokens: int) -> Any:
     if len(tokenizer) > n_tokens:
         raise InputError(
             f"has {len(tokenizer):,} tokens, the weights have {n_tokens:,}",
-            path=folder, remedy="take the tokenizer that belongs to them",
-        )  # fmt: skip
+            path=folder,
+            remedy="take the tokenizer that belongs to them",
+        )
     return tokenizer

@@ -65,14 +65,16 @@ def _refuse_soft_prompts(published: Published) -> None:
     if sum(published.weights[key].numel() for key in keys):
         raise InputError(
             f"has soft prompts ({keys[0]}), which a plain BART does not support",
-            path=published.file, remedy="expected weights trained without them",
-        )  # fmt: skip
+            path=published.file,
+            remedy="expected weights trained without them",
+        )
     pickled = [name for name in _SOFT_PROMPTS if (published.folder / f"{name}.pth").exists()]
     if pickled:
         raise InputError(
             f"has soft prompts in {pickled[0]}.pth, a pickled module, which is not run",
-            path=published.folder, remedy="expected weights trained without them",
-        )  # fmt: skip
+            path=published.folder,
+            remedy="expected weights trained without them",
+        )
 
 
 def _read_config(published: Published) -> BartConfig:
@@ -101,6 +103,9 @@ def _read_config(published: Published) -> BartConfig:
 
 def _count_layers(published: Published, half: str) -> int:
     prefix = f"model.{half}.layers."
-    layers = {key.removeprefix(prefix).partition(".")[0] for key in published.weights
-               if key.startswith(prefix)}  # fmt: skip
+    layers = {
+        key.removeprefix(prefix).partition(".")[0]
+        for key in published.weights
+        if key.startswith(prefix)
+    }
     return len(layers)

@@ -171,13 +171,17 @@ def _read_entities(path: Path, n_entities: int) -> tuple[TableEntity, ...]:
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise FormatError(
                     "expected an object with entity_name and id",
-                    path=path, line=number, text=line.decode("utf-8", "replace").strip(),
-                ) from error  # fmt: skip
+                    path=path,
+                    line=number,
+                    text=line.decode("utf-8", "replace").strip(),
+                ) from error
             if row in names or name in seen or row < 0:
                 raise FormatError(
                     "expected ids from 0 on and names, each once",
-                    path=path, line=number, text=line.decode("utf-8", "replace").strip(),
-                )  # fmt: skip
+                    path=path,
+                    line=number,
+                    text=line.decode("utf-8", "replace").strip(),
+                )
             names[row] = name
             seen.add(name)
     if max(names, default=-1) != n_entities - 1:

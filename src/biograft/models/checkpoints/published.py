@@ -118,8 +118,9 @@ def load_weights(
     if missing:
         raise InputError(
             f"lacks {len(missing)} weights of {called}, first {missing[0]}",
-            path=published.file, remedy="get it again",
-        )  # fmt: skip
+            path=published.file,
+            remedy="get it again",
+        )
     for name, value in weights.items():
         expected = tuple(wanted[name].shape) if name in wanted else ()
         if tuple(value.shape) != expected:

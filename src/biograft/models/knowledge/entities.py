@@ -72,8 +72,10 @@ def _read_line(path: Path, number: int, line: bytes) -> TableEntity:
     if not all(isinstance(text, str) for text in (identifier, name, *names)):
         raise FormatError(
             "expected an object with id and name, both texts, and perhaps a list of names",
-            path=path, line=number, text=line.decode("utf-8", "replace").strip(),
-        )  # fmt: skip
+            path=path,
+            line=number,
+            text=line.decode("utf-8", "replace").strip(),
+        )
     return TableEntity(identifier, name, names)
 
 

@@ -403,9 +403,11 @@ class NeighbourAttention(nn.Module):
         return flat.index_add(0, position, added.to(states.dtype)).view_as(states)
 
     def _neighbours_of(self, entities: Tensor) -> Tensor:
-        rows = self.neighbours[entities.clamp_min(0)] if len(self.neighbours) else (
-            self.neighbours.new_zeros((len(entities), 0))
-        )  # fmt: skip
+        rows = (
+            self.neighbours[entities.clamp_min(0)]
+            if len(self.neighbours)
+            else (self.neighbours.new_zeros((len(entities), 0)))
+        )
         return rows.masked_fill(entities[:, None] < 0, -1)
 
 

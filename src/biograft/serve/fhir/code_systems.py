@@ -466,7 +466,7 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
             filters, (name for each in concepts for name, _, _ in each.properties)
         ),
         resource=resource,
-    )  # fmt: skip
+    )
 
 
 def _read_concepts(

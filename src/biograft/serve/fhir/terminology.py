@@ -248,8 +248,10 @@ class Terminology:
             raise TerminologyError("required", "validation: missing")
         if len(listed) > _MAX_VALIDATIONS:
             raise TerminologyError("too-costly", f"validation: at most {_MAX_VALIDATIONS} at once")
-        shared = [("tx-resource", each) for each in asked.resources(
-            "tx-resource", "CodeSystem", "ValueSet", "ConceptMap")]  # fmt: skip
+        shared = [
+            ("tx-resource", each)
+            for each in asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
+        ]
         answers = []
         for each in listed:
             try:

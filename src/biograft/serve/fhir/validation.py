@@ -187,14 +187,20 @@ class Validation:
         if given.display is None or checked.entry is None:
             return
         key = normalise(given.display)
-        names = [name for row in dict.fromkeys(codes.row(e) for e in entries)
-                 for name in codes.names(row)]  # fmt: skip
+        names = [
+            name
+            for row in dict.fromkeys(codes.row(e) for e in entries)
+            for name in codes.names(row)
+        ]
         own = {checked.entry: ""} if self._chosen is None else self._chosen.displays
         if normalise(own.get(checked.entry, "")) == key:
             return
         tags = self._languages.tags
-        fitting = [n for n in names if not n.language
-                   or any(same_language(n.language, tag) for tag in tags)]  # fmt: skip
+        fitting = [
+            n
+            for n in names
+            if not n.language or any(same_language(n.language, tag) for tag in tags)
+        ]
         among = fitting if tags and fitting else names
         if any(normalise(name.text) == key for name in among):
             return

@@ -159,8 +159,13 @@ def designations(codes: Codes, row: int) -> list[Resource]:
         concept = owner.concept(row)
         listed: list[Resource] = []
         if concept.display and owner.language:
-            listed.append({"language": owner.language, "use": _USES[NameKind.PREFERRED],
-                           "value": concept.display})  # fmt: skip
+            listed.append(
+                {
+                    "language": owner.language,
+                    "use": _USES[NameKind.PREFERRED],
+                    "value": concept.display,
+                }
+            )
         return [*listed, *concept.designations]
     return [
         {
@@ -467,9 +472,10 @@ class ValueSetReader:
             raise TerminologyError("not-found", f"no code system {named!r}{also}", named=named)
         if isinstance(system, SuppliedSystem) and system.content in ("not-present", "example"):
             raise TerminologyError(
-                "not-found", f"{url}: the code system has no codes (content {system.content})",
+                "not-found",
+                f"{url}: the code system has no codes (content {system.content})",
                 named=url,
-            )  # fmt: skip
+            )
         return system
 
     def _listed(
@@ -609,8 +615,17 @@ def _listed_in(expansion: Resource) -> list[Resource]:
 
 def _of_property(system: SuppliedSystem, name: str, operator: str, value: str) -> Condition | None:
     """Return a filter by a property that the code system has."""
-    if name not in (*_CODE, "display", "definition", "notSelectable", "status", "inactive",
-                    "parent", "child", *system.known_properties):  # fmt: skip
+    if name not in (
+        *_CODE,
+        "display",
+        "definition",
+        "notSelectable",
+        "status",
+        "inactive",
+        "parent",
+        "child",
+        *system.known_properties,
+    ):
         return None
 
     def values(row: int) -> list[str]:
@@ -744,9 +759,12 @@ class Expansion:
                 _extension("property", code=("Code", code), uri=("Uri", uri))
                 for code, uri in self._shown.items()
             ]
-        return {**self._described(), "expansion": {
-            key: value for key, value in expansion.items() if value not in ([], None)
-        }}  # fmt: skip
+        return {
+            **self._described(),
+            "expansion": {
+                key: value for key, value in expansion.items() if value not in ([], None)
+            },
+        }
 
     def all_entries(self) -> Sequence[int]:
         """Return all codes of the value set."""

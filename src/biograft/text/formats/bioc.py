@@ -88,9 +88,13 @@ def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
     for key in infons.keys() - {"language"}:
         log.filter(f"infon {key}")
     return Document(
-        _text(value, "id"), text, tuple(m for m in mentions if m is not None),
-        infons.get("language", ""), tuple(_relation(r) for r in _relations(value)), tuple(passages),
-    )  # fmt: skip
+        _text(value, "id"),
+        text,
+        tuple(m for m in mentions if m is not None),
+        infons.get("language", ""),
+        tuple(_relation(r) for r in _relations(value)),
+        tuple(passages),
+    )
 
 
 def _sections(value: Any, log: ReadLog) -> Iterator[_Section]:
@@ -103,9 +107,11 @@ def _sections(value: Any, log: ReadLog) -> Iterator[_Section]:
         text = _text(passage, "text")
         if text or not sentences:
             yield _Section(
-                field(passage, "offset", int), text, infons.get("type"),
+                field(passage, "offset", int),
+                text,
+                infons.get("type"),
                 annotations + [a for s in sentences for a in fields(s, "annotations", dict)],
-            )  # fmt: skip
+            )
             continue
         log.filter("infon type", int("type" in infons))
         for sentence in sentences:
@@ -141,9 +147,12 @@ def _mention(
         elif key not in ("type", "parts"):
             log.filter(f"infon {key}")
     return replace(
-        mention, concepts=tuple(concepts), type=infons.get("type", ""),
-        parts=split_ids(infons.get("parts", "")), id=_text(value, "id"),
-    )  # fmt: skip
+        mention,
+        concepts=tuple(concepts),
+        type=infons.get("type", ""),
+        parts=split_ids(infons.get("parts", "")),
+        id=_text(value, "id"),
+    )
 
 
 def _relation(value: dict[str, Any]) -> Relation:
@@ -318,9 +327,13 @@ _XML_HEAD = (
     "<collection><source>biograft</source><date></date><key></key>\n"
 )
 _LISTS = {
-    "passage": "passages", "sentence": "sentences", "annotation": "annotations",
-    "relation": "relations", "location": "locations", "node": "nodes",
-}  # fmt: skip
+    "passage": "passages",
+    "sentence": "sentences",
+    "annotation": "annotations",
+    "relation": "relations",
+    "location": "locations",
+    "node": "nodes",
+}
 
 
 def recognise_xml(probe: Probe) -> bool:

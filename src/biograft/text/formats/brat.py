@@ -102,9 +102,12 @@ class AnnParser:
         """Parse a line; references may come before what they refer to."""
         identifier, _, rest = line.partition("\t")
         reader = {
-            "T": self._add_mention, "R": self._add_relation, "E": self._add_relation,
-            "*": self._add_relation, "N": self._add_reference,
-        }.get(identifier[:1])  # fmt: skip
+            "T": self._add_mention,
+            "R": self._add_relation,
+            "E": self._add_relation,
+            "*": self._add_relation,
+            "N": self._add_reference,
+        }.get(identifier[:1])
         if identifier[:1] in _SKIPPED_LINES:
             self._log.filter(_SKIPPED_LINES[identifier[:1]])
         elif reader is None or not reader(identifier, rest, number, line):
@@ -246,9 +249,10 @@ def assign_relation_ids(document: Document) -> tuple[Document, int]:
     valid = [bool(re.fullmatch(rf"{_letter(r)}\d+", r.id)) for r in document.relations]
     has_id = [bool(_letter(r)) for r in document.relations]
     unique = len(set(filter(None, ids))) == sum(has_id)
-    if unique and all(ok if has else not r.id for ok, has, r in zip(
-        valid, has_id, document.relations, strict=True
-    )):  # fmt: skip
+    if unique and all(
+        ok if has else not r.id
+        for ok, has, r in zip(valid, has_id, document.relations, strict=True)
+    ):
         return document, 0
     renamed = tuple(
         replace(r, id=f"{_letter(r)}{number}" if _letter(r) else "")

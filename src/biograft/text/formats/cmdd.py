@@ -68,9 +68,11 @@ def _with_turn(
     )
     passage = Passage(begin, len(text), field(turn, "speaker", str, ""))
     return replace(
-        document, text=text, mentions=document.mentions + mentions,
+        document,
+        text=text,
+        mentions=document.mentions + mentions,
         passages=(*document.passages, passage),
-    )  # fmt: skip
+    )
 
 
 FORMAT = DocumentFormat(recognise=recognise, read=read)

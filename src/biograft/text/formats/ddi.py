@@ -90,9 +90,13 @@ class _DdiParser:
             for pair in pairs:
                 self._add_pair(pair, known)
         return Document(
-            self._root.get("id", ""), text, tuple(self._mentions), "",
-            tuple(self._relations), tuple(passages),
-        )  # fmt: skip
+            self._root.get("id", ""),
+            text,
+            tuple(self._mentions),
+            "",
+            tuple(self._relations),
+            tuple(passages),
+        )
 
     def _add_entities(self, sentence: ElementTree.Element, text: str, begin: int) -> None:
         checker = OffsetChecker(text, self._log, self._path)
@@ -186,11 +190,14 @@ def keep_binary_relations(document: Document) -> tuple[Document, int]:
 def rename_roles(document: Document) -> tuple[Document, int]:
     """Name the two arguments of each relation ``e1`` and ``e2``."""
     renamed = tuple(
-        replace(r, arguments=tuple(
-            (role, ref) for role, (_, ref) in zip(_ROLES, r.arguments, strict=True)
-        ))
+        replace(
+            r,
+            arguments=tuple(
+                (role, ref) for role, (_, ref) in zip(_ROLES, r.arguments, strict=True)
+            ),
+        )
         for r in document.relations
-    )  # fmt: skip
+    )
     n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
     return replace(document, relations=renamed), n
 
@@ -278,8 +285,14 @@ FORMAT = DocumentFormat(
     write=write,
     holds=frozenset(
         {
-            Feature.DOCUMENT_IDS, Feature.PASSAGES, Feature.GAPS, Feature.NESTING, Feature.TYPES,
-            Feature.MENTION_IDS, Feature.MENTION_RELATIONS, Feature.RELATION_IDS,
+            Feature.DOCUMENT_IDS,
+            Feature.PASSAGES,
+            Feature.GAPS,
+            Feature.NESTING,
+            Feature.TYPES,
+            Feature.MENTION_IDS,
+            Feature.MENTION_RELATIONS,
+            Feature.RELATION_IDS,
         }
     ),
     steps=(
@@ -291,4 +304,4 @@ FORMAT = DocumentFormat(
         ("mention and relation ids", assign_ids),
     ),
     unique_ids=True,
-)  # fmt: skip
+)

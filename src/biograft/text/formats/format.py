@@ -237,8 +237,11 @@ def fields(value: Any, key: str, kind: type[T]) -> list[T]:
 
 
 _NAMES: dict[type[Any], str] = {
-    str: "text", int: "whole number", list: "list", dict: "object",
-}  # fmt: skip
+    str: "text",
+    int: "whole number",
+    list: "list",
+    dict: "object",
+}
 
 
 def refuse_empty(path: Path) -> FormatError:

@@ -98,9 +98,13 @@ class _PubTatorParser:
         self.n_documents += 1
         passages = passages_of(self._title, self._abstract)
         yield Document(
-            self.id, self._text, tuple(self._mentions), self._language,
-            tuple(self._relations), passages,
-        )  # fmt: skip
+            self.id,
+            self._text,
+            tuple(self._mentions),
+            self._language,
+            tuple(self._relations),
+            passages,
+        )
 
     @property
     def _text(self) -> str:
@@ -153,8 +157,10 @@ class _PubTatorParser:
             f"belongs to document {identifier!r}, not to {self.id!r} before it"
             if self._strict
             else "belongs to another document than the one before it",
-            number, line, "expected the lines of a document to stand together",
-        )  # fmt: skip
+            number,
+            line,
+            "expected the lines of a document to stand together",
+        )
         return False
 
 
@@ -299,11 +305,14 @@ def split_title_abstract(document: Document) -> tuple[Document, int]:
 def rename_roles(document: Document) -> tuple[Document, int]:
     """Name the arguments of relations as they will be read back."""
     renamed = tuple(
-        replace(r, arguments=tuple(
-            zip(_roles(r.type, len(r.arguments)), (ref for _, ref in r.arguments), strict=True)
-        ))
+        replace(
+            r,
+            arguments=tuple(
+                zip(_roles(r.type, len(r.arguments)), (ref for _, ref in r.arguments), strict=True)
+            ),
+        )
         for r in document.relations
-    )  # fmt: skip
+    )
     n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
     return replace(document, relations=renamed), n
 
@@ -314,8 +323,13 @@ FORMAT = DocumentFormat(
     write=lambda documents, path, overwrite: write_pubtator(documents, path, overwrite=overwrite),
     holds=frozenset(
         {
-            Feature.DOCUMENT_IDS, Feature.PASSAGES, Feature.NESTING, Feature.TYPES,
-            Feature.CONCEPTS, Feature.PARTS, Feature.CONCEPT_RELATIONS,
+            Feature.DOCUMENT_IDS,
+            Feature.PASSAGES,
+            Feature.NESTING,
+            Feature.TYPES,
+            Feature.CONCEPTS,
+            Feature.PARTS,
+            Feature.CONCEPT_RELATIONS,
         }
     ),
     steps=(
@@ -323,4 +337,4 @@ FORMAT = DocumentFormat(
         ("passages", split_title_abstract),
         ("roles of relations", rename_roles),
     ),
-)  # fmt: skip
+)

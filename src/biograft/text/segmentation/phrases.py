@@ -101,9 +101,14 @@ class RunCounts:
         of_units = np.stack([self.count(column[:, None]) for column in units.T], axis=1)
         rarity = -np.log(np.maximum(of_units, 1) / max(1, self.n_units)).mean(axis=1)
         columns = (
-            np.log(level.counts), self.cohesion(length), level.left, level.right, rarity,
-            np.full(len(units), float(length)), 1 - self._longest(length) / level.counts,
-        )  # fmt: skip
+            np.log(level.counts),
+            self.cohesion(length),
+            level.left,
+            level.right,
+            rarity,
+            np.full(len(units), float(length)),
+            1 - self._longest(length) / level.counts,
+        )
         return np.stack(columns, axis=1)
 
     def _longest(self, length: int) -> Ints:

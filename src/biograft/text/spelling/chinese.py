@@ -113,9 +113,15 @@ def _han_codes(letters: Codes, lengths: Ints, ends: Ints) -> Codes:
 
 @njit(work=lambda words, is_han, wrong, gaps, *_: 200 * (len(wrong) + len(gaps)))
 def _walk(
-    words: Int32s, is_han: npt.NDArray[np.bool_], wrong: Ints, gaps: Ints, trie: Trie,
-    nodes: Ints, node_starts: Ints, out: Ints,
-) -> int:  # fmt: skip
+    words: Int32s,
+    is_han: npt.NDArray[np.bool_],
+    wrong: Ints,
+    gaps: Ints,
+    trie: Trie,
+    nodes: Ints,
+    node_starts: Ints,
+    out: Ints,
+) -> int:
     """Walk the trie around each place of a possible error; return the number of names found."""
     n, children = 0, trie[1]
     for kind in range(2):
@@ -153,9 +159,17 @@ def _walk(
 
 @njit()
 def _follow(
-    node: Any, begin: int, at: int, p: int, kind: int, words: Int32s,
-    is_han: npt.NDArray[np.bool_], trie: Trie, out: Ints, n: int,
-) -> int:  # fmt: skip
+    node: Any,
+    begin: int,
+    at: int,
+    p: int,
+    kind: int,
+    words: Int32s,
+    is_han: npt.NDArray[np.bool_],
+    trie: Trie,
+    out: Ints,
+    n: int,
+) -> int:
     """Record the names that go on from a node with the text from a token on."""
     shortest = _MIN_OUTER if begin == p else MIN_CHARACTERS
     while True:

@@ -272,9 +272,17 @@ def find_nearest(finder: WordFinder, text: Codes, start: int, end: int, found: I
 
 @njit()
 def _compare(
-    finder: WordFinder, word: Any, length: Any, most: Any, mask: Any, text: Codes, start: Any,
-    m: Any, found: Ints, n: Any,
-) -> Any:  # fmt: skip
+    finder: WordFinder,
+    word: Any,
+    length: Any,
+    most: Any,
+    mask: Any,
+    text: Codes,
+    start: Any,
+    m: Any,
+    found: Ints,
+    n: Any,
+) -> Any:
     """Add a word to those found, in order, unless it has too many edits; return their number."""
     first = finder.word_ends[word]
     if finder.word_ends[word + 1] - first != length:
@@ -373,9 +381,13 @@ class Corrector:
         if not wrong.any():
             return starts, np.empty((4, 0), np.int64)
         some, columns = _suggest(
-            tokens.letters, begins[wrong], tokens.ends[at[wrong]], self._names[:3],
-            self._names.forms, self._finder,
-        )  # fmt: skip
+            tokens.letters,
+            begins[wrong],
+            tokens.ends[at[wrong]],
+            self._names[:3],
+            self._names.forms,
+            self._finder,
+        )
         counts = np.zeros(len(at), np.int64)
         counts[wrong] = some[1:] - some[:-1]
         np.cumsum(counts, out=starts[1:])
@@ -479,9 +491,15 @@ def _form_of(vocabulary: Any, forms: Int32s, letters: Codes, start: int, end: in
 
 @njit()
 def _suggest_near(
-    letters: Codes, start: int, end: int, forms: Int32s, finder: WordFinder, found: Ints,
-    columns: Ints, n: int,
-) -> int:  # fmt: skip
+    letters: Codes,
+    start: int,
+    end: int,
+    forms: Int32s,
+    finder: WordFinder,
+    found: Ints,
+    columns: Ints,
+    n: int,
+) -> int:
     word_ends, known = finder.word_ends, finder.letters
     is_plural = end - start > MIN_LETTERS and letters[end - 1] == _S
     if letters[end - 2] == _S or letters[end - 2] == _I or letters[end - 2] == _U:
@@ -620,9 +638,14 @@ def walk_corrected(read: TokensRead, corrections: Corrections, names: NameArrays
 
 @njit(work=lambda words, stems, starts, columns, *_: 50 * columns.shape[1])
 def _walk(
-    words: Int32s, stems: Int32s, starts: Ints, columns: Ints, positions: Ints, trie: Trie,
+    words: Int32s,
+    stems: Int32s,
+    starts: Ints,
+    columns: Ints,
+    positions: Ints,
+    trie: Trie,
     out: Ints,
-) -> int:  # fmt: skip
+) -> int:
     """Walk from each word before a corrected one; return the number of names found."""
     stack = np.empty((5, 4096), np.int64)  # next token, node, corrections, edits, tokens of name
     n = 0
@@ -645,9 +668,17 @@ def _walk(
 
 @njit()
 def _walk_from(
-    begin: int, p: int, stack: Ints, words: Int32s, stems: Int32s, starts: Ints, columns: Ints,
-    trie: Trie, out: Ints, n: int,
-) -> int:  # fmt: skip
+    begin: int,
+    p: int,
+    stack: Ints,
+    words: Int32s,
+    stems: Int32s,
+    starts: Ints,
+    columns: Ints,
+    trie: Trie,
+    out: Ints,
+    n: int,
+) -> int:
     depth = 1
     while depth:
         depth -= 1

@@ -98,9 +98,14 @@ class TextModel(nn.Module):
             )
         visible = batch.mention_labels.get(VISIBLE_ENTITIES, batch.entities).clamp_min(-1)
         output = self.lm.model(
-            batch.tokens, batch.mask, batch.segments, batch.mentions, visible, gold=True,
+            batch.tokens,
+            batch.mask,
+            batch.segments,
+            batch.mentions,
+            visible,
+            gold=True,
             withheld=batch.mention_labels.get(WITHHELD_NEIGHBOURS),
-        )  # fmt: skip
+        )
         return TextStates(
             final=output.last_hidden_state,
             token_scores=self.lm.cls,
@@ -204,14 +209,20 @@ def pretrain_language_model(
         else hold_out_together(packed.documents, config.seed)
     )
     make = partial(
-        TextBatches, packed, plan.size, sort_by_order(transforms),
-        seed=config.seed, random_next_probability=recipe.stream.random_next_probability,
+        TextBatches,
+        packed,
+        plan.size,
+        sort_by_order(transforms),
+        seed=config.seed,
+        random_next_probability=recipe.stream.random_next_probability,
         bucket_batches=recipe.stream.bucket_batches,
-    )  # fmt: skip
+    )
     source = make(
-        rank=processes.process_index, world=processes.num_processes, indices=train_indices,
+        rank=processes.process_index,
+        world=processes.num_processes,
+        indices=train_indices,
         accumulate=plan.accumulate,
-    )  # fmt: skip
+    )
     _try_out(text_training, make(indices=train_indices[:1]))
     held_out = list(make(indices=held_out_indices).batches(0)) if len(held_out_indices) else []
     task = Task(

@@ -291,8 +291,9 @@ def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
 def _configure(registry: Registry[Any], name: Any, values: Any, where: str, prefix: str) -> Any:
     """Make the configuration of a registered thing."""
     if name not in registry:
-        raise ConfigError(f"{where}: no {registry.kind} is called {name!r}; "
-                          f"{nearest(str(name), registry)}")  # fmt: skip
+        raise ConfigError(
+            f"{where}: no {registry.kind} is called {name!r}; {nearest(str(name), registry)}"
+        )
     if not isinstance(values, Mapping):
         raise ConfigError(f"{prefix[:-1]}: expected a table, found {values!r}")
     return from_mapping(registry.load(name), values, prefix)

@@ -56,8 +56,11 @@ def ring(tmp_path_factory):
     from biograft.kb import BuildConfig, build_store
     from biograft.kb.sources import SourceConfig
 
-    lines = [f"e{k}\t{name}\te{(k + n) % 30}" for n, name in ((1, "next"), (7, "far"), (3, "by"))
-             for k in range(30)]  # fmt: skip
+    lines = [
+        f"e{k}\t{name}\te{(k + n) % 30}"
+        for n, name in ((1, "next"), (7, "far"), (3, "by"))
+        for k in range(30)
+    ]
     folder = tmp_path_factory.mktemp("ring")
     (folder / "graph").mkdir()
     parts = {"train": lines[:72], "valid": lines[72:81], "test": lines[81:]}

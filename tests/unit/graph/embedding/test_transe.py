@@ -52,8 +52,14 @@ def score(tables, setting, triple):
     return -distance(ends[0], tables["relation_transr"][relation], ends[1], norm)
 
 
-SETTINGS = ("transe_l1", "transe_l2", "transr_norm", "transr_squared",
-         "transr_norm_clamped", "transr_squared_clamped")  # fmt: skip
+SETTINGS = (
+    "transe_l1",
+    "transe_l2",
+    "transr_norm",
+    "transr_squared",
+    "transr_norm_clamped",
+    "transr_squared_clamped",
+)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -201,9 +207,10 @@ def test_a_true_triple_without_loss_leaves_its_negatives_their_gradients(random_
         for k in range(3):
             head, tail = batch.heads[i], batch.tails[i]
             head, tail = (
-                (batch.entities[i, k], tail) if batch.sides[i, k] == 0
+                (batch.entities[i, k], tail)
+                if batch.sides[i, k] == 0
                 else (head, batch.entities[i, k])
-            )  # fmt: skip
+            )
             gap = tables.entity[head] + tables.relation[batch.relations[i]] - tables.entity[tail]
             gradient = gap / np.linalg.norm(gap) / 7 / 3 / 2  # of the mean of both terms
             expected[head] -= gradient

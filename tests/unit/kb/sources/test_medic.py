@@ -3,9 +3,16 @@ import pytest
 from biograft.kb.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 
 COLUMNS = [
-    "DiseaseName", "DiseaseID", "AltDiseaseIDs", "Definition", "ParentIDs", "TreeNumbers",
-    "ParentTreeNumbers", "Synonyms", "SlimMappings",
-]  # fmt: skip
+    "DiseaseName",
+    "DiseaseID",
+    "AltDiseaseIDs",
+    "Definition",
+    "ParentIDs",
+    "TreeNumbers",
+    "ParentTreeNumbers",
+    "Synonyms",
+    "SlimMappings",
+]
 TOP = """\
 # Comparative Toxicogenomics Database (CTD) - http://ctdbase.org/
 # Copyright 2012 somebody.

@@ -93,12 +93,19 @@ CONCEPTS = (
 
 def test_a_descriptor_gives_all_its_facts(write, reading):
     more = (
-        "<PharmacologicalActionList>" + refer("PharmacologicalAction", "D000900")
-        + "</PharmacologicalActionList><SeeRelatedList>" + refer("SeeRelatedDescriptor", "D5")
-        + "</SeeRelatedList>" + CONCEPTS
-    )  # fmt: skip
-    path = write("a.xml", descriptors(descriptor("D1", "Calcimycin", "D03.1", more=more),
-                                      descriptor("D0", "Top", "D03")))  # fmt: skip
+        "<PharmacologicalActionList>"
+        + refer("PharmacologicalAction", "D000900")
+        + "</PharmacologicalActionList><SeeRelatedList>"
+        + refer("SeeRelatedDescriptor", "D5")
+        + "</SeeRelatedList>"
+        + CONCEPTS
+    )
+    path = write(
+        "a.xml",
+        descriptors(
+            descriptor("D1", "Calcimycin", "D03.1", more=more), descriptor("D0", "Top", "D03")
+        ),
+    )
     assert sniff(path) == "mesh"
     result = reading(path)
     name = partial(NameRecord, "D1", language="en", line=4)
@@ -132,12 +139,18 @@ def test_a_supplementary_record_gives_all_its_facts(write, reading):
     record = (
         '<SupplementalRecord SCRClass = "3"><SupplementalRecordUI>C5</SupplementalRecordUI>'
         "<SupplementalRecordName><String>Rare disease</String></SupplementalRecordName>"
-        "<Note>A disorder.</Note><HeadingMappedToList>" + refer("HeadingMappedTo", "*D1")
-        + refer("HeadingMappedTo", "D2") + "</HeadingMappedToList><ConceptList>"
-        + concept("M1", term("Rare disease", main="Y") + term("RD"), "Y",
-                  "<RegistryNumber>EC 1.1.1.n2</RegistryNumber>")
+        "<Note>A disorder.</Note><HeadingMappedToList>"
+        + refer("HeadingMappedTo", "*D1")
+        + refer("HeadingMappedTo", "D2")
+        + "</HeadingMappedToList><ConceptList>"
+        + concept(
+            "M1",
+            term("Rare disease", main="Y") + term("RD"),
+            "Y",
+            "<RegistryNumber>EC 1.1.1.n2</RegistryNumber>",
+        )
         + "</ConceptList></SupplementalRecord>"
-    )  # fmt: skip
+    )
     path = write("a.xml.gz", gzip.compress(supplementary(record).encode()))
     assert sniff(path) == "mesh"
     assert reading(path).records == [
@@ -153,9 +166,11 @@ def test_a_supplementary_record_gives_all_its_facts(write, reading):
 
 def test_a_translated_set_gives_both_languages(write, reading):
     terms = (
-        term("Calcimycin", "T2", main="Y") + term("A-23187", "T3")
-        + term("Calcimycine", "fre1", main="Y") + term("Calcimycinum", "fre2")
-    )  # fmt: skip
+        term("Calcimycin", "T2", main="Y")
+        + term("A-23187", "T3")
+        + term("Calcimycine", "fre1", main="Y")
+        + term("Calcimycinum", "fre2")
+    )
     notes = (
         "<ScopeNote>An ionophore.</ScopeNote>"
         "<TranslatorsScopeNote>Un ionophore.</TranslatorsScopeNote>"
@@ -164,12 +179,15 @@ def test_a_translated_set_gives_both_languages(write, reading):
     text = descriptors(descriptor("D1", "Calcimycine[Calcimycin]", more=more), language="fre")
     result = reading(write("a", text))
     assert {(r.text, r.language, r.kind) for r in result.of(NameRecord)} == {
-        ("Calcimycine", "fr", "preferred"), ("Calcimycin", "en", "preferred"),
-        ("A-23187", "en", "synonym"), ("Calcimycinum", "fr", "synonym"),
-    }  # fmt: skip
+        ("Calcimycine", "fr", "preferred"),
+        ("Calcimycin", "en", "preferred"),
+        ("A-23187", "en", "synonym"),
+        ("Calcimycinum", "fr", "synonym"),
+    }
     assert {(r.text, r.language) for r in result.of(DefinitionRecord)} == {
-        ("Un ionophore.", "fr"), ("An ionophore.", "en"),
-    }  # fmt: skip
+        ("Un ionophore.", "fr"),
+        ("An ionophore.", "en"),
+    }
 
 
 def test_a_second_language_without_a_title_takes_its_main_term(write, reading):
@@ -196,12 +214,18 @@ def test_the_language_is_the_sets_own_then_the_configured_one(write, reading):
         ([descriptor("D1", "")], "record without DescriptorName", "D1"),
         ([descriptor("D1", "a", "q1")], "not a tree number", "D1 q1"),
         ([descriptor("D1", "a", "C01.1")], "tree number whose parent is in no record", "D1 C01.1"),
-        ([descriptor("D1", "a", "C01"), descriptor("D2", "b", "C01")], "tree number given twice",
-         "D2 C01"),
-        ([descriptor("D1", "a", more="<SeeRelatedDescriptor/>")],
-         "SeeRelatedDescriptor without DescriptorUI", "D1"),
+        (
+            [descriptor("D1", "a", "C01"), descriptor("D2", "b", "C01")],
+            "tree number given twice",
+            "D2 C01",
+        ),
+        (
+            [descriptor("D1", "a", more="<SeeRelatedDescriptor/>")],
+            "SeeRelatedDescriptor without DescriptorUI",
+            "D1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_invalid_facts_are_rejected(write, reading, records, reason, text):
     result = reading(write("a", descriptors(*records)))
     assert result.log.rejected.counts == {reason: 1}

@@ -27,8 +27,11 @@ CLASS = (
 
 
 def content(form: str, obsolete: str) -> str:
-    return {"obo": TERM.format(obsolete), "obograph": NODE % obsolete,
-            "owl": CLASS.format(obsolete)}[form]  # fmt: skip
+    return {
+        "obo": TERM.format(obsolete),
+        "obograph": NODE % obsolete,
+        "owl": CLASS.format(obsolete),
+    }[form]
 
 
 @pytest.mark.parametrize("form", ["obo", "obograph", "owl"])
@@ -42,8 +45,9 @@ def test_an_obsolete_concept_is_left_out_and_its_successors_are_read(write, read
     assert (kept.log.left_out, kept.log.filtered, kept.counts["relations"]) == ([], {}, 1)
     for result in (left_out, kept, live):
         assert [(r.concept, r.id, str(r.kind)) for r in result.of(IdRecord)] == [
-            ("X:3", "X:1", "replaced"), ("X:4", "X:1", "consider"),
-        ]  # fmt: skip
+            ("X:3", "X:1", "replaced"),
+            ("X:4", "X:1", "consider"),
+        ]
 
 
 @pytest.mark.parametrize(("form", "value"), [("obo", "TRUE ! really"), ("obograph", '"TRUE"')])

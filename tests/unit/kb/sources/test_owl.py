@@ -160,8 +160,9 @@ def test_a_type_far_behind_its_labels_is_enough(write, reading):
     body = f'obo:X_1 rdfs:label "a" ; a ex:Kind .{others}\nobo:X_1 a owl:Class ; rdfs:label "b" .'
     result = reading(write("a", turtle(body)))
     assert {(r.text, r.kind) for r in result.of(NameRecord)} == {
-        ("a", "synonym"), ("b", "preferred"),
-    }  # fmt: skip
+        ("a", "synonym"),
+        ("b", "preferred"),
+    }
     assert not result.log.filtered
 
 
@@ -173,8 +174,10 @@ def test_other_subjects_are_counted(write, reading):
     result = reading(write("a", turtle(body)))
     assert result.concepts == {"X:1"}
     assert result.log.filtered == {
-        "instance": 2, "neither class nor concept": 2, "subject without a type": 2,
-    }  # fmt: skip
+        "instance": 2,
+        "neither class nor concept": 2,
+        "subject without a type": 2,
+    }
 
 
 SKOS = """
@@ -189,8 +192,10 @@ ex:s a skos:ConceptScheme .
 def test_objects_that_are_no_text_are_rejected(write, reading):
     body = 'obo:X_1 a owl:Class ; rdfs:label ex:a , " " ; oio:hasExactSynonym [] .'
     result = reading(write("a", turtle(body)))
-    assert result.log.rejected.counts == {"label that is no text": 2,
-                                          "hasExactSynonym that is no text": 1}  # fmt: skip
+    assert result.log.rejected.counts == {
+        "label that is no text": 2,
+        "hasExactSynonym that is no text": 1,
+    }
 
 
 @pytest.mark.parametrize("form", ["turtle", "xml"])
@@ -226,8 +231,9 @@ def test_concepts_described_within_each_other_are_whole(write, reading):
   <rdf:type rdf:resource="{PREFIXES["skos"]}Concept"/></rdf:Description></rdf:RDF>"""
     result = reading(write("a", text))
     assert {(r.concept, r.text, r.kind) for r in result.of(NameRecord)} == {
-        ("http://e/a", "a", "preferred"), ("http://e/b", "b", "preferred"),
-    }  # fmt: skip
+        ("http://e/a", "a", "preferred"),
+        ("http://e/b", "b", "preferred"),
+    }
     assert result.of(RelationRecord) == [RelationRecord("http://e/a", "is-a", "http://e/b")]
 
 

@@ -186,8 +186,10 @@ def test_types_come_from_english_names_before_others(release, reading):
     )
     result = reading(release(description=text))
     assert {(r.concept, r.type) for r in result.of(TypeRecord)} == {
-        (MI, "disorder"), (FINDING, "hallazgo"), (SITE, "attribute"),
-    }  # fmt: skip
+        (MI, "disorder"),
+        (FINDING, "hallazgo"),
+        (SITE, "attribute"),
+    }
     # an attribute without a preferred synonym is called by its full name
     assert {r.relation for r in result.of(RelationRecord)} == {"is-a", "Site (place)", "246075003"}
 

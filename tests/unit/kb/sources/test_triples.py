@@ -70,14 +70,20 @@ def test_same_as_makes_synonyms(read):
     result = read(text, same_as=("alias",))
     names = {(r.concept, r.text, r.kind) for r in result.of(NameRecord)}
     assert names == {
-        ("flu", "flu", "preferred"), ("flu", "grippe", "synonym"), ("fever", "fever", "preferred"),
-        ("cough", "cough", "preferred"), ("cold", "cold", "preferred"),
+        ("flu", "flu", "preferred"),
+        ("flu", "grippe", "synonym"),
+        ("fever", "fever", "preferred"),
+        ("cough", "cough", "preferred"),
+        ("cold", "cold", "preferred"),
         ("catarrh", "catarrh", "preferred"),
-    }  # fmt: skip
+    }
     assert [(r.head, r.relation, r.tail) for r in result.of(RelationRecord)] == [
-        ("flu", "causes", "fever"), ("flu", "causes", "cough"), ("cold", "alias", "catarrh"),
-        ("flu", "alias", "catarrh"), ("cold", "alias", "flu"),
-    ]  # fmt: skip
+        ("flu", "causes", "fever"),
+        ("flu", "causes", "cough"),
+        ("cold", "alias", "catarrh"),
+        ("flu", "alias", "catarrh"),
+        ("cold", "alias", "flu"),
+    ]
     assert result.log.notes == [
         "2 names of several entities, or with names of their own, stay entities"
     ]

@@ -101,8 +101,9 @@ def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):
             archive.write(path, path.name)
     for source in (tmp_path / "d", tmp_path / "d.zip"):
         assert list(xml_files(source)) == [
-            (source / "a.xml", b"<a/>"), (source / "b.xml", b"<b>22</b>")
-        ]  # fmt: skip
+            (source / "a.xml", b"<a/>"),
+            (source / "b.xml", b"<b>22</b>"),
+        ]
     assert list(xml_files(written[0])) == [(written[0], b"<b>22</b>")]
 
 

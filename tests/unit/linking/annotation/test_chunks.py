@@ -62,8 +62,10 @@ class TestLines:
 class TestJson:
     def test_ids_and_languages(self, write):
         records = [
-            {"text": "a"}, {"text": "b", "id": 7}, {"id": "x", "text": "c", "language": "ENG"}
-        ]  # fmt: skip
+            {"text": "a"},
+            {"text": "b", "id": 7},
+            {"id": "x", "text": "c", "language": "ENG"},
+        ]
         path = write("a.jsonl", "\n".join(map(json.dumps, records)))
         assert read([path])[0] == [
             Document("a.jsonl:1", "a"),

@@ -52,9 +52,7 @@ def test_a_name_of_several_concepts_is_linked(annotator):
     (best,) = annotator._linker.link_mentions(["cold"], 1)[0]
     assert [span.concept for span in document.spans] == [best.concept]
     assert best.concept in ("D4", "D5")
-    assert counts == {
-        "documents": 1, "characters": 6, "spans": 1, "by linker": 1
-    }  # fmt: skip
+    assert counts == {"documents": 1, "characters": 6, "spans": 1, "by linker": 1}
 
 
 def test_the_longest_of_overlapping_names_is_kept(annotator):

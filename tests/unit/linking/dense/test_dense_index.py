@@ -342,9 +342,14 @@ class TestOpen:
 
     @pytest.mark.parametrize(
         "name",
-        ["vectors.npy", "name_rows.npy", "name_starts.npy", "texts.arrow",
-         "encoder/model.safetensors"],
-    )  # fmt: skip
+        [
+            "vectors.npy",
+            "name_rows.npy",
+            "name_starts.npy",
+            "texts.arrow",
+            "encoder/model.safetensors",
+        ],
+    )
     @pytest.mark.parametrize("damage", ["cut", "gone"])
     def test_missing_and_cut_off_files_are_named(self, index, name, damage):
         path = index.folder / name

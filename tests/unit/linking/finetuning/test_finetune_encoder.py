@@ -50,10 +50,20 @@ def run(clinic, config_of, tmp_path):
     """Fine-tune: ``run("folder", steps=3, k=6)``; options of training go to the training."""
 
     def start(folder, *, resume=False, mentions=clinic.mentions, **options):
-        training = {name: options.pop(name) for name in
-                    ("steps", "epochs", "batch_size", "max_minutes", "device_batch_size", "seed",
-                     "save_every", "keep")
-                    if name in options}  # fmt: skip
+        training = {
+            name: options.pop(name)
+            for name in (
+                "steps",
+                "epochs",
+                "batch_size",
+                "max_minutes",
+                "device_batch_size",
+                "seed",
+                "save_every",
+                "keep",
+            )
+            if name in options
+        }
         config = config_of(training=training, **options)
         encoder = clinic.load()
         return finetune_encoder(
@@ -345,13 +355,14 @@ def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss):
     clinic.load().save_pretrained(tmp_path / "saved")
     start = without_dropout(tmp_path / "saved", tmp_path / "start")
     options = {
-        "loss": loss, "k": 2, "reach": 4, "missing_gold": "skip",
+        "loss": loss,
+        "k": 2,
+        "reach": 4,
+        "missing_gold": "skip",
         "training": {"epochs": 3, "batch_size": 4, "precision": "fp32", "learning_rate": 1e-3},
-    }  # fmt: skip
+    }
     encoder = TextEncoder.from_pretrained(start)
-    finetune_encoder(
-        clinic.kb, encoder, clinic.mentions, config_of(**options), tmp_path / "one"
-    )  # fmt: skip
+    finetune_encoder(clinic.kb, encoder, clinic.mentions, config_of(**options), tmp_path / "one")
     mentions = json.dumps([(each.text, sorted(each.concepts)) for each in clinic.mentions])
     given = [clinic.kb.folder, start, mentions, json.dumps(options), tmp_path / "two"]
     run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
@@ -374,8 +385,9 @@ def test_processes_join_before_a_model_is_loaded(clinic, tmp_path, monkeypatch, 
     encoder = clinic.load()
     encoder.save_pretrained(tmp_path / "start")
     build_index(clinic.kb, tmp_path / "I", encoder, IndexConfig(dense=DenseConfig()))
-    queries = [query_in(f"{each.text} today", each.text, *each.concepts)
-               for each in clinic.mentions]  # fmt: skip
+    queries = [
+        query_in(f"{each.text} today", each.text, *each.concepts) for each in clinic.mentions
+    ]
     tiny_seq2seq([each.text for each in clinic.mentions]).save_pretrained(tmp_path / "bart")
     start = tmp_path / ("bart" if name == "genbioel-finetune" else "start")
     recipe = LinkerRecipe.load(name, changes, encoder=str(start))

@@ -87,10 +87,13 @@ def test_a_store_smaller_than_k_gives_padding(clinic):
 
 def test_the_mention_itself_is_withheld_on_request(store_of, clinic):
     kb = store_of(
-        [{"id": "A", "name": "abdominal pain", "names": ["Belly-Ache"]},
-         {"id": "B", "name": "belly ache", "names": ["navel pain"]},
-         {"id": "C", "name": "fatigue"}], "own"
-    )  # fmt: skip
+        [
+            {"id": "A", "name": "abdominal pain", "names": ["Belly-Ache"]},
+            {"id": "B", "name": "belly ache", "names": ["navel pain"]},
+            {"id": "C", "name": "fatigue"},
+        ],
+        "own",
+    )
     mentions = [mention("belly ache", "A"), mention("tired", "C")]
     for exclude in (False, True):
         finder = clinic.finder(mentions, kb=kb, k=5, exclude_own_mention=exclude)

@@ -37,9 +37,12 @@ def test_a_mention_knows_all_names_of_all_that_it_means(clinic, config_of):
 
 def test_a_text_that_names_gold_is_right_whatever_else_it_names(store_of, clinic, config_of):
     kb = store_of(
-        [{"id": "A", "name": "Cold", "names": ["rhinitis"]},
-         {"id": "B", "name": "low temperature", "names": ["cold"]}], "shared"
-    )  # fmt: skip
+        [
+            {"id": "A", "name": "Cold", "names": ["rhinitis"]},
+            {"id": "B", "name": "low temperature", "names": ["cold"]},
+        ],
+        "shared",
+    )
     data = make_examples(kb, clinic.load(), [mention("chill", "B")], config_of())
     assert gold_texts(data) == {"cold", "low temperature"}
 
@@ -67,9 +70,12 @@ def test_equal_mentions_are_one_example(clinic, config_of):
 
 def test_names_that_are_the_mention_are_withheld_on_request(store_of, clinic, config_of):
     kb = store_of(
-        [{"id": "A", "name": "belly ache", "names": ["Belly-Ache", "abdominal pain"]},
-         {"id": "B", "name": "navel"}], "own"
-    )  # fmt: skip
+        [
+            {"id": "A", "name": "belly ache", "names": ["Belly-Ache", "abdominal pain"]},
+            {"id": "B", "name": "navel"},
+        ],
+        "own",
+    )
     mentions = [mention("Belly ache", "A"), mention("NAVEL", "B")]
     kept = make_examples(kb, clinic.load(), mentions, config_of())
     assert gold_texts(kept) == {"belly ache", "belly-ache", "abdominal pain"}

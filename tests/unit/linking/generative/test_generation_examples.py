@@ -49,12 +49,15 @@ def test_a_mention_in_its_text_and_the_name_to_write(gather):
 def test_what_is_left_out_is_counted(gather):
     queries = [
         query_in("type 2 diabetes", "type 2 diabetes", "D1"),
-        Query(("breast", "ovarian cancer"), frozenset({"D2", "D3"}),
-              (frozenset({"D2"}), frozenset({"D3"}))),
+        Query(
+            ("breast", "ovarian cancer"),
+            frozenset({"D2", "D3"}),
+            (frozenset({"D2"}), frozenset({"D3"})),
+        ),
         Query(("nothing",)),
         Query(("something",), frozenset({"D999"})),
         Query(("cold",), frozenset({"D6", "D7"})),  # either is right
-    ]  # fmt: skip
+    ]
     data = gather(queries)
     assert [example.target for example in data.examples] == ["type 2 diabetes", "cold"]
     counts = data.counts
@@ -180,11 +183,17 @@ def cosines(mention, names):
 
 
 NAMES = {
-    "A": ["Renal Failure", "kidney failure", "failing kidneys", "renal insufficiency, acute",
-          "insufficiency of the kidney", "ARF"],
+    "A": [
+        "Renal Failure",
+        "kidney failure",
+        "failing kidneys",
+        "renal insufficiency, acute",
+        "insufficiency of the kidney",
+        "ARF",
+    ],
     "B": ["Hepatic Failure", "liver failure", "failure of liver function", "liver-failure"],
     "C": ["aa", "bb", "ab"],
-}  # fmt: skip
+}
 MENTIONS = [
     "kidney insufficiency",
     "acute renal failing",
@@ -266,8 +275,10 @@ def test_mentions_that_stand_alone_are_counted(gather):
     alone = Query(("cold",), frozenset({"D6"}))
     data = gather([elsewhere, alone, query_in("a cold", "cold", "D6")])
     assert [example.source for example in data.examples] == [
-        "START cold END", "START cold END", "a START cold END"
-    ]  # fmt: skip
+        "START cold END",
+        "START cold END",
+        "a START cold END",
+    ]
     assert (data.counts.used, data.counts.without_text) == (3, 2)
 
 
@@ -285,9 +296,13 @@ def test_names_are_a_fraction_of_each_epoch_and_none_is_repeated_before_all_are_
     targets = [each.target for examples in epochs for each in examples[10:]]
     # a name of two concepts is learnt for each
     every = Counter(
-        text for _, text in {(int(c), selected.texts[n])
-        for c, n in zip(selected.concepts, selected.numbers, strict=True) if n >= 0}
-    )  # fmt: skip
+        text
+        for _, text in {
+            (int(c), selected.texts[n])
+            for c, n in zip(selected.concepts, selected.numbers, strict=True)
+            if n >= 0
+        }
+    )
     n = sum(every.values())
     for start in range(0, len(targets) - n + 1, n):
         assert Counter(targets[start : start + n]) == every

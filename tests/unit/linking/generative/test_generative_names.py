@@ -71,10 +71,12 @@ def test_the_trie_holds_the_names_and_leads_back_to_them(named, seq2seq, config)
 texts = st.lists(
     st.lists(
         st.text(st.sampled_from("aAbB -,2型 "), min_size=1, max_size=7).filter(str.strip),
-        min_size=1, max_size=4,
+        min_size=1,
+        max_size=4,
     ),
-    min_size=1, max_size=6,
-)  # fmt: skip
+    min_size=1,
+    max_size=6,
+)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -282,9 +284,15 @@ def test_a_shared_name_is_left_to_the_concept_with_the_fewest(named):
 def test_one_name_a_concept(named):
     shortest = names_of(named, select_names(named, NamesConfig(per_concept="shortest")))
     assert {i: text for (i, _), text in shortest.items()} == {
-        "D1": "t2dm", "D2": "breast cancer", "D3": "ovarian cancer", "D4": "mi",
-        "D5": "二甲双胍", "D6": "cold", "D7": "cold", "D8": "mi",
-    }  # fmt: skip
+        "D1": "t2dm",
+        "D2": "breast cancer",
+        "D3": "ovarian cancer",
+        "D4": "mi",
+        "D5": "二甲双胍",
+        "D6": "cold",
+        "D7": "cold",
+        "D8": "mi",
+    }
     sampled = [select_names(named, NamesConfig(per_concept="random", seed=s)) for s in (1, 1, 2, 3)]
     assert sampled[0].texts == sampled[1].texts
     assert len({selected.texts for selected in sampled}) > 1

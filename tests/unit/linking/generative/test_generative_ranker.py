@@ -222,9 +222,10 @@ def test_scores_of_both_are_mixed(ranker_of, search):
 def _row_of(kb, candidate):
     concepts = kb.table("names").column("concept").to_pylist()
     (row,) = [
-        row for row, concept in enumerate(concepts)
+        row
+        for row, concept in enumerate(concepts)
         if kb.id_at(concept) == candidate.concept and kb.name(row).text == candidate.name
-    ]  # fmt: skip
+    ]
     return row
 
 

@@ -114,9 +114,14 @@ def test_an_encoder_with_a_new_decoder_learns_to_rank_the_names_of_a_search(name
     folder = tiny_encoder_folder(tmp_path / "encoder", [*texts, "start end is"])
     search = FusedSearch([LexicalIndex.build(named)])
     config = config_of(
-        new=None, model=str(folder), decoder=NewDecoder(layers=1, max_length=48), dropout=0.0,
-        steps=60, generate=False, rescore=60,
-    )  # fmt: skip
+        new=None,
+        model=str(folder),
+        decoder=NewDecoder(layers=1, max_length=48),
+        dropout=0.0,
+        steps=60,
+        generate=False,
+        rescore=60,
+    )
     mentions = Mentions(train=QUERIES, held_out=QUERIES[:4], search=search)
     result = train_generative(named, mentions, config, tmp_path / "run")
     ranker = load_ranker(result.model, named)

@@ -313,10 +313,23 @@ def test_linking_with_a_damaged_index_is_refused_and_does_not_crash(kb, tmp_path
     lexical = tmp_path / "I" / "lexical"
     put(lexical, "grams", np.full_like(np.load(lexical / "grams.npy"), (1 << 32) - 1))
     done = subprocess.run(
-        [sys.executable, "-m", "biograft", "link", "--kb", kb.folder, "--index", tmp_path / "I",
-         "--terms", "-"],
-        input="breast cancr\n", capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "biograft",
+            "link",
+            "--kb",
+            kb.folder,
+            "--index",
+            tmp_path / "I",
+            "--terms",
+            "-",
+        ],
+        input="breast cancr\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith(f"biograft: {lexical}")
     assert done.stderr.count("\n") == 1

@@ -72,8 +72,9 @@ def test_what_only_one_concept_shows_is_chance():
 
 
 def test_a_word_may_be_left_out():
-    substitutions = learn_substitutions(*learned([["alzheimer disease", "alzheimer"],
-                                          ["crohn disease", "crohn"]]))  # fmt: skip
+    substitutions = learn_substitutions(
+        *learned([["alzheimer disease", "alzheimer"], ["crohn disease", "crohn"]])
+    )
     assert ratio_of(substitutions, "disease", "") == 1
     assert ratio_of(substitutions, "crohn", "") is None
 
@@ -216,10 +217,16 @@ WORDS = ["b", "c", "d", "e", "of"]
 some_forms = st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), max_size=8)
 some_substitutions = st.dictionaries(
     st.sampled_from("bcde"),
-    st.lists(st.tuples(st.sampled_from([0.9, 0.5, 0.1, 0.05]), st.sampled_from("bcdef")),
-             max_size=3, unique_by=lambda e: e[1]),
-).map(lambda d: {w: sorted((e for e in v if e[1] != w), key=lambda e: (-e[0], e[1]))
-                 for w, v in d.items()})  # fmt: skip
+    st.lists(
+        st.tuples(st.sampled_from([0.9, 0.5, 0.1, 0.05]), st.sampled_from("bcdef")),
+        max_size=3,
+        unique_by=lambda e: e[1],
+    ),
+).map(
+    lambda d: {
+        w: sorted((e for e in v if e[1] != w), key=lambda e: (-e[0], e[1])) for w, v in d.items()
+    }
+)
 
 
 @given(some_forms, some_substitutions, st.booleans(), some_forms)

@@ -137,8 +137,9 @@ def test_a_list_is_taught_as_if_it_stood_alone():
     scores = torch.tensor([1.0, -0.5, 2.0, 0.3, 0.1], requires_grad=True)
     right = torch.tensor([True, False, True, False, True])
     loss, stats = listwise_loss(scores, right, [3, 2])
-    alone = [marginal_loss(scores[None, part], right[None, part])[0]
-             for part in (slice(3), slice(3, 5))]  # fmt: skip
+    alone = [
+        marginal_loss(scores[None, part], right[None, part])[0] for part in (slice(3), slice(3, 5))
+    ]
     assert loss.item() == pytest.approx(torch.stack(alone).mean().item())
     assert stats == {"accuracy": 0.5}
     (gradient,) = torch.autograd.grad(loss, scores)
@@ -208,8 +209,6 @@ def test_two_processes_are_as_one(bench, tmp_path, monkeypatch):
     train_reranker(data, config, tmp_path / "one")
     (tmp_path / "given").write_bytes(pickle.dumps(config))
     here, out = Path(__file__).parent, tmp_path / "two"
-    run_on_two(
-        TWO_PROCESSES, here, tmp_path / "given", bench.kb.folder, out, log=tmp_path / "log"
-    )  # fmt: skip
+    run_on_two(TWO_PROCESSES, here, tmp_path / "given", bench.kb.folder, out, log=tmp_path / "log")
     assert len(losses(tmp_path / "one")) == 6
     assert losses(out) == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

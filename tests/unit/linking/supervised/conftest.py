@@ -23,13 +23,22 @@ CONCEPTS: list[dict[str, Any]] = [
     {"id": "INFARCTION", "name": "myocardial infarction", "names": ["mi", "heart attack"]},
     {"id": "COLD", "name": "common cold", "names": ["cold", "coryza"]},
     {"id": "CHILL", "name": "cold sensation", "names": ["feeling cold", "cold"]},
-    {"id": "RENAL", "name": "renal failure", "names": ["kidney failure"],
-     "ids": [{"id": "ALT:1", "kind": "alternate"}]},
-]  # fmt: skip
+    {
+        "id": "RENAL",
+        "name": "renal failure",
+        "names": ["kidney failure"],
+        "ids": [{"id": "ALT:1", "kind": "alternate"}],
+    },
+]
 MEANT = {
-    "ms": "SCLEROSIS", "mi": "INFARCTION", "cold": "COLD", "kidneys failing": "RENAL",
-    "multiple sclerosis": "SCLEROSIS", "mitral stenosis": "STENOSIS", "heart attack": "INFARCTION",
-}  # fmt: skip
+    "ms": "SCLEROSIS",
+    "mi": "INFARCTION",
+    "cold": "COLD",
+    "kidneys failing": "RENAL",
+    "multiple sclerosis": "SCLEROSIS",
+    "mitral stenosis": "STENOSIS",
+    "heart attack": "INFARCTION",
+}
 
 
 class Ward(NamedTuple):

@@ -88,8 +88,10 @@ def test_names_that_come_from_one_fold_only_are_excluded_in_it(store_of, tmp_pat
     for document, fold in folds.items():
         rows = pool.rows[0][only_folds[pool.rows[0]] != fold]
         names[document] = {kb.name(int(row)).text for row in rows if row >= 0}
-    assert names == {"d1": {"flu", "grippe", "the grip"},
-                     "d2": {"flu", "grippe", "the grip", "flu like"}}  # fmt: skip
+    assert names == {
+        "d1": {"flu", "grippe", "the grip"},
+        "d2": {"flu", "grippe", "the grip", "flu like"},
+    }
 
 
 def test_known_mentions_are_counted_but_not_trained_on(ward, config):

@@ -17,8 +17,11 @@ def test_it_is_the_stack_with_its_head(published, tmp_path):
     import_checkpoint(published(), tmp_path / "ours")
     facts = export_checkpoint(tmp_path / "ours", tmp_path / "plain")
     assert facts == {
-        "checkpoint": str(tmp_path / "plain"), "form": "bert", "n_layers": 3, "token_head": True,
-    }  # fmt: skip
+        "checkpoint": str(tmp_path / "plain"),
+        "form": "bert",
+        "n_layers": 3,
+        "token_head": True,
+    }
     ours = load_masked_lm(tmp_path / "ours").model
     plain = BertForMaskedLM.from_pretrained(tmp_path / "plain")
     assert "knowledge_layers" not in plain.config.to_dict()

@@ -77,8 +77,11 @@ def test_it_writes_what_the_stock_model_writes(published, tmp_path):
 
 def test_left_out_weights_are_reported_and_sizes_follow_from_the_weights(published, tmp_path):
     def with_more(weights):
-        return {**weights, "classification_head.dense.weight": torch.ones(2, 2),
-                "soft_prompt_enc.weight": torch.ones(0, 16)}  # fmt: skip
+        return {
+            **weights,
+            "classification_head.dense.weight": torch.ones(2, 2),
+            "soft_prompt_enc.weight": torch.ones(0, 16),
+        }
 
     folder = published(with_more, config={"encoder_layers": 12, "d_model": 1024})
     report = import_checkpoint(folder, tmp_path / "ours")
@@ -95,16 +98,28 @@ def _without(key):
     [
         (lambda w: {**w, "soft_prompt_enc.weight": torch.ones(4, 16)}, {}, "has soft prompts"),
         (lambda w: {**w, "soft_prompt_dec.weight": torch.ones(4, 16)}, {}, "has soft prompts"),
-        (_without("model.decoder.layers.0.fc1.bias"), {},
-         "lacks 1 weights of a BART, first model.decoder.layers.0.fc1.bias"),
+        (
+            _without("model.decoder.layers.0.fc1.bias"),
+            {},
+            "lacks 1 weights of a BART, first model.decoder.layers.0.fc1.bias",
+        ),
         (_without("model.encoder.layers.0.fc1.weight"), {}, "lacks the weight model.encoder"),
-        (lambda w: {**w, "model.encoder.layers.0.fc2.bias": torch.ones(3)}, {},
-         r"expected \(16,\) for model.encoder.layers.0.fc2.bias, found \(3,\)"),
+        (
+            lambda w: {**w, "model.encoder.layers.0.fc2.bias": torch.ones(3)},
+            {},
+            r"expected \(16,\) for model.encoder.layers.0.fc2.bias, found \(3,\)",
+        ),
         (lambda w: w, {"model_type": "mbart"}, "is a mbart, expected a bart"),
-        (lambda w: {k: v[:200] if "shared" in k or "embed_tokens" in k or "lm_head" in k else v
-                    for k, v in w.items()}, {}, "tokens, the weights have 200"),
+        (
+            lambda w: {
+                k: v[:200] if "shared" in k or "embed_tokens" in k or "lm_head" in k else v
+                for k, v in w.items()
+            },
+            {},
+            "tokens, the weights have 200",
+        ),
     ],
-)  # fmt: skip
+)
 def test_faults_are_one_line(published, tmp_path, weights, config, problem):
     def shortened(whole):
         made = weights(whole)

@@ -166,13 +166,11 @@ def spoil(folder, key, value):
         ),
         (lambda f: (f / "entity.jsonl").write_text("a\n"), "entity.jsonl:1: expected an object"),
         (
-            lambda f: (f / "vocab.txt").write_text(
-                (f / "vocab.txt").read_text() + "more\n"
-            ),
+            lambda f: (f / "vocab.txt").write_text((f / "vocab.txt").read_text() + "more\n"),
             "has 41 tokens, the weights have 40",
         ),
     ],
-)  # fmt: skip
+)
 def test_faults_are_one_line(published, tmp_path, damage, message):
     folder = published()
     damage(folder)

@@ -87,9 +87,13 @@ def test_the_bert_of_both_generations_comes_in(tmp_path, generation):
     report = import_checkpoint(tmp_path / "published", tmp_path / "ours")
     assert report.layout == "smedbert"
     assert report.facts == {
-        "n_layers": LAYERS, "generation": generation, "n_entities": ENTITIES - 1,
-        "entity_dim": DIM, "n_relations": RELATIONS, "token_head": True,
-    }  # fmt: skip
+        "n_layers": LAYERS,
+        "generation": generation,
+        "n_entities": ENTITIES - 1,
+        "entity_dim": DIM,
+        "n_relations": RELATIONS,
+        "token_head": True,
+    }
     loaded = load_masked_lm(tmp_path / "ours")
     ours = loaded.model.state_dict()
     assert not loaded.new_head

@@ -157,8 +157,11 @@ def find(text, bert):
 def test_the_longest_name_from_the_left_is_found(bert):
     found, tokens = find("mi and heart attack , heart failure are bad for heart", bert)
     assert [(tokens[f.first], tokens[f.last], f.row) for f in found] == [
-        ("mi", "mi", 0), ("heart", "attack", 0), ("heart", "are", 2), ("heart", "heart", 1),
-    ]  # fmt: skip
+        ("mi", "mi", 0),
+        ("heart", "attack", 0),
+        ("heart", "are", 2),
+        ("heart", "heart", 1),
+    ]
 
 
 def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
@@ -208,16 +211,35 @@ WRITTEN = {
     "做ＣＴ，补维生素Ｂ１２。": [("ＣＴ", 2), ("维生素Ｂ１２", 2)],
     "头颅CT示糖尿病": [("CT", 2), ("糖尿病", 1)],
     "Crohn’s Disease and Type 2  diabetes, no nephropathy": [
-        ("Crohn’s Disease", 3), ("Type 2  diabetes", 3),
+        ("Crohn’s Disease", 3),
+        ("Type 2  diabetes", 3),
     ],
     "Diabetic-Nephropathy, crohns disease": [
-        ("Diabetic-Nephropathy", 0), ("crohns disease", 3),
+        ("Diabetic-Nephropathy", 0),
+        ("crohns disease", 3),
     ],
-}  # fmt: skip
+}
 
 
-PARTS = ["糖尿", "病", "腎", "肾", "病，", "ct", "ｃｔ", " ", "-", "type", "2", "diabetes", "s",
-         "crohn", "’s", "disease", "x"]  # fmt: skip
+PARTS = [
+    "糖尿",
+    "病",
+    "腎",
+    "肾",
+    "病，",
+    "ct",
+    "ｃｔ",
+    " ",
+    "-",
+    "type",
+    "2",
+    "diabetes",
+    "s",
+    "crohn",
+    "’s",
+    "disease",
+    "x",
+]
 
 
 @settings(max_examples=200, deadline=None)

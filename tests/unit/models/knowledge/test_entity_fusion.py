@@ -13,9 +13,12 @@ MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
 def make(n_entities=20, width=6, dim=4, **options):
     """Make a layer of large random weights, and a table."""
     model_config = KnowledgeBertConfig(
-        hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
+        hidden_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        n_entities=n_entities,
         entity_dim=dim,
-    )  # fmt: skip
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         layer = EntityFusion(EntityFusionConfig(after=1, **options), model_config).double().eval()

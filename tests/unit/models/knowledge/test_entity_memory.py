@@ -113,8 +113,12 @@ def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
     """A sequence alone, unpadded, has the same result as in a batch; mentions detected or given."""
     torch.manual_seed(0)
     config = KnowledgeBertConfig(
-        hidden_size=8, num_hidden_layers=2, num_attention_heads=2, n_entities=40, entity_dim=4,
-    )  # fmt: skip
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        n_entities=40,
+        entity_dim=4,
+    )
     layer = EntityMemory(EntityMemoryConfig(after=1, n_nearest=3), config).double().eval()
     table = torch.randn(40, 4, dtype=torch.double)
     seed = data.draw(st.integers(0, 10_000))

@@ -16,9 +16,13 @@ from biograft.models import (
 def make(n_entities=20, width=8, dim=4, k=5, **options):
     """Make a layer of large random weights, with random neighbours and types."""
     model_config = KnowledgeBertConfig(
-        hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
-        entity_dim=dim, layer_norm_eps=1e-12,
-    )  # fmt: skip
+        hidden_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        n_entities=n_entities,
+        entity_dim=dim,
+        layer_norm_eps=1e-12,
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         config = NeighbourAttentionConfig(after=1, n_neighbours=k, **options)
@@ -96,8 +100,10 @@ def test_without_parts_of_the_attention():
     same(found.neighbour_weights, exists / exists.sum(1, keepdim=True).clamp_min(1).double())
     plain, _ = make(type_attention=False)
     whole, _ = make()
-    some = [each(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
-            for each in (plain, whole)]  # fmt: skip
+    some = [
+        each(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
+        for each in (plain, whole)
+    ]
     assert not torch.equal(some[0].neighbour_weights, some[1].neighbour_weights)
 
 

@@ -41,9 +41,11 @@ def knowledge_folder(folder, encoder_folder, layers, **settings):
     plain = TextEncoder.from_pretrained(encoder_folder).model.config.to_dict()
     del plain["model_type"]
     config = KnowledgeBertConfig(
-        **plain, n_entities=len(NAMES), entity_dim=8,
+        **plain,
+        n_entities=len(NAMES),
+        entity_dim=8,
         knowledge_layers={name: {"after": 1, **SETTINGS[name], **settings} for name in layers},
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     model = KnowledgeBertModel(config)
     model.entities = tuple(TableEntity(f"C{n}", name, (name,)) for n, name in enumerate(NAMES))

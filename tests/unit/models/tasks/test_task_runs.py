@@ -324,10 +324,11 @@ def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
         "task": task,
         "encoder": {"name": str(encoder), "max_length": 32},
         "config": {
-            **config, "dropout": 0.0,
+            **config,
+            "dropout": 0.0,
             "training": VALUES["config"]["training"] | {"epochs": 2, "warmup_ratio": 0.0},
         },
-    }  # fmt: skip
+    }
     examples = documents if task == "ner" else questions([d.text for d in documents])
     sets = {name: TaskExamples(examples) for name in ("train", "dev")}
     recipe = TaskRecipe.from_values("mine", values)

@@ -278,9 +278,12 @@ class TestValidateCode:
     def test_a_display_may_be_accepted_with_a_warning(self, client):
         asked = {"url": ALL, "coding__valueCoding": {"system": URL, "code": "red", "display": "X"}}
         found = ask(
-            client, "ValueSet/$validate-code", COLOURS, **asked,
+            client,
+            "ValueSet/$validate-code",
+            COLOURS,
+            **asked,
             lenient_display_validation__valueBoolean=True,
-        )  # fmt: skip
+        )
         assert values(found)["result"] is True
         assert kinds(found) == [("warning", "invalid-display", "Coding.display")]
         assert values(found)["display"] == "Red"
@@ -362,9 +365,13 @@ class TestLookupAndSubsumes:
 
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
-        [("red", "crimson", "subsumes"), ("blue", "cold", "subsumed-by"),
-         ("red", "blue", "not-subsumed"), ("red", "red", "equivalent")],
-    )  # fmt: skip
+        [
+            ("red", "crimson", "subsumes"),
+            ("blue", "cold", "subsumed-by"),
+            ("red", "blue", "not-subsumed"),
+            ("red", "red", "equivalent"),
+        ],
+    )
     def test_subsumption(self, client, first, second, expected):
         asked = {"system": URL, "codeA": first, "codeB": second}
         assert values(ask(client, "CodeSystem/$subsumes", COLOURS, **asked))["outcome"] == expected

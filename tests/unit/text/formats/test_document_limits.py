@@ -64,7 +64,7 @@ def test_zip_methods_without_incremental_unpacking_are_refused(tmp_path, method)
         ("ddi", DDI.format("x" * 8 * MIB)),
     ],
     ids=["xml text", "xml elements", "xml whitespace", "json text", "json whitespace", "ddi"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
 def test_a_large_document_is_refused(write, form, text, pack):
     """A gzipped file of 3 MB became more than 3 GB in memory."""

@@ -104,22 +104,35 @@ class TestDdi:
         log = ReadLog(tmp_path / "c")
         assert list(read_documents(tmp_path / "c", log=log)) == [DDI_DOCUMENT]
         assert rejected(log) == {
-            "offsets not of the form 0-4": [7], "a pair of unknown entities": [9],
-            "the XML is damaged": [2], "the XML declares entities, which are not read": [0],
+            "offsets not of the form 0-4": [7],
+            "a pair of unknown entities": [9],
+            "the XML is damaged": [2],
+            "the XML declares entities, which are not read": [0],
             "is UTF-16": [0],
-        }  # fmt: skip
+        }
 
 
 class TestBrat:
     def test_a_folder_with_all_kinds_of_lines(self, write, tmp_path):
         write("b/x.txt", "Heart and lung\nfailure hurts")
         lines = [
-            "T1\tDisease 0 5;15 22\tHeart failure", "T2\tDisease 10 22\tlung failure",
-            "T3\tVerb 23 28\thurts", "N1\tReference T1 MESH:D1\tHeart Failure",
-            "N2\tReference T1 id:D2\tx", "R1\tWith Arg1:T1 Arg2:T2", "*\tEquiv T1 T2",
-            "E1\tHarm:T3 Cause:T1", "E2\tHarm:T3 Cause:E1", "A1\tNegation T1", "#1\tNote T1\tx",
-            "T4\tDisease 90 95\tvirus", "T5\tDisease 0\tx", "R2\tWith Arg1:T9", "Q", "N3\tx",
-        ]  # fmt: skip
+            "T1\tDisease 0 5;15 22\tHeart failure",
+            "T2\tDisease 10 22\tlung failure",
+            "T3\tVerb 23 28\thurts",
+            "N1\tReference T1 MESH:D1\tHeart Failure",
+            "N2\tReference T1 id:D2\tx",
+            "R1\tWith Arg1:T1 Arg2:T2",
+            "*\tEquiv T1 T2",
+            "E1\tHarm:T3 Cause:T1",
+            "E2\tHarm:T3 Cause:E1",
+            "A1\tNegation T1",
+            "#1\tNote T1\tx",
+            "T4\tDisease 90 95\tvirus",
+            "T5\tDisease 0\tx",
+            "R2\tWith Arg1:T9",
+            "Q",
+            "N3\tx",
+        ]
         write("b/x.ann", "\n".join(lines))
         write("b/y.txt", "")
         log = ReadLog(tmp_path / "b")
@@ -128,8 +141,15 @@ class TestBrat:
                 "x",
                 "Heart and lung\nfailure hurts",
                 (
-                    Mention(0, 22, "Heart failure", ("MESH:D1", "D2"), "Disease",
-                            ((0, 5), (15, 22)), id="T1"),
+                    Mention(
+                        0,
+                        22,
+                        "Heart failure",
+                        ("MESH:D1", "D2"),
+                        "Disease",
+                        ((0, 5), (15, 22)),
+                        id="T1",
+                    ),
                     Mention(10, 22, "lung\nfailure", type="Disease", id="T2"),
                     Mention(23, 28, "hurts", type="Verb", id="T3"),
                 ),
@@ -140,7 +160,7 @@ class TestBrat:
                 ),
             ),
             Document("y", ""),
-        ]  # fmt: skip
+        ]
         assert log.filtered == {"attribute": 1, "note": 1, "event about events": 1}
         assert log.doubtful.counts == {"no annotations beside the text": 1}
         assert rejected(log) == {
@@ -158,11 +178,13 @@ class TestTags:
         documents, log = read_as("", gzip.compress(text.encode()))
         assert documents == [
             Document(
-                "7", "a b- c\nd", (Mention(2, 6, "b- c", type="X"), Mention(7, 8, "d", type="Y")),
+                "7",
+                "a b- c\nd",
+                (Mention(2, 6, "b- c", type="X"), Mention(7, 8, "d", type="Y")),
                 passages=(Passage(0, 6, "tokens"), Passage(7, 8, "tokens")),
             ),
             Document("2", "g", passages=(Passage(0, 1, "tokens"),)),
-        ]  # fmt: skip
+        ]
         assert rejected(log) == {"a sentence with a line that is not token and tag": [9]}
 
     def test_sentences_without_docstart_are_documents_and_inner_columns_are_counted(self, read_as):
@@ -183,8 +205,9 @@ def test_a_dialogue(read_as):
     assert [(m.start, m.concepts) for m in document.mentions] == [(0, ("呕吐",)), (3, ())]
     assert log.doubtful.counts == {"not as many normal forms as tags B": 2}
     assert rejected(log) == {
-        "not as many tags as characters": [1], "example-id is missing or no text": [2],
-    }  # fmt: skip
+        "not as many tags as characters": [1],
+        "example-id is missing or no text": [2],
+    }
 
 
 @pytest.mark.parametrize(
@@ -208,10 +231,11 @@ class TestChinese:
             {"mention": "病", "type": "disease", "offset": "4", "guid": "g-1"},
         ]
         rows = [
-            {"text": "查hiv病", "mention_data": data, "segment": []}, {"mention_data": []},
+            {"text": "查hiv病", "mention_data": data, "segment": []},
+            {"mention_data": []},
             {"text": "a", "mention_data": [{"mention": "a", "offset": "x"}]},
             {"text": "b", "mention_data": []},
-        ]  # fmt: skip
+        ]
         documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\nnot json\n")
         mentions = (Mention(1, 4, "hiv", (), "disease"), Mention(4, 5, "病", ("g-1",), "disease"))
         assert documents == [Document("1", "查hiv病", mentions), Document("4", "b")]
@@ -223,8 +247,12 @@ class TestChinese:
 class TestJsonl:
     def test_short_and_malformed_documents(self, read_as):
         rows = [
-            {"id": "1", "text": "a b c", "note": 1,
-             "mentions": [{"start": 0, "end": 1}, {"fragments": [[0, 1], [4, 5]]}]},
+            {
+                "id": "1",
+                "text": "a b c",
+                "note": 1,
+                "mentions": [{"start": 0, "end": 1}, {"fragments": [[0, 1], [4, 5]]}],
+            },
             {"id": 2.5, "text": "x"},
             {"id": "3", "text": "x", "mentions": [{"start": True, "end": 1}]},
             {"id": "4", "text": "x", "relations": [{"type": "t", "of": "things"}]},
@@ -233,7 +261,7 @@ class TestJsonl:
             {"id": "7", "text": "x", "mentions": ["x"]},
             {"id": 8, "text": "y"},
             {"text": "z"},
-        ]  # fmt: skip
+        ]
         documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\n[]\n")
         fragments = ((0, 1), (4, 5))
         expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", fragments=fragments))

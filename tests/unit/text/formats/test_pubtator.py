@@ -44,7 +44,7 @@ class TestReading:
             ("1|t|a\n2|a|b\n", r"a.txt:2: belongs to document '2', not to '1'"),
             ("1|t|a\n1\t0\tx\ta\tD\tX\n", r"a.txt:2: a mention in other .*found: .*; expected"),
         ],
-    )  # fmt: skip
+    )
     def test_malformed_lines_raise_without_a_log(self, write, content, message):
         with pytest.raises(FormatError, match=message):
             list(read_pubtator(write("a.txt", content)))
@@ -57,8 +57,13 @@ class TestReading:
         assert sorted(locations) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
 
 
-TEXT = st.text(st.one_of(st.sampled_from("ab .?|-é😀\u0301\u2028\x85"), st.characters(
-    exclude_characters="\n\r\0", exclude_categories=["Cs"])), max_size=40)  # fmt: skip
+TEXT = st.text(
+    st.one_of(
+        st.sampled_from("ab .?|-é😀\u0301\u2028\x85"),
+        st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]),
+    ),
+    max_size=40,
+)
 WORD = st.text(st.sampled_from("aB1:-é"), min_size=1, max_size=6)
 
 

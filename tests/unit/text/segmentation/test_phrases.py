@@ -108,8 +108,11 @@ def test_memory_does_not_grow_with_the_text(monkeypatch):
     monkeypatch.setattr("biograft.text.segmentation.words.fold", str.lower)  # it has a cache
     bounds = {"max_units": 1000, "max_entries": 1000}
     peaks, found = [], []
-    for n, config in ((1000, replace(PHRASES, **bounds)), (4000, replace(PHRASES, **bounds)),
-                      (4000, PHRASES)):  # fmt: skip
+    for n, config in (
+        (1000, replace(PHRASES, **bounds)),
+        (4000, replace(PHRASES, **bounds)),
+        (4000, PHRASES),
+    ):
         tracemalloc.start()
         try:
             found.append(mine_phrases(many_words(n), config, language="en"))
@@ -140,8 +143,9 @@ def test_counts_of_pruned_units_are_never_too_high(max_units):
 def test_pruned_parts_count_as_often_as_the_whole(max_entries, monkeypatch):
     """Their count of 0 made the cohesion of a cut infinite, with a warning of numpy's."""
     monkeypatch.setattr(counting, "_CHUNK", 200)
-    config = PhraseConfig(min_count=2, max_length=5, min_cohesion=0.0, min_entropy=0.0,
-                          max_entries=max_entries)  # fmt: skip
+    config = PhraseConfig(
+        min_count=2, max_length=5, min_cohesion=0.0, min_entropy=0.0, max_entries=max_entries
+    )
     mined = mine_phrases(make_documents(), config)
     assert mined.pruned > 0
     for phrase in mined.phrases:
@@ -164,8 +168,9 @@ def test_a_single_neighbour_has_an_entropy_of_exactly_0():
 def planted(rng, n_phrases=60):
     """Documents of random characters with planted phrases of rare characters, and the phrases."""
     common = [chr(0x4E00 + k) for k in range(25)]
-    phrases = ["".join(rng.sample([chr(0x5E00 + k) for k in range(150)], 3))
-               for _ in range(n_phrases)]  # fmt: skip
+    phrases = [
+        "".join(rng.sample([chr(0x5E00 + k) for k in range(150)], 3)) for _ in range(n_phrases)
+    ]
     documents = []
     for _ in range(1500):
         words = rng.choices(common, k=8) + rng.choices(phrases, k=2)
@@ -187,9 +192,16 @@ def test_the_quality_of_planted_phrases_is_learned_from_names():
     assert len(bad) > 200
     wins = sum(g > b for g in good for b in bad) / (len(good) * len(bad))
     assert wins > 0.97
-    chosen = {p.text for p in mine_phrases(
-        documents, PhraseConfig(min_count=5, max_length=4, min_cohesion=0.0, min_entropy=0.0,
-                                min_quality=0.6), names=names).phrases}  # fmt: skip
+    chosen = {
+        p.text
+        for p in mine_phrases(
+            documents,
+            PhraseConfig(
+                min_count=5, max_length=4, min_cohesion=0.0, min_entropy=0.0, min_quality=0.6
+            ),
+            names=names,
+        ).phrases
+    }
     assert len(chosen & held_out) > 0.9 * len(held_out)
     assert len(chosen - set(phrases)) < 0.2 * len(chosen)
     again = mine_phrases(documents, config, names=[*names, "没有的名"])

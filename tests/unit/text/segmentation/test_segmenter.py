@@ -66,8 +66,10 @@ def test_short_and_unsplittable_entities_are_one_segment():
         entity = CHINESE.segment(name)
         assert not entity.is_long
         assert (entity.segments, entity.adjective, entity.head) == (
-            ((0, len(name)),), (0, 0), (0, len(name))
-        )  # fmt: skip
+            ((0, len(name)),),
+            (0, 0),
+            (0, len(name)),
+        )
     assert "阿司匹林" in CHINESE.short
     assert "急性肝炎" not in CHINESE.short
 

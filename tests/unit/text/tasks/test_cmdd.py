@@ -12,8 +12,11 @@ from biograft.text import TaskConfig, read_task
 def turn(speaker, sentence, label="", normalized=()):
     label = label or "O" * len(sentence)
     return {
-        "speaker": speaker, "sentence": sentence, "label": label, "normalized": list(normalized),
-    }  # fmt: skip
+        "speaker": speaker,
+        "sentence": sentence,
+        "label": label,
+        "normalized": list(normalized),
+    }
 
 
 def dialogue(number):
@@ -32,7 +35,7 @@ def dialogue(number):
             turn("医生", f"注意休息多喝水每天{number}杯"),
             turn("患者", "发热", "BI", ["发热"]),
         ],
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture

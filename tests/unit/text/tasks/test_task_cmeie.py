@@ -13,19 +13,28 @@ from biograft.text.documents import Mention
 
 def triple(subject, predicate, other, kinds=("疾病", "药物"), **more):
     return {
-        "Combined": False, "predicate": predicate, "subject": subject, "subject_type": kinds[0],
-        "object": {"@value": other}, "object_type": {"@value": kinds[1]}, **more,
-    }  # fmt: skip
+        "Combined": False,
+        "predicate": predicate,
+        "subject": subject,
+        "subject_type": kinds[0],
+        "object": {"@value": other},
+        "object_type": {"@value": kinds[1]},
+        **more,
+    }
 
 
 TEXT = "麻风病常见。预防麻风病@用利福平，也用𠮷药。"
 LINES = [
-    {"text": TEXT, "spo_list": [
-        triple("麻风病", "预防", "利福平"), triple("麻风病", "预防", "𠮷药"),
-        triple("麻风", "同义词", "麻风病", ("疾病", "疾病")),
-    ]},
+    {
+        "text": TEXT,
+        "spo_list": [
+            triple("麻风病", "预防", "利福平"),
+            triple("麻风病", "预防", "𠮷药"),
+            triple("麻风", "同义词", "麻风病", ("疾病", "疾病")),
+        ],
+    },
     {"text": "无关", "spo_list": []},
-]  # fmt: skip
+]
 SCHEMA = [{"subject_type": "疾病", "predicate": "预防", "object_type": "药物"}]
 
 

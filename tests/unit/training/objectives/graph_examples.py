@@ -49,9 +49,14 @@ def random_graph(
 
 def setting(graph=None, visibility="masked", **fields):
     return Setting(
-        mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=WIDTH, graph=graph,
-        entity_visibility=visibility, **fields,
-    )  # fmt: skip
+        mask=4,
+        n_tokens=60,
+        special=(0, 1, 2, 3, 4),
+        width=WIDTH,
+        graph=graph,
+        entity_visibility=visibility,
+        **fields,
+    )
 
 
 def sequence(mentions, masked=(), tokens=None, n_tokens=LENGTH):

@@ -93,12 +93,15 @@ def labelled(labels, entities):
     n = len(entities)
     empty = np.zeros((2, 12), np.int64)
     return TextBatch(
-        tokens=empty, mask=empty + 1, segments=empty,
+        tokens=empty,
+        mask=empty + 1,
+        segments=empty,
         mentions=np.array([(k % 2, k, k) for k in range(n)], np.int64).reshape(-1, 3),
-        entities=np.array(entities, np.int64), token_labels={},
+        entities=np.array(entities, np.int64),
+        token_labels={},
         mention_labels=dict.fromkeys((NAME, VISIBLE_ENTITIES), np.array(labels, np.int64)),
         labels={},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
@@ -137,6 +140,8 @@ def test_random_entities_come_from_the_counts_or_from_the_graph():
             for row in visible(made.prepare(sequence(MENTIONS[:2]), np.random.default_rng(k)))
         }
         assert received == set(range(n))
-    text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
-                      [sequence(MENTIONS)])  # fmt: skip
+    text, _ = batches(
+        EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
+        [sequence(MENTIONS)],
+    )
     assert set(text.mention_labels) == {VISIBLE_ENTITIES, NAME}

@@ -125,8 +125,10 @@ def test_fixed_tokens_and_their_units_are_unchanged(mode):
 @each_mode
 def test_tokens_masked_already_count_towards_the_ratio(mode):
     n, made = 1500, objective(mode, mask_ratio=0.4, random_ratio=0.0, kept_ratio=0.0)
-    counts = [(made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
-              for k in range(n)]  # fmt: skip
+    counts = [
+        (made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
+        for k in range(n)
+    ]
     expected = 0.4 * sum(word != SPECIAL for word in WORDS)
     deviation = np.std(counts) / math.sqrt(n)
     assert abs(np.mean(counts) - expected) < 4 * deviation + 1e-9
@@ -145,8 +147,10 @@ def test_the_loss_is_that_of_plain_loops():
         for position, label in enumerate(text.token_labels["masked_tokens"][row].tolist()):
             if label == IGNORED:
                 continue
-            scores = [sum(float(states[row, position, d] * head[d, v]) for d in range(3))
-                      for v in range(30)]  # fmt: skip
+            scores = [
+                sum(float(states[row, position, d] * head[d, v]) for d in range(3))
+                for v in range(30)
+            ]
             total = sum(math.exp(score) for score in scores)
             losses.append(-math.log(math.exp(scores[label]) / total))
             right += scores.index(max(scores)) == label

@@ -178,8 +178,9 @@ def plain_unlikelihood(scores, names, allowed):
             after = {other[k] for other in allowed if len(other) > k and other[:k] == name[:k]}
             others = after - {token} if token in after else set()
             if others:
-                penalties.append(max(-math.log(1 - min(math.exp(scores[row][t]), 0.9999))
-                                     for t in others))  # fmt: skip
+                penalties.append(
+                    max(-math.log(1 - min(math.exp(scores[row][t]), 0.9999)) for t in others)
+                )
             row += 1
     return sum(penalties) / max(1, len(penalties)), len(penalties)
 

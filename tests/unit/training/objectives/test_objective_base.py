@@ -57,9 +57,13 @@ ENCODER = torch.nn.Linear(1, 1)
 
 def text_objective(name, **options):
     given = setting(
-        random_graph(), embeddings=torch.zeros(60, WIDTH), entity_counts=np.ones(20, np.int64),
-        encoder=ENCODER, first=2, separator=3,
-    )  # fmt: skip
+        random_graph(),
+        embeddings=torch.zeros(60, WIDTH),
+        entity_counts=np.ones(20, np.int64),
+        encoder=ENCODER,
+        first=2,
+        separator=3,
+    )
     return OBJECTIVES.load(name)(**options).build(given)
 
 

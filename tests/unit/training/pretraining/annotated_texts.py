@@ -19,10 +19,18 @@ TEXTS = [
     "No concept here.",
 ]
 NAMES = {
-    "Aspirin": "D1", "myocardial infarction": "D2", "diabetes": "D3", "Type 2 diabetes": "D3",
-    "type 2 diabetes": "D3", "Obesity": "D4", "hypertension": "D5", "心肌梗死": "D2",
-    "阿司匹林": "D1", "Breast cancer": "D6", "Tumours": "D7",
-}  # fmt: skip
+    "Aspirin": "D1",
+    "myocardial infarction": "D2",
+    "diabetes": "D3",
+    "Type 2 diabetes": "D3",
+    "type 2 diabetes": "D3",
+    "Obesity": "D4",
+    "hypertension": "D5",
+    "心肌梗死": "D2",
+    "阿司匹林": "D1",
+    "Breast cancer": "D6",
+    "Tumours": "D7",
+}
 
 
 def annotate(text: str, names: dict[str, str] = NAMES, score: float = 0.9) -> AnnotatedDocument:
@@ -47,8 +55,10 @@ def write_shards(folder: Path, documents: list[AnnotatedDocument]) -> Path:
         write_shard(shard_path(folder, number), part, {})
     counts = Counter(span.concept for document in documents for span in document.spans)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    table = {"concept": pa.array([key for key, _ in ordered], pa.string()),
-             "count": pa.array([count for _, count in ordered], pa.int64())}  # fmt: skip
+    table = {
+        "concept": pa.array([key for key, _ in ordered], pa.string()),
+        "count": pa.array([count for _, count in ordered], pa.int64()),
+    }
     pq.write_table(pa.table(table), folder / "frequencies.parquet")
     content = {"n_shards": 2, "n_documents": len(documents), "files": describe_files(folder)}
     SHARDS.write(folder, content)

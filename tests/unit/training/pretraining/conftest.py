@@ -74,12 +74,17 @@ def store(tmp_path: Path) -> Callable[..., KnowledgeBase]:
         lines = []
         for concept, names in concepts.items():
             pairs = [(name, "en") if isinstance(name, str) else name for name in names]
-            lines.append({
-                "id": concept,
-                "names": [{"text": text, "language": language} for text, language in pairs],
-                "relations": [{"relation": r, "tail": tail} for head, r, tail in relations
-                              if head == concept],
-            })  # fmt: skip
+            lines.append(
+                {
+                    "id": concept,
+                    "names": [{"text": text, "language": language} for text, language in pairs],
+                    "relations": [
+                        {"relation": r, "tail": tail}
+                        for head, r, tail in relations
+                        if head == concept
+                    ],
+                }
+            )
         path = tmp_path / "concepts.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         config = BuildConfig(sources=(SourceConfig(path=path, format="jsonl"),))

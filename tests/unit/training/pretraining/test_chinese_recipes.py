@@ -21,16 +21,33 @@ from biograft.training.pretraining.run import hold_out_together
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
 CONCEPTS = [
-    {"id": f"D{k}{o}", "name": kind + organ, "type": "病",
-     "names": {"zh": [kind + organ, kind[0] + organ[0]]},
-     "relations": {"form": [f"P{k}"], "place": [f"P{len(KINDS) + o}"]}}
-    for k, kind in enumerate(KINDS) for o, organ in enumerate(ORGANS)
-]  # fmt: skip
-PARTS = [{"id": f"P{n}", "name": part, "names": {"zh": [part]}, "type": "词"}
-         for n, part in enumerate((*KINDS, *ORGANS))]  # fmt: skip
-SMALL = ["new.width=16", "new.layers=1", "new.heads=2", "new.feed_forward=32", "new.n_tokens=400",
-         "stream.max_length=48", "training.batch_size=8", "training.learning_rate=2e-3",
-         "training.save_every=3", "training.eval_every=6", 'training.precision="fp32"']  # fmt: skip
+    {
+        "id": f"D{k}{o}",
+        "name": kind + organ,
+        "type": "病",
+        "names": {"zh": [kind + organ, kind[0] + organ[0]]},
+        "relations": {"form": [f"P{k}"], "place": [f"P{len(KINDS) + o}"]},
+    }
+    for k, kind in enumerate(KINDS)
+    for o, organ in enumerate(ORGANS)
+]
+PARTS = [
+    {"id": f"P{n}", "name": part, "names": {"zh": [part]}, "type": "词"}
+    for n, part in enumerate((*KINDS, *ORGANS))
+]
+SMALL = [
+    "new.width=16",
+    "new.layers=1",
+    "new.heads=2",
+    "new.feed_forward=32",
+    "new.n_tokens=400",
+    "stream.max_length=48",
+    "training.batch_size=8",
+    "training.learning_rate=2e-3",
+    "training.save_every=3",
+    "training.eval_every=6",
+    'training.precision="fp32"',
+]
 OBJECTIVES = ("context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking")
 
 

@@ -27,13 +27,17 @@ def kb(tmp_path_factory):
     lines = [
         {
             "id": f"{part}-{kind}",
-            "names": [f"{part} {kind}", f"{kind} of {part}", f"{kind} of the {part}",
-                      f"{part} {kind} disease"],
+            "names": [
+                f"{part} {kind}",
+                f"{kind} of {part}",
+                f"{kind} of the {part}",
+                f"{part} {kind} disease",
+            ],
             **({"definition": f"A {kind} that concerns the {part}."} if kind == "pain" else {}),
         }
         for part in PARTS
         for kind in KINDS
-    ]  # fmt: skip
+    ]
     (folder / "kb.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     build_store(BuildConfig(sources=(SourceConfig(path=folder / "kb.jsonl"),)), folder / "kb")
     return KnowledgeBase.open(folder / "kb")
@@ -42,15 +46,20 @@ def kb(tmp_path_factory):
 @pytest.fixture
 def recipe():
     def make(encoder=None, objective=None, stream=None, **training):
-        begun = {"encoder": encoder} if encoder else {
-            "new": {"kind": "bart", "max_length": 48, "dropout": 0.0, **SMALL}
-        }  # fmt: skip
-        return PretrainingRecipe.from_values("tiny", {
-            **begun,
-            "stream": {"kind": "name_templates", **(stream or {})},
-            "objective": {"name_generation": objective or {}},
-            "training": TRAINING | training,
-        })  # fmt: skip
+        begun = (
+            {"encoder": encoder}
+            if encoder
+            else {"new": {"kind": "bart", "max_length": 48, "dropout": 0.0, **SMALL}}
+        )
+        return PretrainingRecipe.from_values(
+            "tiny",
+            {
+                **begun,
+                "stream": {"kind": "name_templates", **(stream or {})},
+                "objective": {"name_generation": objective or {}},
+                "training": TRAINING | training,
+            },
+        )
 
     return make
 
@@ -87,9 +96,7 @@ def test_a_resumed_run_gives_the_same_model(kb, recipe, tmp_path):
     stopped = recipe(max_minutes=1e-9, stream={"bucket_batches": 3})
     early = pretrain(stopped, kb, tmp_path / "parts")
     assert early.training.step == 1
-    rest = pretrain(
-        recipe(stream={"bucket_batches": 3}), kb, tmp_path / "parts", resume=True
-    )  # fmt: skip
+    rest = pretrain(recipe(stream={"bucket_batches": 3}), kb, tmp_path / "parts", resume=True)
     assert rest.training.finished
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     assert fingerprint(rest) == fingerprint(whole)

@@ -146,9 +146,12 @@ def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
     )
     loss, stats = made.loss(made.model, collate(prepared(made, 12), 0), {})
     weights = {
-        "masked_tokens": 1, "context_entity_consistency": 2, "entity_segmentation": 2,
-        "bidirectional_entity_masking.head": 0.5, "bidirectional_entity_masking.adjective": 0.5,
-    }  # fmt: skip
+        "masked_tokens": 1,
+        "context_entity_consistency": 2,
+        "entity_segmentation": 2,
+        "bidirectional_entity_masking.head": 0.5,
+        "bidirectional_entity_masking.adjective": 0.5,
+    }
     assert {key.rpartition(".")[0] for key in stats} == set(weights)
     wanted = sum(weight * stats[f"{name}.loss"] for name, weight in weights.items())
     assert float(loss.detach()) == pytest.approx(wanted, rel=1e-5)
@@ -188,13 +191,15 @@ def recipe(starter_shards, encoder):
         values = {
             "encoder": {"name": str(encoder)},
             "stream": {
-                "kind": "annotated_text", "shards": str(starter_shards),
-                "max_length": 32, "pack": False,
+                "kind": "annotated_text",
+                "shards": str(starter_shards),
+                "max_length": 32,
+                "pack": False,
                 **(stream or {}),
             },
             "objective": KEBIOLM if objectives is None else objectives,
             "training": TRAINING | training,
-        }  # fmt: skip
+        }
         if knowledge:
             layers = {"entity_memory": {"after": 1, "n_nearest": 4}}
             usual = {"layers": layers, "dim": 8}

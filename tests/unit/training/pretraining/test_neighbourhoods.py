@@ -63,17 +63,22 @@ def recipe(bench, starter_shards, neighbours, transr):
             {
                 "encoder": {"name": str(bench.encoder)},
                 "knowledge": {
-                    "layers": layers, "neighbours": str(neighbours), "vectors": str(transr),
-                    "freeze": True, **knowledge,
+                    "layers": layers,
+                    "neighbours": str(neighbours),
+                    "vectors": str(transr),
+                    "freeze": True,
+                    **knowledge,
                 },
                 "stream": {
-                    "kind": "annotated_text", "shards": str(starter_shards), "max_length": 32,
+                    "kind": "annotated_text",
+                    "shards": str(starter_shards),
+                    "max_length": 32,
                     "pack": False,
                 },
                 "objective": OBJECTIVES if objectives is None else objectives,
                 "training": TRAINING,
             },
-        )  # fmt: skip
+        )
 
     return make
 
@@ -86,9 +91,11 @@ def some_ids(kb, n=40):
 def test_the_graph_is_that_of_the_store(bench, neighbours, transr, whole):
     kb, ids = bench.kb, some_ids(bench.kb)
     config = KnowledgeConfig(
-        layers={"neighbour_attention": {"after": 1, "n_neighbours": 4}}, neighbours=neighbours,
-        vectors=transr, whole_graph=whole,
-    )  # fmt: skip
+        layers={"neighbour_attention": {"after": 1, "n_neighbours": 4}},
+        neighbours=neighbours,
+        vectors=transr,
+        whole_graph=whole,
+    )
     counts = np.arange(len(ids))
     found = read_neighbourhood(config, ids, counts, kb, grows=True)
     table, graph = NeighbourTable.open(neighbours, kb), found.graph

@@ -198,8 +198,9 @@ def test_two_processes_may_pack_at_once(shards, tokenizer):
     second = open_packed(config, tokenizer, progress=Meanwhile(enabled=False))
     assert second.folder == first[0].folder
     assert sorted(path.name for path in second.folder.parent.iterdir()) == [
-        "shards", second.folder.name,
-    ]  # fmt: skip
+        "shards",
+        second.folder.name,
+    ]
 
 
 @pytest.mark.parametrize("how", DAMAGES)

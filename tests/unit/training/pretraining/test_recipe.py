@@ -22,10 +22,14 @@ name = "some/folder"
 
 
 GRAPH = EntityGraph(
-    neighbours=np.array([[1], [0]]), relations=np.zeros((2, 1), np.int64),
-    signs=np.ones((2, 1), np.int64), types=np.zeros(2, np.int64), counts=np.ones(2, np.int64),
-    relation_vectors=np.zeros((1, 3), np.float32), projections=np.zeros((1, 3, 3), np.float32),
-)  # fmt: skip
+    neighbours=np.array([[1], [0]]),
+    relations=np.zeros((2, 1), np.int64),
+    signs=np.ones((2, 1), np.int64),
+    types=np.zeros(2, np.int64),
+    counts=np.ones(2, np.int64),
+    relation_vectors=np.zeros((1, 3), np.float32),
+    projections=np.zeros((1, 3, 3), np.float32),
+)
 
 
 @pytest.mark.parametrize("name", shipped_recipes("pretrain"))
@@ -34,10 +38,15 @@ def test_every_shipped_recipe_loads(name):
     assert recipe.about
     assert recipe.to_json()["name"] == name
     setting = Setting(
-        mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8,
-        entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
+        mask=4,
+        n_tokens=100,
+        special=(0, 1, 2, 3, 4),
+        width=8,
+        entity_counts=np.ones(2, np.int64),
+        graph=GRAPH,
+        embeddings=torch.zeros(100, 8),
         encoder=torch.nn.Linear(1, 1),
-    )  # fmt: skip
+    )
     for objective in recipe.objectives.values():
         objective.build(*[setting] * (recipe.stream_kind == "annotated_text"))
 

@@ -16,14 +16,22 @@ from biograft.training.pretraining import SubstitutionConfig, SynonymSubstitutio
 SYNONYM, OTHER = 1, 0
 
 CONCEPTS = [
-    {"id": "D1", "name": "aspirin", "type": "drug",
-     "names": {"en": ["acetylsalicylic acid"], "zh": ["阿司匹林", "乙酰水杨酸"]}},
-    {"id": "D2", "name": "heart attack", "type": "disease",
-     "names": {"en": ["myocardial infarction"], "zh": ["心肌梗死", "心梗"]}},
+    {
+        "id": "D1",
+        "name": "aspirin",
+        "type": "drug",
+        "names": {"en": ["acetylsalicylic acid"], "zh": ["阿司匹林", "乙酰水杨酸"]},
+    },
+    {
+        "id": "D2",
+        "name": "heart attack",
+        "type": "disease",
+        "names": {"en": ["myocardial infarction"], "zh": ["心肌梗死", "心梗"]},
+    },
     {"id": "D3", "name": "diabetes", "names": ["diabetes mellitus"], "type": "disease"},
     {"id": "D4", "name": "flu", "type": "disease"},
     {"id": "D9", "name": "rare disease", "names": ["orphan disease"], "type": "disease"},
-]  # fmt: skip
+]
 NAMES = {"aspirin": "D1", "heart attack": "D2", "diabetes": "D3", "flu": "D4"}
 TEXT = "aspirin after a heart attack, with diabetes and flu"
 SYNONYMS = {
@@ -99,8 +107,12 @@ def test_probabilities_and_frequencies_are_as_configured(substitution):
 
 FREQUENT = {"D1": 5 * 4, "D2": 3 * 6, "D3": 1 * 8}
 """The frequency with which each entity is inserted, as a synonym or for another one."""
-UNUSED = {"aspirin": 2 / 5, "acetylsalicylic acid": 3 / 5, "myocardial infarction": 1,
-          "diabetes mellitus": 1}  # fmt: skip
+UNUSED = {
+    "aspirin": 2 / 5,
+    "acetylsalicylic acid": 3 / 5,
+    "myocardial infarction": 1,
+    "diabetes mellitus": 1,
+}
 """How often a name of an entity is not the one in the text below."""
 
 

@@ -22,14 +22,24 @@ CONCEPTS = {
 }
 ODD = ["A-B", " (+) (-) ", "Ünï_code\u00a0x", "tab\there", "ΣΑΣ", "2型,糖尿病", "a\\b`c"]
 """Each of which becomes another name where names are cleaned."""
-DEFINED = ("START {a} END is defined as {c}", "START {a} END is described as {c}",
-           "{c} are the definitions of START {a} END", "{c} describe START {a} END")  # fmt: skip
-SEVERAL = ("{c} are the synonyms of START {a} END",
-           "{c} indicate the same concept as START {a} END",
-           "START {a} END has synonyms such as {c}",
-           "START {a} END refers to the same concepts as {c}")  # fmt: skip
-SINGLE = ("{c} is START {a} END", "{c} is the same as START {a} END",
-          "START {a} END is {c}", "START {a} END is the same as {c}")  # fmt: skip
+DEFINED = (
+    "START {a} END is defined as {c}",
+    "START {a} END is described as {c}",
+    "{c} are the definitions of START {a} END",
+    "{c} describe START {a} END",
+)
+SEVERAL = (
+    "{c} are the synonyms of START {a} END",
+    "{c} indicate the same concept as START {a} END",
+    "START {a} END has synonyms such as {c}",
+    "START {a} END refers to the same concepts as {c}",
+)
+SINGLE = (
+    "{c} is START {a} END",
+    "{c} is the same as START {a} END",
+    "START {a} END is {c}",
+    "START {a} END is the same as {c}",
+)
 
 
 def possible(names, definitions, target, *, synonyms=3, limit=2):
@@ -37,9 +47,10 @@ def possible(names, definitions, target, *, synonyms=3, limit=2):
     others = [name for name in names if name != target]
     for a in others or [target]:
         if definitions:
-            templates, chosen = DEFINED, itertools.permutations(
-                definitions, min(limit, len(definitions))
-            )  # fmt: skip
+            templates, chosen = (
+                DEFINED,
+                itertools.permutations(definitions, min(limit, len(definitions))),
+            )
             known = [" ".join(some) for some in chosen]
         elif others:
             unused = [name for name in others if name != a] or [target]
@@ -90,9 +101,13 @@ def test_every_name_is_a_target_once(kb):
     expected = sorted(name for identifier in CONCEPTS for name in plain(identifier)[0])
     assert sorted(templates.example(0, n).target for n in range(len(templates))) == expected
     assert templates.counts.to_json() == {
-        "n_names": 12, "n_concepts": 5, "n_defined": 2, "n_several": 2, "n_single": 1,
+        "n_names": 12,
+        "n_concepts": 5,
+        "n_defined": 2,
+        "n_several": 2,
+        "n_single": 1,
         "n_definitions": 4,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("identifier", list(CONCEPTS))
@@ -107,8 +122,10 @@ def test_all_that_the_rules_allow_is_said_and_nothing_else(kb, identifier):
 
 def test_an_example_follows_from_seed_epoch_and_number(kb):
     one, two = NameTemplates(kb), NameTemplates(kb)
-    all_of = [[triple(t.example(epoch, n)) for n in range(len(t)) for epoch in range(3)]
-              for t in (one, two)]  # fmt: skip
+    all_of = [
+        [triple(t.example(epoch, n)) for n in range(len(t)) for epoch in range(3)]
+        for t in (one, two)
+    ]
     assert all_of[0] == all_of[1]
     other = NameTemplates(kb, NameTemplatesConfig(seed=34))
     sampled = [[triple(t.example(epoch, 8)) for epoch in range(20)] for t in (one, other)]
@@ -120,8 +137,10 @@ def test_options(kb):
     few = NameTemplates(kb, NameTemplatesConfig(max_synonyms=1, max_definitions=1, prompt=False))
     names, definitions = plain("B")
     number = next(n for n in range(len(few)) if few.example(0, n).target == "only b")
-    allowed = {(source, "", target) for source, _, target in possible(
-        names, definitions, "only b", limit=1)}  # fmt: skip
+    allowed = {
+        (source, "", target)
+        for source, _, target in possible(names, definitions, "only b", limit=1)
+    }
     assert {triple(few.example(epoch, number)) for epoch in range(200)} == allowed
     names, _ = plain("D")
     number = next(n for n in range(len(few)) if few.example(0, n).target == "d1")
@@ -151,9 +170,13 @@ def test_languages(tmp_path):
     kb = make(tmp_path, concepts)
     english = NameTemplates(kb, NameTemplatesConfig(languages=("en",)))
     assert english.counts.to_json() == {
-        "n_names": 2, "n_concepts": 1, "n_defined": 0, "n_several": 1, "n_single": 0,
+        "n_names": 2,
+        "n_concepts": 1,
+        "n_defined": 0,
+        "n_several": 1,
+        "n_single": 0,
         "n_definitions": 0,
-    }  # fmt: skip
+    }
     french = NameTemplates(kb, NameTemplatesConfig(languages=("fr",)))
     assert (french.counts.n_names, french.counts.n_defined) == (2, 1)
     assert NameTemplates(kb).counts.n_defined == 2

@@ -50,8 +50,15 @@ def rows(batch):
         mentions = batch.mentions[batch.mentions[:, 0] == row, 1:]
         labels = [values[row][held].tolist() for values in batch.token_labels.values()]
         entities = batch.entities[batch.mentions[:, 0] == row]
-        found.append((batch.tokens[row][held].tolist(), mentions.tolist(), entities.tolist(),
-                      labels, [int(values[row]) for values in batch.labels.values()]))  # fmt: skip
+        found.append(
+            (
+                batch.tokens[row][held].tolist(),
+                mentions.tolist(),
+                entities.tolist(),
+                labels,
+                [int(values[row]) for values in batch.labels.values()],
+            )
+        )
     return found
 
 

@@ -26,13 +26,20 @@ from biograft.training.pretraining import (
     open_packed,
 )
 
-NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
-         ["慢性活动性肝炎", "活动肝"]]  # fmt: skip
+NAMES = [
+    ["急性肝炎", "急肝"],
+    ["慢性肝炎", "慢肝"],
+    ["急性肾炎", "急肾"],
+    ["慢性肾炎", "慢肾"],
+    ["慢性活动性肝炎", "活动肝"],
+]
 CONCEPTS = [
     {"id": f"D{row}", "name": first, "names": {"zh": [first, second]}, "type": "病"}
     for row, (first, second) in enumerate(NAMES)
-] + [{"id": f"P{row}", "name": name, "names": {"zh": [name]}, "type": "词"}
-     for row, name in enumerate(["急性", "慢性", "肝炎", "肾炎"])]  # fmt: skip
+] + [
+    {"id": f"P{row}", "name": name, "names": {"zh": [name]}, "type": "词"}
+    for row, name in enumerate(["急性", "慢性", "肝炎", "肾炎"])
+]
 KNOWN = {name: f"D{row}" for row, names in enumerate(NAMES) for name in names}
 TEXTS = [
     "患者有急性肝炎病史。服药后好转，血压正常，无急肾。",

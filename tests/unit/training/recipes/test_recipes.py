@@ -107,9 +107,12 @@ def test_mistakes_are_named(write, text, problem):
 
 @pytest.mark.parametrize(
     ("name", "kind", "command"),
-    [("ner", "linker", "finetune ner"), ("sapbert", "task", "pretrain sapbert"),
-     ("transe", "pretrain", "graph embed KB --model transe")],
-)  # fmt: skip
+    [
+        ("ner", "linker", "finetune ner"),
+        ("sapbert", "task", "pretrain sapbert"),
+        ("transe", "pretrain", "graph embed KB --model transe"),
+    ],
+)
 def test_a_recipe_of_another_kind_is_refused_with_its_command(name, kind, command):
     with pytest.raises(ConfigError, match=f"biograft {command}"):
         RECIPE_KINDS.load(kind).load(name)
