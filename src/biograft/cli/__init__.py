@@ -43,7 +43,7 @@ _COMMANDS = {
     "link": "link:link",
     "map": "map:map_column",
     "review": "review:app",
-    "learn": "learn:learn_decisions",
+    "learn": "review:learn_decisions",
     "evaluate": "evaluate:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",
@@ -52,7 +52,7 @@ _COMMANDS = {
     "check": "check:check",
     "serve": "serve:serve",
     "key": "serve:key_app",
-    "mcp": "mcp:mcp",
+    "mcp": "serve:mcp",
     "doctor": "doctor:doctor",
     "demo": "demo:demo",
 }

@@ -1,24 +1,42 @@
-"""``biograft corpus``: convert, formats, annotate, exclude, segment, tasks."""
+"""``biograft corpus``: convert, formats, annotate, exclude, segment, stop-words, tasks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.corpus_annotate import annotate
-from biograft.cli.corpus_exclude import exclude
-from biograft.cli.corpus_segment import segment
-from biograft.cli.corpus_stop_words import stop_words
-from biograft.cli.fields import CommandGroup
-from biograft.cli.options import REJECTED, Json, Overwrite, print_json, warn_left_out
+from biograft.cli.fields import CommandGroup, Offered
+from biograft.cli.options import (
+    REJECTED,
+    Engine,
+    Json,
+    Kb,
+    OutFile,
+    Overwrite,
+    Quiet,
+    Resume,
+    Store,
+    is_given,
+    note_without_index,
+    print_json,
+    warn_left_out,
+)
 from biograft.config import split_columns
-from biograft.errors import visible
+from biograft.errors import ConfigError, visible
+from biograft.linking.annotation.config import AnnotationConfig
+from biograft.linking.config import LinkerConfig
+from biograft.progress import Progress
+from biograft.text.cleaning import CleaningConfig
+from biograft.text.input_config import InputConfig
+from biograft.text.segmentation.config import SegmentationConfig
 
 if TYPE_CHECKING:
     from biograft.text.formats import Conversion
+    from biograft.text.segmentation import SegmentedEntity
     from biograft.text.tasks import Overlap, Summary, TaskSet
 
 _MAX_EXAMPLES = 3
@@ -91,10 +109,263 @@ def formats(as_json: Json = False) -> None:
                 typer.echo(f"{'':12} loses {', '.join(lacks)}")
 
 
-app.command()(annotate)
-app.command()(exclude)
-app.command()(segment)
-app.command()(stop_words)
+@app.command()
+def annotate(
+    context: typer.Context,
+    kb: Store,
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
+    out: Annotated[Path, "-o", "--out", "DIR"],
+    reading: Annotated[InputConfig, Offered(without=("sheet",), lines=True)],
+    annotation: Annotated[AnnotationConfig, Offered(cleaning=None)],
+    cleaning: CleaningConfig,
+    clean: Annotated[bool, "--clean/--no-clean"] = True,
+    engine: Engine = "local",
+    workers: Annotated[int, "N"] = 0,
+    shard_mib: Annotated[int, typer.Option(metavar="N", min=1)] = 8,
+    resume: Resume = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Annotate text with the concepts of a knowledge base, for pre-training.
+
+    Plain text has one document a line. Files of any document format, and tables with --column, are
+    recognised by their content; their annotations are read with --mentions given or both only.
+    Broken records are reported and left out; the exit status is then 1.
+
+    Args:
+        texts: Files, folders, zip archives, or '-' for standard input.
+        out: Folder of the shards.
+        clean: Remove HTML, URLs and stray symbols.
+        workers: Processes; default: one a core.
+        shard_mib: Text per shard, in MiB.
+    """
+    from biograft.linking.annotation.runner import ExecutionConfig, annotate
+
+    config = replace(annotation, cleaning=cleaning if clean else None)
+    if is_given(context, "threshold") and not config.threshold_matters:
+        raise ConfigError(
+            f"--threshold {config.threshold}: without --index and abbreviations every span is a "
+            "name and scores 0.99 or 1; leave it out, or give more than 0.99 to drop normal forms"
+        )
+    execution = ExecutionConfig(
+        engine=engine,
+        workers=workers,
+        resume=resume,
+        reading=reading,
+        chunk_bytes=shard_mib << 20,
+    )
+    note_without_index(kb, config.index, quiet=quiet)
+    manifest = annotate(kb, texts, out, config, execution, Progress(enabled=not quiet))
+    rejected = manifest["report"]["rejected"]
+    for reason, entry in rejected.items():
+        typer.echo(f"rejected {entry['n']:,}: {reason}", err=True)
+        for example in entry["examples"]:
+            typer.echo(f"  {example['file']}:{example['line']}: {example['text']!r}", err=True)
+    for note in manifest["notes"]:
+        typer.echo(f"warning: {note}", err=True)
+    for error in manifest["skipped"]:
+        typer.echo(f"skipped: {error}", err=True)
+    if as_json:
+        print_json(_annotation_json(manifest, out))
+    else:
+        _print_annotation(manifest, out)
+    if rejected or manifest["skipped"]:
+        raise typer.Exit(REJECTED)
+
+
+def _annotation_json(manifest: dict[str, Any], out: Path) -> dict[str, Any]:
+    keys = ("n_shards", "n_documents", "n_spans", "n_concepts", "seconds")
+    report = manifest["report"]
+    return {
+        "folder": str(out),
+        **{key: manifest[key] for key in keys},
+        "n_skipped": len(manifest["skipped"]),
+        "n_rejected": sum(entry["n"] for entry in report["rejected"].values()),
+        **report,
+    }
+
+
+def _print_annotation(manifest: dict[str, Any], out: Path) -> None:
+    counts, cleaned = manifest["report"]["counts"], manifest["report"]["cleaned"]
+    n = manifest["n_documents"]
+    lines = [
+        f"records     {counts.get('records', 0):,}",
+        f"documents   {n:,} ({counts.get('characters', 0):,} characters)",
+        f"spans       {manifest['n_spans']:,} ({manifest['n_spans'] / max(n, 1):.2f} per document)",
+        *(f"  {key:<18}{counts[key]:,}" for key in sorted(counts) if " " in key),
+        f"concepts    {manifest['n_concepts']:,}",
+    ]
+    if cleaned:
+        lines.append("cleaned     " + ", ".join(f"{key} {n:,}" for key, n in cleaned.items()))
+    lines.append(f"shards      {manifest['n_shards']:,} in {out}  ({manifest['seconds']:.1f} s)")
+    typer.echo("\n".join(lines))
+
+
+@app.command()
+def exclude(
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
+    similar_to: Annotated[list[Path], "FILE"],
+    out: OutFile,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
+    n: Annotated[int, "N"] = 8,
+    min_overlap: Annotated[float, "R"] = 0.6,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Remove near-duplicates of test texts from text to train on.
+
+    Texts are compared by character n-grams; case, width, punctuation and whitespace do not count.
+    The text that is left is written one document a line.
+
+    Args:
+        texts: Training text: a document a line, any format, or tables.
+        similar_to: Test texts; may be repeated.
+        n: Length of n-grams.
+        min_overlap: Ratio of the shorter text's n-grams that near-duplicates share, at least.
+    """
+    from biograft.artifacts import new_file
+    from biograft.text.inputs import read_texts
+    from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
+
+    near = NearDuplicateConfig(n=n, min_overlap=min_overlap)
+    tests = NearDuplicates(read_texts(similar_to, reading), near)
+    counts = Counter[str](kept=0, removed=0)
+    with new_file(out, overwrite=overwrite) as file:
+        for text in read_texts(texts, reading):
+            removed = tests.matches(text)
+            counts["removed" if removed else "kept"] += 1
+            if not removed:
+                file.write(f"{' '.join(text.split())}\n".encode())
+    if as_json:
+        print_json({"file": str(out), "test_texts": len(tests), **counts})
+    else:
+        typer.echo(
+            f"removed {counts['removed']:,} near-duplicates of {len(tests):,} texts; "
+            f"{counts['kept']:,} documents -> {out}"
+        )
+
+
+@app.command()
+def segment(
+    config: SegmentationConfig,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
+    folder: Annotated[Path, typer.Argument(metavar="KB")],
+    texts: Annotated[list[Path] | None, typer.Argument(metavar="[TEXT]...")] = None,
+    out: Annotated[Path | None, "-o", "--out", "DIR"] = None,
+    show: Annotated[list[str] | None, "NAME"] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Segment the long names of a knowledge base into sub-entities, adjective part and head.
+
+    Review DIR/cut_points.tsv: delete lines, and pass it back with --cut-points.
+
+    With --show and no -o, an existing segmentation is opened: corpus segment DIR --show NAME.
+
+    Args:
+        folder: Knowledge base; with --show alone, a segmentation.
+        texts: Text to mine phrases from: a document a line, any document format, or tables.
+        out: Folder of the segmentation to build.
+        show: Show how a name is segmented; repeatable.
+    """
+    from biograft.kb import KnowledgeBase
+    from biograft.text.segmentation import Segmentation, build_segmentation
+
+    if out is not None:
+        manifest = build_segmentation(
+            KnowledgeBase.open(folder),
+            texts or [],
+            out,
+            config,
+            reading=reading,
+            overwrite=overwrite,
+            progress=Progress(enabled=not quiet),
+        )
+        if as_json:
+            summary = {key: value for key, value in manifest.items() if key != "files"}
+            print_json({"segmentation": str(out), **summary})
+        else:
+            seconds = sum(manifest["seconds"].values())
+            typer.echo(f"{manifest['n_phrases']:,} phrases, {manifest['n_cut_points']} cut points")
+            typer.echo(
+                f"{manifest['n_long']:,} of {manifest['n_names']:,} names are long "
+                f"({seconds:.1f} s): {out}"
+            )
+    elif not show:
+        raise ConfigError("-o: name a folder for the result, or names to --show")
+    elif texts or overwrite or config != SegmentationConfig() or reading != InputConfig(lines=True):
+        raise ConfigError(
+            "--show: without -o an existing segmentation is opened; leave out the options that "
+            "build one"
+        )
+    if not show:
+        return
+    for entity in map(Segmentation.open(out or folder).segment, show):
+        if as_json:
+            print_json(_entity_json(entity))
+        else:
+            typer.echo(_entity_line(entity))
+
+
+def _entity_json(entity: SegmentedEntity) -> dict[str, Any]:
+    return {
+        "text": entity.text,
+        "long": entity.is_long,
+        "segments": entity.segments,
+        "adjective": entity.adjective,
+        "head": entity.head,
+    }
+
+
+def _entity_line(entity: SegmentedEntity) -> str:
+    if not entity.is_long:
+        return f"{entity.text}\tshort"
+    segments = " | ".join(map(entity.cut, entity.segments))
+    adjective, head = entity.cut(entity.adjective), entity.cut(entity.head)
+    return f"{segments}\tadjective: {adjective}\thead: {head}"
+
+
+@app.command()
+def stop_words(
+    texts: Annotated[list[Path], typer.Argument(metavar="TEXT...")],
+    kb: Kb,
+    out: OutFile,
+    reading: Annotated[InputConfig, Offered("format", "encoding", "column", lines=True)],
+    linker: Annotated[LinkerConfig, Offered("languages")],
+    min_count: Annotated[int, typer.Option(metavar="N", min=1)] = 3,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List names of KB that are ordinary words in text, with counts, for review.
+
+    Remove the lines of the names that are to be found; the rest is a file for --stop-file.
+
+    Args:
+        texts: Ordinary text: a document a line, any document format, or tables.
+        min_count: Occurrences of a word in the text.
+    """
+    from biograft.kb import KnowledgeBase
+    from biograft.text import NamesIndex, NamesIndexConfig
+    from biograft.text.inputs import read_texts
+    from biograft.text.stop_words import StopWordConfig, propose_stop_words, write_stop_words
+
+    base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
+    names = NamesIndex.from_store(base, NamesIndexConfig(languages=linker.languages), progress)
+    progress.start("read texts")
+    words = propose_stop_words(
+        names,
+        lambda row: base.name(row).text,
+        read_texts(texts, reading),
+        StopWordConfig(min_count=min_count),
+    )
+    progress.finish()
+    write_stop_words(words, out, overwrite=overwrite)
+    if as_json:
+        print_json({"file": str(out), "words": [asdict(word) for word in words]})
+    else:
+        typer.echo(f"{len(words):,} names that may be ordinary words -> {out}; look through them")
 
 
 @app.command()

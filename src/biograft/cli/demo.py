@@ -1,4 +1,4 @@
-"""``biograft demo``: build, train, link and evaluate on the built-in knowledge base."""
+"""``biograft demo``: build, train, link and evaluate on built-in data, or show notes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from biograft.cli.evaluate import FINDING_TYPES, print_findings
 from biograft.cli.kb import print_concept, print_matches, print_report
+from biograft.config import split_list
 from biograft.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
+    from biograft.evaluation import AssertionDocument
     from biograft.kb import KnowledgeBase
     from biograft.linking import FusedSearch, Linker
 
@@ -40,8 +43,6 @@ def demo(
         serve: start: serve the page at the end, until Ctrl-C. Default: on a terminal only.
     """
     if part == "notes":
-        from biograft.cli.demo_notes import demo_notes
-
         _check_store(out / "notes")
         demo_notes(out / "notes", language)
         return
@@ -221,3 +222,54 @@ def _evaluate(base: KnowledgeBase, linkers: list[tuple[str, Linker]]) -> None:
         result = evaluate_linking(linker, base, queries, config=EvaluationConfig(n_resamples=1))
         acc1, acc5 = (100 * result.metrics[name] for name in ("acc@1", "acc@5"))
         typer.echo(f"  {label:22} {acc1:6.1f} {acc5:6.1f}")
+
+
+def demo_notes(store: Path, language: str) -> None:
+    """Link the held-out notes of a language, and compare the findings with the gold standard."""
+    from biograft.evaluation import evaluate_findings, read_assertions
+    from biograft.kb import BuildConfig, KnowledgeBase, build_store
+    from biograft.kb.sources import SourceConfig
+    from biograft.linking import Linker
+
+    if language not in ("en", "zh"):
+        raise ConfigError(f"--language: expected en or zh, found {language!r}")
+    typer.echo(f"$ biograft kb build starter clinical-findings -o {store}")
+    sources = tuple(SourceConfig(path=Path(name)) for name in ("starter", "clinical-findings"))
+    print_report(build_store(BuildConfig(sources=sources), store, overwrite=True))
+    linker = Linker.open(KnowledgeBase.open(store), k=1)
+    name = f"notes-{language}-test"
+    notes = list(read_assertions(name))
+    shown = read_assertions(f"notes-{language}-demo")
+    _print_findings(linker, next(note for note in shown if note.id == f"{language}-demo"))
+    typer.echo(f"\n$ biograft evaluate findings --kb {store} --gold {name}")
+    start = time.perf_counter()
+    result = evaluate_findings(linker, notes, split_list(FINDING_TYPES))
+    seconds = time.perf_counter() - start
+    print_findings(result)
+    typer.echo(f"\n{len(notes)} notes linked and compared in {seconds:.1f} s.")
+
+
+def _print_findings(linker: Linker, note: AssertionDocument) -> None:
+    """Print a note and the findings in it."""
+    from biograft.text.documents import Document
+
+    typer.echo(f"\n{note.text}\n")
+    rows = [("finding", "concept", "status", "section", "value")]
+    for mention in linker(Document(note.id, note.text)).mentions:
+        if mention.concept is not None:
+            values = ", ".join(each.text for each in mention.measurements)
+            name = linker.kb[mention.concept].name
+            rows.append((mention.text, name, mention.status or "", mention.section or "", values))
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        typer.echo("  " + "  ".join(cells).rstrip())
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes; a Chinese character takes two."""
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

@@ -1,39 +1,372 @@
-"""``biograft evaluate``: the group of evaluations, and its command text (end to end)."""
+"""``biograft evaluate``: linking, end to end or of given mentions, assertion, findings, tasks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.evaluate_assertion import assertion
-from biograft.cli.evaluate_findings import NOT_OF_TEXT, findings
-from biograft.cli.evaluate_link import link
-from biograft.cli.evaluate_task import task
 from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
     Json,
     Kb,
+    Overwrite,
     Quiet,
     Seed,
+    Texts,
     Types,
     note_without_index,
     print_json,
+    refuse_given,
     warn_left_out,
     warn_unknown,
+    warn_without_text,
 )
 from biograft.config import split_list
+from biograft.errors import ConfigError, OutputError
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
 from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
-    from biograft.evaluation import Score, TextResult
+    from biograft.evaluation import (
+        AssertionMistake,
+        EvaluationConfig,
+        FindingMistake,
+        FindingsResult,
+        Gold,
+        LinkingResult,
+        LinkQuery,
+        Score,
+        ScoredQueries,
+        TextResult,
+    )
+    from biograft.kb import KnowledgeBase
+    from biograft.metrics.precision_recall import Counts
+    from biograft.models.tasks.configs import TaskDataConfig
+
 
 app = CommandGroup("Evaluate a linker, or the model of a task.")
 
+_SETTINGS = (
+    *("search", "lexical_weight", "similarity", "sources", "languages"),
+    *("abbreviations", "appositions", "short_forms"),
+)
+"""Settings of a linker that count for given mentions; of the gold are the types."""
+FINDING_TYPES = "disease,symptom,finding"
+NOT_OF_TEXT = ("k", "mentions", "types", "assertions", "explain")
+"""Settings of a linker that are fixed where plain text is linked to be evaluated."""
 
-app.command()(link)
+
+@app.command()
+def link(
+    kb: Kb,
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    linker: Annotated[LinkerConfig, Offered(*_SETTINGS)],
+    gold: Annotated[str, "PATH"],
+    form: Annotated[str, "--format", "F"],
+    scorer: Annotated[str, "lenient|strict"] = "lenient",
+    types: Types = "",
+    text: Texts = None,
+    no_context: Annotated[bool, "--no-context"] = False,
+    split_mentions: Annotated[bool, "--split-mentions"] = False,
+    drop: Annotated[str, "overlapping,unknown-ids"] = "",
+    nil: Annotated[bool, "--nil"] = False,
+    nil_below: Annotated[float | None, "P"] = None,
+    train: Annotated[str, "PATH"] = "",
+    report: Annotated[Path | None, "DIR"] = None,
+    answers: Annotated[Path | None, "--save-answers", "FILE"] = None,
+    against: Annotated[Path | None, "FILE|DIR"] = None,
+    depth: Annotated[int, typer.Option("-k", "--depth", metavar="K", min=5)] = 30,
+    limit: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
+    seed: Seed = 0,
+    fit_calibration: Annotated[Path | None, "FILE"] = None,
+    aim: Annotated[str, "f1|precision>=P"] = "",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Evaluate entity linking on the mentions of a gold standard.
+
+    Metrics are in percent, with 95 % intervals by a bootstrap over documents.
+
+    Args:
+        gold: Gold standard: a file or folder; TAR::FOLDER for a folder in a tar archive.
+        form: biosyn, pubtator, documents (any of `biograft corpus formats`), aap, xlbel,
+            cometa, cometa-specific, procedures, babelon or sample.
+        scorer: lenient: any gold id counts; strict: exactly one concept.
+        no_context: Link mentions without the text around them.
+        split_mentions: Let the linker split composite mentions, not the benchmark; with
+            --scorer strict a mention is right if all its concepts are found and no other.
+        drop: Leave out queries as some papers do; they are counted.
+        nil: Include mentions whose gold answer is NIL.
+        nil_below: Count answers below this probability as NIL; default: as the linker does,
+            with --nil or --calibration.
+        train: Training gold, to report unseen mentions separately.
+        report: Write a report with charts to DIR.
+        answers: Write each query with its answers, to compare.
+        against: Compare with the answers of another run: a file of --save-answers, or the
+            folder of a --report.
+        depth: Answers to judge a query.
+        limit: Evaluate the first N queries; 0: all.
+        fit_calibration: Fit probabilities on these queries (dev, never test) and write them to
+            FILE.
+        aim: Criterion of the fitted NIL threshold; default: f1 with --nil, else none.
+    """
+    from biograft.evaluation import (
+        EvaluationConfig,
+        GoldConfig,
+        ScoredQueries,
+        TextIndex,
+        drop_queries,
+        evaluate_linking,
+        read_gold,
+        save_answers,
+    )
+    from biograft.evaluation.linking import CUTOFFS, nil_as_linked
+    from biograft.kb import KnowledgeBase
+    from biograft.linking import Linker
+
+    _check_outputs(report, answers, overwrite=overwrite)
+    other = ScoredQueries.load(against) if against is not None else None
+    _check_fit(fit_calibration, aim, nil_below, files.calibration, overwrite=overwrite)
+    gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
+    ks = (*(k for k in CUTOFFS if k < depth), depth)
+    config = EvaluationConfig(
+        ks=ks,
+        nil_below=nil_below,
+        seed=seed,
+        context=not no_context,
+        split_mentions=split_mentions,
+    )
+    base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
+    gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
+    seen = read_gold(train, form, gold_config).queries if train else None
+    queries = gold_set.queries[:limit] if limit else gold_set.queries
+    note_without_index(base, files.index, quiet=quiet)
+    opened = Linker.open(base, **vars(files), config=linker)
+    if nil_below is None and fit_calibration is None and (nil or files.calibration is not None):
+        config = nil_as_linked(opened, config)
+    result = evaluate_linking(opened, base, queries, scorer, config, Progress(enabled=not quiet))
+    evaluated = _Evaluated(base, gold_set, seen, config, result, opened.score_source)
+    evaluated.warn(with_texts=texts is not None)
+    if answers is not None:
+        save_answers(result, answers, overwrite=overwrite)
+    compared = _compare(result, other, against, seed)
+    if report is not None:
+        inputs = {
+            "knowledge base": kb,
+            "gold": gold,
+            "format": form,
+            "index": files.index or "none",
+            "model": files.model or "none",
+            "calibration": files.calibration or "none",
+        }
+        evaluated.write_report(report, inputs, overwrite=overwrite)
+    fitted = {}
+    if fit_calibration is not None:
+        criterion = aim or ("f1" if nil else None)
+        fitted = evaluated.fit(criterion, fit_calibration, overwrite=overwrite)
+    if as_json:
+        more = {"calibration": fitted} if fitted else {}
+        print_json({"format": form, **evaluated.to_json(), **more, **compared})
+    else:
+        evaluated.print()
+        _print_compared(compared)
+        if fitted:
+            _print_fit(fitted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """The result of an evaluation, with what was evaluated."""
+
+    base: KnowledgeBase
+    gold: Gold
+    seen: Sequence[LinkQuery] | None
+    config: EvaluationConfig
+    result: LinkingResult
+    score_source: str
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Number of rows and queries left out, by reason."""
+        return {**self.gold.log.filtered, **self.gold.log.rejected.counts}
+
+    @property
+    def nil_rule(self) -> str:
+        """The NIL threshold in words; empty if there is none."""
+        config = self.config
+        if config.nil_below is None:
+            return ""
+        return f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
+
+    def warn(self, *, with_texts: bool) -> None:
+        """Warn of rows left out, doubtful rows, unknown ids, and mentions without text."""
+        from biograft.evaluation.linking import DROPS
+
+        log, resolved = self.gold.log, self.result.resolved
+        warn_left_out(log.rejected.counts, "rows of the gold")
+        warn_left_out({r: log.filtered[r] for r in DROPS.values() if r in log.filtered}, "queries")
+        for reason, n in log.doubtful.counts.items():
+            typer.echo(f"warning: {n:,} rows of the gold: {reason}", err=True)
+        n = resolved.n_unreachable
+        warn_unknown(
+            resolved.unknown, f"; {n:,} queries cannot be answered right, and count as wrong"
+        )
+        if with_texts:
+            warn_without_text(self.gold.n_without_text, len(self.gold.queries))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.result.to_json(),
+            "search": self.score_source,
+            "left_out": self.left_out,
+            "nil_below": self.config.nil_below,
+            "n_without_text": self.gold.n_without_text,
+        }
+
+    def print(self) -> None:
+        """Print metrics with their intervals, then those of sub-populations."""
+        from biograft.evaluation import sub_populations
+
+        result = self.result
+        nil = f"; NIL {self.nil_rule}" if self.nil_rule else ""
+        typer.echo(f"{result.n:,} queries, {result.scorer} scorer{nil}")
+        for name, value in result.metrics.items():
+            interval = result.intervals.get(name)
+            bounds = (
+                f"   {100 * interval.low:6.2f} to {100 * interval.high:6.2f}" if interval else ""
+            )
+            typer.echo(f"  {name:14} {100 * value:6.2f}{bounds}")
+        for part in sub_populations(result, self.base, self.seen):
+            typer.echo(f"  {part.name:20} n={part.n:<7,} acc@1 {100 * part.acc1:6.2f}")
+
+    def write_report(self, folder: Path, inputs: Mapping[str, Any], *, overwrite: bool) -> None:
+        """Write a report with charts, which names the inputs of the command."""
+        from biograft.evaluation import (
+            LinkingReport,
+            find_mistakes,
+            similarity_buckets,
+            sub_populations,
+            write_report,
+        )
+        from biograft.evaluation.figures import draw_figures
+
+        buckets = similarity_buckets(self.result, self.base)
+        report = LinkingReport(
+            result=self.result,
+            populations=sub_populations(self.result, self.base, self.seen),
+            buckets=buckets,
+            mistakes=find_mistakes(self.result, self.base),
+            figures=draw_figures(self.result, buckets),
+            provenance={
+                **{name: str(value) for name, value in inputs.items()},
+                "search": self.score_source,
+                "NIL": self.nil_rule or "where nothing is found",
+                "left out": self.left_out,
+            },
+        )
+        write_report(report, folder, overwrite=overwrite)
+        typer.echo(f"report written to {folder}", err=True)
+
+    def fit(self, criterion: str | None, file: Path, *, overwrite: bool) -> dict[str, Any]:
+        """Fit a calibration to the answers, write it, and return its summary."""
+        from biograft.evaluation.linking import calibrate_result, calibration_gain
+        from biograft.kb.fingerprints import store_fingerprint
+
+        calibration = calibrate_result(
+            self.result, self.score_source, aim=criterion, store=store_fingerprint(self.base)
+        )
+        before, after = calibration_gain(self.result)
+        calibration.save(file, overwrite=overwrite)
+        return {
+            "file": str(file),
+            "n": calibration.n,
+            "search": self.score_source,
+            "threshold": calibration.threshold,
+            "ece_before": before,
+            "ece_after": after,
+        }
+
+
+def _compare(
+    result: LinkingResult, other: ScoredQueries | None, against: Path | None, seed: int
+) -> dict[str, Any]:
+    """Compare by all metrics that both runs have, as plain values; nothing without another run."""
+    from biograft.evaluation import compare
+
+    if other is None:
+        return {}
+    tests = {each.metric: each.to_json() for each in compare(result, other, seed=seed)}
+    return {"against": {"file": str(against), **tests}}
+
+
+_COMPARED = ("acc@1", "acc@5", "mrr")
+"""The metrics whose comparison is printed; JSON has all."""
+
+
+def _print_compared(compared: Mapping[str, Any]) -> None:
+    for against in compared.values():
+        typer.echo(f"against {against['file']}:")
+        for metric in (name for name in _COMPARED if name in against):
+            tests = against[metric]
+            low, high = tests["interval"]
+            interval = f"{low:+6.2f} to {high:+6.2f}"
+            p_values = f"randomisation {_p_value(tests['randomisation_p'])}"
+            if tests["mcnemar_p"] is not None:
+                p_values += f", McNemar {_p_value(tests['mcnemar_p'])}"
+            typer.echo(f"  {metric:14} {tests['difference']:+6.2f}   {interval}   {p_values}")
+
+
+def _p_value(p: float) -> str:
+    return f"p = {p:.4f}" if p >= 0.0001 else "p < 0.0001"
+
+
+def _check_outputs(report: Path | None, answers: Path | None, *, overwrite: bool) -> None:
+    """Refuse before the evaluation what would fail after it."""
+    if report is not None:
+        import biograft.evaluation.figures  # noqa: F401  # a missing extra
+    if answers is not None:
+        _refuse_existing(answers, overwrite=overwrite)
+
+
+def _check_fit(
+    file: Path | None,
+    aim: str,
+    nil_below: float | None,
+    calibration: Path | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Refuse before the evaluation what would fail after it."""
+    if file is None:
+        if aim:
+            raise ConfigError("--aim: needs --fit-calibration, which fits the threshold")
+        return
+    if nil_below is not None:
+        raise ConfigError("--nil-below: --fit-calibration fits a threshold; leave one of them out")
+    if calibration is not None:
+        raise ConfigError("--calibration: --fit-calibration fits another; leave one of them out")
+    _refuse_existing(file, overwrite=overwrite)
+
+
+def _refuse_existing(file: Path, *, overwrite: bool) -> None:
+    if file.exists() and not overwrite:
+        raise OutputError(f"{file}: exists already; choose another file, or give --overwrite")
+
+
+def _print_fit(fitted: Mapping[str, Any]) -> None:
+    threshold = fitted["threshold"]
+    nil = f"NIL below {threshold:.4f}" if threshold is not None else "no NIL threshold"
+    typer.echo(
+        f"calibration error {100 * fitted['ece_before']:.2f} before, "
+        f"{100 * fitted['ece_after']:.2f} after (cross-fitted over documents); {nil}"
+    )
+    typer.echo(f"calibration: {fitted['file']}")
 
 
 @app.command()
@@ -102,6 +435,229 @@ def _score_cells(score: Score) -> str:
     return "".join(cells)
 
 
-app.command()(task)
-app.command()(assertion)
-app.command()(findings)
+@app.command()
+def task(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    data: Annotated[list[str] | None, "PATH"] = None,
+    form: Annotated[str, "--format", "F"] = "",
+    split: Annotated[str, "test"] = "",
+    grouped: Annotated[bool, "--grouped"] = False,
+    schema: Annotated[Path | None, "FILE"] = None,
+    out: Annotated[Path | None, "-o", "--out", "FILE"] = None,
+    against: Annotated[Path | None, "RUN"] = None,
+    published: Annotated[float | None, "0.856"] = None,
+    as_json: Json = False,
+) -> None:
+    """Evaluate the model of a task on a file, or compare runs.
+
+    Classes are scored one by one and together (micro F1), answer rankings by acc@1 and MRR. Runs
+    are compared by the F1 or acc@1 of their seeds on their common test set: with Welch's t-test
+    and, for equal seeds, the paired one. A published result is compared by a one-sample t-test.
+
+    Args:
+        model: Task model, or RUN of one.
+        data: File to evaluate on; repeatable.
+        form: Format of --data; default: detect.
+        split: Split of a file that holds several (DDI).
+        grouped: BLURB's groups of ChemProt.
+        schema: Schema of the relations of CMeIE.
+        out: Write the predictions.
+        against: Compare the runs MODEL and RUN over their seeds.
+        published: Compare the run MODEL with a published result.
+    """
+    from biograft.models.tasks.configs import TaskDataConfig
+    from biograft.training.tasks import compare_runs, compare_with_value
+
+    results: dict[str, Any] = {}
+    if data:
+        config = TaskDataConfig(
+            format=form, has_splits=bool(split), grouped=grouped, schema=str(schema or "")
+        )
+        results["data"] = _evaluate_task(model, data, split or "test", config, out)
+    else:
+        names = ("form", "split", "grouped", "schema", "out")
+        refuse_given(context, names, "needs a file to read; name one with --data")
+    if against is not None:
+        results["against"] = compare_runs(model, against)
+    if published is not None:
+        results["published"] = compare_with_value(model, published)
+    if not results:
+        raise ConfigError("nothing to do: give --data, --against or --published")
+    if as_json:
+        print_json({"model": str(model), **results})
+        return
+    if "data" in results:
+        _print_task(results.pop("data"))
+    for comparison in results.values():
+        _print_comparison(comparison)
+
+
+def _evaluate_task(
+    folder: Path, paths: list[str], split: str, config: TaskDataConfig, out: Path | None
+) -> dict[str, Any]:
+    """Evaluate the model of a task on files.
+
+    Args:
+        folder: Folder of the model.
+        paths: Files to evaluate on.
+        split: Split to read.
+        config: How the files are read.
+        out: File for the predictions.
+    """
+    from biograft.models.tasks import TASKS, open_task
+
+    model = open_task(folder)
+    kind = TASKS.load(model.kind)
+    gold = kind.read(paths, split, config)
+    warn_left_out(gold.rejected, "rows")
+    answers = model.predict(gold.examples)
+    if out is not None:
+        model.write(gold.examples, answers, out)
+    report = model.report(gold.examples, answers).to_json()
+    return {"n": len(gold.examples), "metrics": list(kind.metrics), **report}
+
+
+def _print_task(report: Mapping[str, Any]) -> None:
+    """Print each class, if there are any, all of them together, and chance."""
+    for name, metrics in report.get("classes", {}).items():
+        line = ", ".join(f"{key} {metrics[key]:.4f}" for key in ("f1", "precision", "recall"))
+        typer.echo(f"  {name or '(entity)':20} {line} ({metrics['right'] + metrics['missed']:,})")
+    names = report["metrics"]
+    typer.echo(f"  {'all':20} " + ", ".join(f"{name} {report[name]:.4f}" for name in names))
+    if "chance" in report:
+        chance = report["chance"]
+        levels = [f"{name} {chance[name]:.4f}" for name in names if name in chance]
+        typer.echo(f"  {'chance':20} " + ", ".join(levels))
+    for reason, n in report.get("left_out", {}).items():
+        typer.echo(f"  {n:,} {reason} left out", err=True)
+    if report.get("n_tied"):
+        typer.echo(f"  {report['n_tied']:,} questions tied, counted as wrong", err=True)
+
+
+def _print_comparison(comparison: Mapping[str, Any]) -> None:
+    metric, against = comparison["metric"], comparison["against"]
+    change = f"{comparison['difference']:+.4f}"
+    typer.echo(f"  {metric} {comparison[metric]:.4f} vs {against:.4f}: {change}")
+    for test in ("welch", "paired", "one_sample"):
+        if test in comparison:
+            typer.echo(f"  {test.replace('_', '-')} t-test: p = {comparison[test]['p']:.4f}")
+
+
+@app.command()
+def assertion(
+    gold: Annotated[Path, "FILE"],
+    rules: Annotated[Path | None, "FILE"] = None,
+    mistakes: Annotated[bool, "--mistakes"] = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate assertion status: negated, uncertain, historical, hypothetical, other people.
+
+    Precision, recall and F1 of each flag in percent. A mention is right if it has exactly the
+    flags of the gold standard.
+
+    Args:
+        gold: Gold standard: texts as JSON lines.
+        rules: Assertion rules, TOML; default: those of biograft.
+        mistakes: List the mentions with a wrong flag, too.
+    """
+    from dataclasses import asdict
+
+    from biograft.clinical import RuleAssertions
+    from biograft.evaluation import evaluate_assertions, read_assertions
+
+    model = None if rules is None else RuleAssertions(rules=rules)
+    result = evaluate_assertions(read_assertions(gold), model)
+    if as_json:
+        listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}
+        print_json({"gold": str(gold), **result.to_json(), **listed})
+        return
+    n_right = result.n_mentions - len(result.mistakes)
+    typer.echo(
+        f"{result.n_documents:,} documents, {result.n_mentions:,} mentions, "
+        f"{n_right:,} right ({100 * result.accuracy:.2f} %)"
+    )
+    _print_counts(result.flags)
+    for each in result.mistakes if mistakes else ():
+        because = f" (by {', '.join(map(repr, each.triggers))})" if each.triggers else ""
+        typer.echo(_mistake_line(each, "present") + because)
+
+
+def _mistake_line(mistake: AssertionMistake | FindingMistake, none: str) -> str:
+    """Return where a mistake is, what was expected, and what was found.
+
+    Args:
+        mistake: A mistake of an evaluation.
+        none: Word for a side that is empty.
+    """
+    expected, found = (", ".join(words) or none for words in (mistake.expected, mistake.found))
+    where = f"{mistake.document}, {mistake.start}-{mistake.end}"
+    return f"{where}: {mistake.text}: expected {expected}, found {found}"
+
+
+def _print_counts(rows: Mapping[str, Counts]) -> None:
+    """Print precision, recall and F1 in percent, with the counts that they are made from.
+
+    Args:
+        rows: Counts by the name of the row.
+    """
+    names = ("precision", "recall", "F1", "right", "wrong", "missed")
+    typer.echo(f"  {'':18}{''.join(f'{name:>10}' for name in names)}")
+    for name, counts in rows.items():
+        cells = "".join(
+            f"{100 * metric:>10.2f}" for metric in (counts.precision, counts.recall, counts.f1)
+        )
+        cells += "".join(f"{n:>10,}" for n in (counts.right, counts.wrong, counts.missed))
+        typer.echo(f"  {name:18}{cells}")
+
+
+@app.command()
+def findings(
+    kb: Kb,
+    files: LinkerFiles,
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1)],
+    gold: Annotated[str, "FILE|notes-en-test|..."],
+    types: Annotated[str, "disease,..."] = FINDING_TYPES,
+    mistakes: Annotated[bool, "--mistakes"] = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate findings in notes: span, concept and status, of mentions and documents.
+
+    The linker sees plain text. "spans" counts mentions with exactly the gold span, "findings" those
+    with the gold concept, too, "statuses" those that also have the gold status; "documents" counts
+    the concepts of each note. Metrics are in percent.
+
+    Args:
+        gold: Notes with findings, JSON lines; or notes-en-dev, notes-en-test, notes-zh-dev or
+            notes-zh-test, which ship with biograft.
+        types: Types of concepts that count; '': all.
+        mistakes: List what was missed, wrong, or of a wrong status.
+    """
+    from dataclasses import asdict
+
+    from biograft.evaluation import evaluate_findings, read_assertions
+    from biograft.kb import KnowledgeBase
+    from biograft.linking import Linker
+
+    base = KnowledgeBase.open(kb)
+    note_without_index(base, files.index)
+    opened = Linker.open(base, **vars(files), config=linker)
+    result = evaluate_findings(opened, read_assertions(gold), split_list(types))
+    if as_json:
+        listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}
+        print_json({"gold": gold, **result.to_json(), **listed})
+        return
+    print_findings(result)
+    for each in result.mistakes if mistakes else ():
+        typer.echo(_mistake_line(each, "nothing"))
+
+
+def print_findings(result: FindingsResult) -> None:
+    """Print the table of an evaluation."""
+    typer.echo(f"{result.n_documents:,} notes, {result.n_findings:,} findings")
+    statuses = {f"- {status}": counts for status, counts in result.statuses.items()}
+    shown = {name: counts for name, counts in statuses.items() if counts.right + counts.missed}
+    _print_counts({**result.levels, **shown})
+    if n := result.typos["mentions"]:
+        found, right = result.typos["spans"], result.typos["findings"]
+        typer.echo(f"  misspelt: {n} findings, {found} found, {right} with the right concept")

@@ -1,8 +1,10 @@
-"""``biograft review``: mapped terms decided by people: import, list, decide, undo, export."""
+"""``biograft review``: decide about mapped terms; ``biograft learn``: teach decisions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,17 +14,19 @@ from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
     REJECTED,
     Json,
+    Kb,
     Overwrite,
     print_json,
     refuse_input_as_output,
     report_left_out,
 )
+from biograft.config import Config, Option
 from biograft.errors import ConfigError, MissingExtraError, visible
 from biograft.mapping.review_records import ReviewFilter
 from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
-    from biograft.mapping import BulkResult, ReviewItem, ReviewStore
+    from biograft.mapping import BulkResult, Decision, ReviewItem, ReviewStore
 
 app = CommandGroup("Decide about mapped terms, alone or with colleagues.")
 
@@ -31,16 +35,32 @@ Database = Annotated[
     typer.Option("--review", metavar="DB", help="Review: a file (SQLite), or a postgresql:// URL."),
 ]
 Queue = Annotated[str, typer.Option(metavar="NAME", help="Queue of the review.")]
-Reviewer = Annotated[str, typer.Option(metavar="NAME", help="Reviewer; default: your user name.")]
 Terms = Annotated[
     list[int] | None,
     typer.Argument(
         metavar="[ID]...", help="Ids of terms. Default: all terms that match the filters."
     ),
 ]
-Comment = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation of bulk decisions.")]
 _SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionOptions(Config):
+    """Who decides, why, and whether bulk decisions are confirmed."""
+
+    reviewer: Annotated[str, Option("Reviewer; default: your user name.", metavar="NAME")] = ""
+    comment: Annotated[str, Option("Why.", metavar="TEXT")] = ""
+    yes: Annotated[bool, Option("Do not ask for confirmation of bulk decisions.")] = False
+
+    @property
+    def name(self) -> str:
+        """The name of the reviewer."""
+        import getpass
+
+        try:
+            return self.reviewer or getpass.getuser()
+        except (OSError, KeyError):
+            raise ConfigError("--reviewer: this system knows no user name; give one") from None
 
 
 @app.command("import")
@@ -48,9 +68,9 @@ def import_file(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     review: Database,
     reading: Annotated[InputConfig, Offered("encoding")],
+    options: Annotated[DecisionOptions, Offered("reviewer")],
     queue: Queue = "review",
     approvals: Annotated[int | None, "1|2"] = None,
-    reviewer: Reviewer = "",
     as_json: Json = False,
 ) -> None:
     """Import mapped terms, or decisions that were made in a spreadsheet.
@@ -68,7 +88,7 @@ def import_file(
         done = import_review(
             store,
             file,
-            reviewer=_name(reviewer),
+            reviewer=options.name,
             queue=queue,
             approvals=approvals,
             encoding=reading.encoding,
@@ -116,56 +136,66 @@ def list_terms(
         typer.echo(f"{len(items):,} of {total:,}; see -n", err=True)
 
 
-def _decide_terms(  # the body of three commands that differ in a word
+def _decide(
     action: str,
+    review: str,
     ids: list[int] | None,
-    store: ReviewStore,
-    *,
-    queue: str,
-    reviewer: str,
     where: ReviewFilter,
-    comment: str,
-    yes: bool,
-    **details: Any,
-) -> tuple[list[ReviewItem], BulkResult | None]:
-    from dataclasses import replace
+    queue: str,
+    options: DecisionOptions,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Decide about terms by their ids, or about all that match filters, and print the result.
 
+    Args:
+        action: approve, reject or nil.
+        review: The review.
+        ids: Ids of terms.
+        where: Filters, where no ids are given.
+        queue: Queue of the filters.
+        options: Who decides, and why.
+        as_json: Print JSON.
+        given: Details of a decision about one term; None is not given.
+    """
     from biograft.mapping import TermDecision
 
-    if ids:
-        if where != ReviewFilter():
-            raise ConfigError("give ids of terms or filters, not both")
-        decisions = [
-            TermDecision(each, action, reviewer, comment=comment, **details)
-            for each in dict.fromkeys(ids)
-        ]
-        return store.decide_all(decisions), None
-    if where == ReviewFilter():
-        raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
-    if any(details.values()):
-        raise ConfigError("a concept, a relation or a version belongs to one term; give its id")
-    n = store.count(queue, replace(where, waits_for=reviewer))
-    if n and not yes:
-        typer.confirm(f"{action} {n:,} terms?", abort=True, err=True)
-    done = store.decide_many(
-        action, reviewer=reviewer, queue=queue, where=where, comment=comment, expected=n
-    )
-    return [], done
+    who, comment = options.name, options.comment
+    details = {name: value for name, value in given.items() if value is not None}
+    with open_review(review) as store:
+        if ids:
+            if where != ReviewFilter():
+                raise ConfigError("give ids of terms or filters, not both")
+            decisions = [
+                TermDecision(each, action, who, comment=comment, **details)
+                for each in dict.fromkeys(ids)
+            ]
+            _report(store.decide_all(decisions), None, as_json)
+            return
+        if where == ReviewFilter():
+            raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
+        if details:
+            raise ConfigError("a concept, a relation or a version belongs to one term; give its id")
+        n = store.count(queue, replace(where, waits_for=who))
+        if n and not options.yes:
+            typer.confirm(f"{action} {n:,} terms?", abort=True, err=True)
+        done = store.decide_many(
+            action, reviewer=who, queue=queue, where=where, comment=comment, expected=n
+        )
+    _report([], done, as_json)
 
 
 @app.command()
 def approve(
     review: Database,
     where: Annotated[ReviewFilter, Offered(without=("waits_for",))],
+    options: DecisionOptions,
     ids: Terms = None,
     concept: Annotated[str | None, "ID"] = None,
     name: Annotated[str | None, "NAME"] = None,
     relation: Annotated[str | None, "exact|broad|narrow|close|related"] = None,
     version: Annotated[int | None, "N"] = None,
     queue: Queue = "review",
-    reviewer: Reviewer = "",
-    comment: Comment = "",
-    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Approve the suggestion of terms, or --concept for one.
@@ -179,32 +209,29 @@ def approve(
         relation: Relation of the concept to the term; default: exact.
         version: Version that you saw; refused if there is a newer one.
     """
-    details = {"concept": concept, "name": name, "relation": relation, "version": version}
-    with open_review(review) as store:
-        items, done = _decide_terms(
-            "approve",
-            ids,
-            store,
-            queue=queue,
-            reviewer=_name(reviewer),
-            where=where,
-            comment=comment,
-            yes=yes,
-            **{k: v for k, v in details.items() if v is not None},
-        )
-    _report(items, done, as_json)
+    _decide(
+        "approve",
+        review,
+        ids,
+        where,
+        queue,
+        options,
+        as_json,
+        concept=concept,
+        name=name,
+        relation=relation,
+        version=version,
+    )
 
 
 @app.command()
 def reject(
     review: Database,
     where: Annotated[ReviewFilter, Offered("status", "flag", "text", "max_score")],
+    options: DecisionOptions,
     ids: Terms = None,
     concept: Annotated[str | None, "ID"] = None,
     queue: Queue = "review",
-    reviewer: Reviewer = "",
-    comment: Comment = "",
-    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Reject the suggestion of terms; it never comes first again for them.
@@ -212,46 +239,20 @@ def reject(
     Args:
         concept: Concept to use instead of the best candidate.
     """
-    details = {} if concept is None else {"concept": concept}
-    with open_review(review) as store:
-        items, done = _decide_terms(
-            "reject",
-            ids,
-            store,
-            queue=queue,
-            reviewer=_name(reviewer),
-            where=where,
-            comment=comment,
-            yes=yes,
-            **details,
-        )
-    _report(items, done, as_json)
+    _decide("reject", review, ids, where, queue, options, as_json, concept=concept)
 
 
 @app.command("nil")
 def no_concept(
     review: Database,
     where: Annotated[ReviewFilter, Offered("status", "flag", "text", "max_score")],
+    options: DecisionOptions,
     ids: Terms = None,
     queue: Queue = "review",
-    reviewer: Reviewer = "",
-    comment: Comment = "",
-    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Mark terms as having no concept in the knowledge base."""
-    with open_review(review) as store:
-        items, done = _decide_terms(
-            "nil",
-            ids,
-            store,
-            queue=queue,
-            reviewer=_name(reviewer),
-            where=where,
-            comment=comment,
-            yes=yes,
-        )
-    _report(items, done, as_json)
+    _decide("nil", review, ids, where, queue, options, as_json)
 
 
 @app.command("comment")
@@ -259,7 +260,7 @@ def add_comment(
     term: Annotated[int, typer.Argument(metavar="ID")],
     text: Annotated[str, typer.Argument(metavar="TEXT")],
     review: Database,
-    reviewer: Reviewer = "",
+    options: Annotated[DecisionOptions, Offered("reviewer")],
     as_json: Json = False,
 ) -> None:
     """Add a comment to a term.
@@ -269,7 +270,7 @@ def add_comment(
         text: Comment text.
     """
     with open_review(review) as store:
-        event = store.comment(term, text, reviewer=_name(reviewer))
+        event = store.comment(term, text, reviewer=options.name)
     if as_json:
         print_json(event.to_json())
 
@@ -277,10 +278,9 @@ def add_comment(
 @app.command()
 def undo(
     review: Database,
+    options: Annotated[DecisionOptions, Offered("reviewer", "comment")],
     event: Annotated[int | None, typer.Argument(metavar="[EVENT]")] = None,
     batch: Annotated[str, "ID"] = "",
-    reviewer: Reviewer = "",
-    comment: Comment = "",
     as_json: Json = False,
 ) -> None:
     """Undo a decision, or all decisions of a batch; newer decisions stay.
@@ -292,11 +292,11 @@ def undo(
     if (event is None) == (not batch):
         raise ConfigError("give the id of an event, or --batch (see `biograft review history`)")
     with open_review(review) as store:
-        who = _name(reviewer)
+        by = {"reviewer": options.name, "comment": options.comment}
         if event is not None:
-            _report([store.undo(event, reviewer=who, comment=comment)], None, as_json)
+            _report([store.undo(event, **by)], None, as_json)
         else:
-            _report([], store.undo_batch(batch, reviewer=who, comment=comment), as_json)
+            _report([], store.undo_batch(batch, **by), as_json)
 
 
 @app.command()
@@ -382,15 +382,6 @@ def open_review(place: str, *, create: bool = False) -> ReviewStore:
     return ReviewStore.open(place, create=create)
 
 
-def _name(reviewer: str) -> str:
-    import getpass
-
-    try:
-        return reviewer or getpass.getuser()
-    except (OSError, KeyError):
-        raise ConfigError("--reviewer: this system knows no user name; give one") from None
-
-
 def _line(item: ReviewItem) -> str:
     state, suggestion = item.state, item.suggestion
     decided = [state.status, state.concept, state.name, state.reviewer, state.second_reviewer]
@@ -422,3 +413,79 @@ def _report(items: Sequence[ReviewItem], done: BulkResult | None, as_json: bool)
     typer.echo(f"changed {done.n_changed:,}  skipped {len(done.skipped):,}  batch {done.batch}")
     for _, why in done.skipped[:_SHOWN]:
         typer.echo(visible(why), err=True)
+
+
+_TABLE = ".tsv"
+
+
+def learn_decisions(
+    kb: Kb,
+    index: Annotated[Path, "INDEX"],
+    decisions: Annotated[str, typer.Argument(metavar="[DECISIONS]")] = "",
+    queue: Annotated[str, "NAME"] = "",
+    out: Annotated[Path | None, "-o", "--out", "PAIRS"] = None,
+    forget: Annotated[bool, "--forget"] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Teach an index the decisions of reviewers; the knowledge base is not changed.
+
+    Approved terms become names of their concepts, a rejected concept is no candidate for its term
+    again, and terms without a concept have none. With 50 decisions or more, the weights and the
+    probabilities are fitted to them, too. What INDEX learned before is replaced.
+
+    Args:
+        index: Index that learns (`biograft index`).
+        decisions: Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL.
+        queue: Queue of the review; default: all queues.
+        out: Also write the approved terms as training pairs (gold format aap).
+        forget: Remove learned names and weights from INDEX.
+    """
+    from biograft.kb import KnowledgeBase
+    from biograft.mapping.learning import forget as forget_decisions, learn, write_pairs
+
+    if forget == bool(decisions):
+        raise ConfigError("give decisions to learn, or --forget")
+    if forget:
+        forget_decisions(index)
+        if as_json:
+            print_json({"index": str(index), "forgotten": True})
+        return
+    refuse_input_as_output(out, decisions)
+    started = time.perf_counter()
+    made = _read(decisions, queue)
+    report = learn(KnowledgeBase.open(kb), index, made)
+    n_pairs = None if out is None else write_pairs(out, made, overwrite=overwrite)
+    summary = {**report.to_json(), "seconds": round(time.perf_counter() - started, 3)}
+    if as_json:
+        print_json({**summary, "n_pairs": n_pairs, "index": str(index)})
+        return
+    shown = [
+        f"{key.removeprefix('n_')} {value:,.4g}"
+        for key, value in summary.items()
+        if isinstance(value, int | float) and not key.startswith("f1_")
+    ]
+    typer.echo("  ".join(shown))
+    before, after = report.f1_before, report.f1_after
+    typer.echo(f"F1 of other terms, cross-validated: before {before:.3f}, after {after:.3f}")
+
+
+def _read(place: str, queue: str) -> list[Decision]:
+    from biograft.mapping import read_decisions
+
+    if place.lower().endswith(_TABLE) and "://" not in place:
+        if queue:
+            raise ConfigError("--queue: belongs to a review, and a file of SSSOM was given")
+        return read_decisions(place)
+    from biograft.mapping import export_decisions
+
+    with open_review(place) as store:
+        queues = [queue] if queue else [each["queue"] for each in store.queues()]
+        left_out: list[tuple[str, str]] = []
+        decided = [
+            decision
+            for each in queues
+            for decision in export_decisions(store, each, left_out=left_out)
+        ]
+    report_left_out(left_out)
+    return decided

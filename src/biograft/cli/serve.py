@@ -1,4 +1,4 @@
-"""``biograft serve``: the service over HTTP; ``biograft key``: who may use it."""
+"""``biograft serve``: the service over HTTP; ``biograft key``: its keys; ``biograft mcp``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from typing import Annotated
 import typer
 
 from biograft.cli.fields import CommandGroup, Offered
-from biograft.cli.options import (
-    Json,
-    Kb,
-    Quiet,
-    note_without_index,
-    print_json,
-)
+from biograft.cli.options import Json, Kb, Quiet, note_without_index, print_json
+from biograft.errors import ConfigError
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
 
@@ -136,3 +131,30 @@ def list_keys(file: KeyPath = Path("keys.toml"), as_json: Json = False) -> None:
         return
     for owner in owners:
         typer.echo(f"{owner['name']}  {owner['role']}")
+
+
+def mcp(
+    kb: Kb,
+    files: Annotated[LinkerFiles, Offered(without=("detector",))],
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE, k=10)],
+    http: Annotated[bool, "--http"] = False,
+    host: Annotated[str, "HOST"] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8081,
+    keys: Annotated[Path | None, "FILE"] = None,
+) -> None:
+    """Give a language model tools to look up and check concepts (MCP).
+
+    The client starts this command and talks to it on standard input and output; with --http it
+    talks to http://127.0.0.1:8081/mcp. Texts are neither kept nor logged.
+
+    Args:
+        http: Listen at --port, at /mcp; default: stdio.
+        host: With --http: address to listen at; other machines need --keys.
+        port: With --http: port.
+        keys: With --http: keys that are accepted (biograft key new).
+    """
+    from biograft.serve.mcp import run_mcp
+
+    if not http and (keys is not None or host != "127.0.0.1"):
+        raise ConfigError(f"{'--keys' if keys is not None else '--host'}: needs --http")
+    run_mcp(kb, files, linker, http=http, host=host, port=port, keys=keys)
