@@ -609,8 +609,7 @@ def _request(folder: Path, data: bytes) -> None:
     from fastapi.exceptions import RequestValidationError
     from pydantic import ValidationError
 
-    from biograft.serve.problems import describe
-    from biograft.serve.schemas import LinkRequest, MentionsRequest, SearchQuery
+    from biograft.serve.schemas import LinkRequest, MentionsRequest, SearchQuery, describe
 
     for kind in (LinkRequest, MentionsRequest):
         try:
@@ -625,7 +624,7 @@ def _request(folder: Path, data: bytes) -> None:
 
 
 def _judge_problems(problems: Iterable[Any]) -> None:
-    from biograft.serve.problems import describe
+    from biograft.serve.schemas import describe
 
     for each in problems:
         text = describe(each)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import biograft
 from biograft.config import check_choice
 from biograft.kb import KnowledgeBase
-from biograft.linking import Candidate, LinkedDocument, LinkedMention
+from biograft.linking import Candidate
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.linking.outputs import OUTPUTS, link_chunks
 from biograft.mapping import ReviewStore
@@ -24,12 +23,12 @@ from biograft.serve.engine import LinkJob, MicroBatcher, ServiceEngine, json_ans
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
-from biograft.serve.problems import add_problems
 from biograft.serve.review import add_review
 from biograft.serve.schemas import (
     MAX_QUERY,
     PER_REQUEST,
     BatchAnswer,
+    CandidateAnswer,
     ConceptAnswer,
     IsAAnswer,
     LinkAnswer,
@@ -41,6 +40,8 @@ from biograft.serve.schemas import (
     Problem,
     SearchAnswer,
     SearchQuery,
+    TermAnswer,
+    add_problems,
 )
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -203,7 +204,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
             return Response(
                 content.encode("utf-8", "backslashreplace"), media_type=_OUTPUT_TYPES[to]
             )
-        documents = [_document(each) for each in linked]
+        documents = [LinkAnswer.model_validate(each).model_dump() for each in linked]
         return json_answer(documents[0] if asked.text is not None else {"documents": documents})
 
     @app.post(
@@ -219,7 +220,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
         answers = await service.batcher.submit(job)
         service.metrics.mentions.inc(len(answers))
         pairs = zip(asked.mentions, answers, strict=True)
-        return json_answer({"mentions": [_term(text, found) for text, found in pairs]})
+        return json_answer({"mentions": [_term(text, found).model_dump() for text, found in pairs]})
 
 
 def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | None:
@@ -275,7 +276,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:
         found = service.engine.neighbours(identifier, relation, limit)
-        return json_answer({"concept": identifier, "neighbours": [asdict(each) for each in found]})
+        return json_answer({"concept": identifier, "neighbours": found})
 
     @app.get(
         "/v1/is-a",
@@ -332,45 +333,12 @@ def _add_health(app: FastAPI, service: Service) -> None:
         return service.engine.versions()
 
 
-def _document(linked: LinkedDocument) -> dict[str, Any]:
-    return {"mentions": [_mention(each) for each in linked.mentions]}
-
-
-def _mention(mention: LinkedMention) -> dict[str, Any]:
-    return {
-        "start": mention.start,
-        "end": mention.end,
-        "text": mention.text,
-        "concept": mention.concept,
-        "name": mention.name,
-        "score": mention.score,
-        "probability": mention.probability,
-        "types": list(mention.types),
-        "status": mention.status,
-        "section": mention.section,
-        "ambiguous": list(mention.ambiguous),
-        "candidates": [_candidate(each) for each in mention.candidates],
-    }
-
-
-def _term(text: str, found: list[Candidate]) -> dict[str, Any]:
+def _term(text: str, found: list[Candidate]) -> TermAnswer:
     best = found[0] if found else None
-    return {
-        "text": text,
-        "concept": best.concept if best else None,
-        "name": best.concept_name if best else None,
-        "score": best.score if best else None,
-        "candidates": [_candidate(each) for each in found],
-    }
-
-
-def _candidate(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "concept": candidate.concept,
-        "name": candidate.concept_name,
-        "matched": candidate.name,
-        "score": candidate.score,
-        "probability": candidate.probability,
-        "types": list(candidate.types),
-        "evidence": [each.to_json() for each in candidate.evidence],
-    }
+    return TermAnswer(
+        text=text,
+        concept=best.concept if best else None,
+        name=best.concept_name if best else None,
+        score=best.score if best else None,
+        candidates=[CandidateAnswer.model_validate(each) for each in found],
+    )

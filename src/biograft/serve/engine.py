@@ -12,10 +12,8 @@ import asyncio
 import json
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -191,24 +189,13 @@ class LinkJob(NamedTuple):
     """Whether each text is a term, not a text with mentions."""
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """A concept at the other end of a relation."""
-
-    concept: str
-    name: str
-    relation: str
-    direction: str
-    """``out``: the concept asked for is the head; ``in``: it is the tail."""
-
-
 class ServiceEngine:
     """A store with a linker and suggestions, as one process of the service has them."""
 
     def __init__(self, linker: Linker, systems: Mapping[str, str] | None = None) -> None:
         self.kb, self.linker, self._systems = linker.kb, linker, systems
         self.suggestions = NameSuggestions(linker.kb)
-        self._linkers: OrderedDict[tuple[tuple[str, Any], ...], Linker] = OrderedDict()
+        self._linker_of = lru_cache(_MAX_LINKERS)(self._with_settings)
         self._kept = lru_cache(_KEPT_SEARCHES)(self._search_json)
 
     @classmethod
@@ -255,17 +242,8 @@ class ServiceEngine:
                 answers[number], done = linked[done:end], end
         return answers
 
-    def _linker_of(self, settings: tuple[tuple[str, Any], ...]) -> Linker:
-        if not settings:
-            return self.linker
-        linker = self._linkers.get(settings)
-        if linker is None:
-            linker = self.linker.with_settings(**dict(settings))
-            self._linkers[settings] = linker
-            if len(self._linkers) > _MAX_LINKERS:
-                self._linkers.popitem(last=False)
-        self._linkers.move_to_end(settings)
-        return linker
+    def _with_settings(self, settings: tuple[tuple[str, Any], ...]) -> Linker:
+        return self.linker.with_settings(**dict(settings)) if settings else self.linker
 
     # ---- concepts
 
@@ -313,15 +291,30 @@ class ServiceEngine:
         ]
         return to_json({"concepts": hits})
 
-    def neighbours(self, identifier: str, relation: str | None, limit: int) -> list[Neighbour]:
-        """Return at most ``limit`` concepts in relation to a concept, in both directions."""
+    def neighbours(self, identifier: str, relation: str | None, limit: int) -> list[dict[str, str]]:
+        """Return the concepts in relation to a concept, in both directions.
+
+        Args:
+            identifier: An id of the concept.
+            relation: The relation; default: all.
+            limit: Maximum number of concepts.
+
+        Returns:
+            Each with the direction of the relation; ``out``: the concept asked for is its head.
+        """
         own = self.kb.id_at(self.row(identifier))
         found = []
-        for each in self.kb.relations(own, relation=relation, limit=limit):
+        for each in self.kb.relations(own, relation=relation, limit=limit)[:limit]:
             outward = each.head == own
-            other = (each.tail, each.tail_name) if outward else (each.head, each.head_name)
-            found.append(Neighbour(*other, each.relation, "out" if outward else "in"))
-        return found[:limit]
+            found.append(
+                {
+                    "concept": each.tail if outward else each.head,
+                    "name": each.tail_name if outward else each.head_name,
+                    "relation": each.relation,
+                    "direction": "out" if outward else "in",
+                }
+            )
+        return found
 
     def is_a(self, concept: str, ancestor: str) -> bool:
         """Return whether a concept is another one, or below it."""

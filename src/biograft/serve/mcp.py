@@ -1,15 +1,31 @@
 """MCP (Model Context Protocol): the tools of a store for a language model, by stdio or HTTP.
 
 A language model that writes a code from memory writes one that does not exist, or that of another
-concept. These tools let it look codes up, and check those that it has written. They only name and
-describe what :class:`~biograft.serve.concepts.ConceptAnswers` returns.
+concept. These tools let it look codes up, and check those that it has written.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
+
+import biograft
+from biograft.errors import BiograftError, MissingExtraError, NotFoundError
+from biograft.kb import ConceptRelation, KnowledgeBase, Match, Replacement
+from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.names import normalise
+from biograft.kb.vocabularies import canonical_id
+from biograft.linking import Candidate, LinkedMention
+from biograft.linking.config import LinkerConfig, LinkerFiles
+from biograft.mapping import SourceTerm, TermMapping, map_terms
+from biograft.serve.config import ServiceConfig
+from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
+from biograft.serve.keys import KeyFile
+from biograft.serve.run import check_host, server_options
 
 try:
     from mcp.server import MCPServer
@@ -18,20 +34,14 @@ try:
     from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
     from pydantic import BaseModel, ConfigDict, Field, ValidationError
 except ModuleNotFoundError as error:
-    from biograft.errors import MissingExtraError
-
     raise MissingExtraError("mcp", "biograft mcp") from error
 
-import biograft
-from biograft.errors import BiograftError, MissingExtraError
-from biograft.kb import KnowledgeBase
-from biograft.linking.config import LinkerConfig, LinkerFiles
-from biograft.serve.concepts import Answer, ConceptAnswers
-from biograft.serve.config import ServiceConfig
-from biograft.serve.engine import ServiceEngine
-from biograft.serve.keys import KeyFile
-from biograft.serve.run import check_host, server_options
-
+MAX_TEXT = 2_000
+"""Characters of a name or a definition; longer ones are cut."""
+_FINGERPRINT = 12
+_SUGGESTED = 3
+"""Concepts that are offered for a label that is not right."""
+_SHOWN_IDS = 50
 log = logging.getLogger("biograft.serve")
 _MAX_CHARACTERS = 50_000
 """Most characters of a text that is linked."""
@@ -71,11 +81,39 @@ class CodeAndLabel(BaseModel):
     label: str = Field("", max_length=_MAX_WORDS)
 
 
-class _Tools:
-    """The tools; the first lines of their docstrings are what a language model reads."""
+Answer = dict[str, Any]
 
-    def __init__(self, answers: ConceptAnswers) -> None:
-        self._answers = answers
+
+class ConceptTools:
+    """The tools; the first lines of their docstrings are what a language model reads.
+
+    Every list is cut at a limit, and says so (``truncated``); every concept has its id, its label
+    and the source of that label.
+    """
+
+    def __init__(self, engine: ServiceEngine) -> None:
+        self.engine, self.kb = engine, engine.kb
+        self._linking = threading.Lock()
+        self._ends = self.kb.numbers("concepts", "names_end")
+        self.version = (
+            f"{self.kb.manifest.get('made_at')} {store_fingerprint(self.kb)[:_FINGERPRINT]}"
+        )
+        """When the store was built, and a hash of its content."""
+
+    # ---- concepts
+
+    def described(self, row: int) -> Answer:
+        """Return a concept by its id, its label, and the source of the label."""
+        first = int(self._ends[row - 1]) if row else 0
+        return {
+            "id": self.kb.id_at(row),
+            "label": _cut(self.kb.name_at(row)),
+            "source": self.kb.name(first).source if first < self._ends[row] else None,
+        }
+
+    def of_id(self, identifier: str) -> Answer:
+        """Return the concept with an id."""
+        return self.described(self.engine.row(identifier))
 
     def search(
         self,
@@ -89,7 +127,9 @@ class _Tools:
         decide on the one code of a term, call map_terms. An empty list means that no name has
         these words.
         """
-        return self._answers.search(text, limit, language)
+        found = self.engine.search(text, limit + 1, language)
+        hits = [{**self.of_id(each.concept), "evidence": _evidence(each)} for each in found[:limit]]
+        return self._answer(concepts=hits, truncated=len(found) > limit)
 
     def concept(self, id: Id, limit: Limit = 20) -> Answer:  # noqa: A002 - what a caller writes
         """Describe one concept: definitions, names, types, parents, ids, and its relations counted.
@@ -97,7 +137,23 @@ class _Tools:
         Call it before you say what a code means. It fails if no concept has the id: then do not
         use that id.
         """
-        return self._answers.concept(id, limit)
+        known = self.engine.concept(id)
+        row = self.engine.row(id)
+        lists = {
+            "definitions": [{**each, "text": _cut(each["text"])} for each in known["definitions"]],
+            "names": [{**each, "text": _cut(each["text"])} for each in known["names"]],
+            "parents": [self.described(each) for each in self.kb.hierarchy.parents(row)],
+            "types": known["types"],
+            "ids": known["ids"],
+            "relations": known["relations"],
+        }
+        return self._answer(
+            **self.described(row),
+            **{key: each[:limit] for key, each in lists.items()},
+            n_names=len(known["names"]),
+            n_children=len(self.kb.hierarchy.children(row)),
+            truncated=any(len(each) > limit for each in lists.values()),
+        )
 
     def names(
         self,
@@ -106,23 +162,39 @@ class _Tools:
         limit: Limit = 50,
     ) -> Answer:
         """List the names of a concept with language, kind (preferred, synonym, ...) and source."""
-        return self._answers.names(id, language, limit)
+        row = self.engine.row(id)
+        names = [
+            {**asdict(each), "text": _cut(each.text)}
+            for each in self.kb.concept_at(row).names
+            if language is None or each.language == language
+        ]
+        return self._answer(**self.described(row), **_listed("names", names, limit))
+
+    # ---- hierarchy and relations
 
     def parents(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List the direct is-a parents of a concept; call it to find a wider code."""
-        return self._answers.relatives(id, "parents", limit)
+        return self._relatives("parents", self.kb.hierarchy.parents, id, limit)
 
     def children(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List the direct is-a children of a concept; call it to find a more specific code."""
-        return self._answers.relatives(id, "children", limit)
+        return self._relatives("children", self.kb.hierarchy.children, id, limit)
 
     def ancestors(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List all concepts above a concept along is-a, nearest first."""
-        return self._answers.relatives(id, "ancestors", limit)
+        return self._relatives("ancestors", self.kb.hierarchy.ancestors, id, limit)
 
     def descendants(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List all concepts below a concept along is-a, nearest first; `total` counts them all."""
-        return self._answers.relatives(id, "descendants", limit)
+        return self._relatives("descendants", self.kb.hierarchy.descendants, id, limit)
+
+    def _relatives(
+        self, way: str, rows_of: Callable[[int], Sequence[int]], identifier: str, limit: int
+    ) -> Answer:
+        row = self.engine.row(identifier)
+        return self._answer(
+            **self.described(row), **_listed(way, rows_of(row), limit, self.described)
+        )
 
     def is_a(
         self,
@@ -133,7 +205,15 @@ class _Tools:
 
         Call it to decide whether a code belongs to a group of codes. Do not guess from names.
         """
-        return self._answers.is_a(id, ancestor)
+        row, above = self.engine.row(id), self.engine.row(ancestor)
+        found = self.engine.is_a(id, ancestor)
+        up = self.kb.hierarchy.path(row, above)[0] if found else []
+        return self._answer(
+            **self.described(row),
+            ancestor=self.described(above),
+            is_a=found,
+            evidence=[self.described(each) for each in up],
+        )
 
     def path(
         self,
@@ -144,7 +224,15 @@ class _Tools:
 
         `common_ancestor` is null where they share none.
         """
-        return self._answers.path(id, other)
+        row, target = self.engine.row(id), self.engine.row(other)
+        up, down = self.kb.hierarchy.path(row, target)
+        return self._answer(
+            **self.described(row),
+            other=self.described(target),
+            common_ancestor=self.described(up[-1]) if up else None,
+            up=[self.described(each) for each in up],
+            down=[self.described(each) for each in down],
+        )
 
     def neighbours(
         self,
@@ -164,7 +252,30 @@ class _Tools:
         A relation that is not listed is not known to the vocabulary, which does not mean that it
         is false.
         """
-        return self._answers.neighbours(id, relation, direction, limit)
+        if relation is not None and relation not in self.kb.relation_names:
+            known = ", ".join(self.kb.relation_names[:_SHOWN_IDS])
+            raise NotFoundError(f"no relation is called {relation!r}; known: {known}")
+        row = self.engine.row(id)
+        own = self.kb.id_at(row)
+        found = self.kb.relations(own, relation=relation, direction=direction, limit=limit + 1)
+        listed = _listed("neighbours", found, limit, lambda each: self._neighbour(each, own))
+        counted = [
+            each for each in self.kb.count_relations(own) if direction in ("both", each.direction)
+        ]
+        listed["total"] = sum(
+            each.n for each in counted if relation is None or each.relation == relation
+        )
+        listed["truncated"] = listed["total"] > len(listed["neighbours"])
+        return self._answer(**self.described(row), **listed)
+
+    def _neighbour(self, each: ConceptRelation, own: str) -> Answer:
+        outward = each.head == own
+        return {
+            **self.of_id(each.tail if outward else each.head),
+            "relation": each.relation,
+            "direction": "out" if outward else "in",
+            "evidence": {"source": each.source},
+        }
 
     def cross_references(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List the codes of a concept in all vocabularies, and the concepts that refer to an id.
@@ -172,7 +283,42 @@ class _Tools:
         Use it to translate between code systems; never translate a code by yourself. `primary`
         and `alternate` codes are the concept's own, a `cross-reference` may be wider or narrower.
         """
-        return self._answers.cross_references(id, limit)
+        row = self.kb.find_row(id)
+        referring = [
+            {**self.of_id(each.id), "evidence": {"refers_to": id}}
+            for each in self.kb.by_xref(id)[: limit + 1]
+        ]
+        if row is None and not referring:
+            raise NotFoundError(f"no concept has the id {id!r}, and none refers to it")
+        own = _listed("codes", [] if row is None else self._codes(row), limit)
+        return self._answer(
+            concept=None if row is None else self.described(row),
+            **own | {"truncated": own["truncated"] or len(referring) > limit},
+            referred_to_by=referring[:limit],
+        )
+
+    def _codes(self, row: int) -> list[Answer]:
+        systems = self.engine.terminology.systems
+        codes = []
+        for entry in systems.entries_at(row):
+            system = systems.system(entry)
+            is_xref = systems.is_xref(entry)
+            codes.append(
+                {
+                    "id": systems.identifier(entry),
+                    "system": None if system is None else system.url,
+                    "code": systems.code(entry),
+                    "kind": "cross-reference"
+                    if is_xref
+                    else "primary"
+                    if systems.is_primary(entry)
+                    else "alternate",
+                    "in_use": is_xref or systems.is_active(entry),
+                }
+            )
+        return codes
+
+    # ---- texts
 
     def link_text(
         self,
@@ -189,7 +335,31 @@ class _Tools:
         no concept is good enough. Where `ambiguous` lists other ids, decide by the text, among the
         candidates only.
         """
-        return self._answers.link_text(text, k, limit)
+        with self._linking:
+            (linked,) = self.engine.link([LinkJob((text,), settings_of(k=k))])[0]
+        listed = _listed("mentions", linked.mentions, limit, lambda each: self._mention(each, k))  # type: ignore[union-attr]
+        return self._answer(**listed)
+
+    def _mention(self, mention: LinkedMention, k: int) -> Answer:
+        answer = mention.answer
+        return {
+            "start": mention.start,
+            "end": mention.end,
+            "text": mention.text,
+            "concept": None if answer is None else self._candidate(answer),
+            "status": mention.status,
+            "section": mention.section,
+            "ambiguous": list(mention.ambiguous[:_SHOWN_IDS]),
+            "candidates": [self._candidate(each) for each in mention.candidates[:k]],
+        }
+
+    def _candidate(self, candidate: Candidate) -> Answer:
+        return {
+            **self.of_id(candidate.concept),
+            "score": candidate.score,
+            "probability": candidate.probability,
+            "evidence": [each.to_json() for each in candidate.evidence],
+        }
 
     def map_terms(
         self,
@@ -205,7 +375,24 @@ class _Tools:
         from `others`. `flag` is exact (a name of the concept), ambiguous (a name of several), nil
         (none), or empty (the nearest name: compare label and term before you use it).
         """
-        return self._answers.map_terms(terms, k)
+        return self._answer(terms=[self._mapping(each, k) for each in self._mapped(terms)])
+
+    def _mapped(self, terms: Iterable[str | SourceTerm]) -> list[TermMapping]:
+        with self._linking:
+            return list(map_terms(self.engine.linker, terms))
+
+    def _mapping(self, mapping: TermMapping, k: int) -> Answer:
+        found = mapping.concept is not None
+        return {
+            "term": mapping.term.text,
+            "concept": self.of_id(mapping.concept) if mapping.concept is not None else None,
+            "score": mapping.score,
+            "probability": mapping.probability,
+            "flag": mapping.flag,
+            "others": [self._candidate(each) for each in mapping.others[: k - found]],
+        }
+
+    # ---- checks
 
     def check(
         self,
@@ -223,11 +410,123 @@ class _Tools:
         consider), cross_reference (the id is of another vocabulary: see cross_references).
         `suggestions` are codes for the label, to be compared with what was meant.
         """
-        return self._answers.check([(each.id, each.label) for each in codes])
+        checked = [self._checked(each.id, each.label) for each in codes]
+        wrong = [n for n, each in enumerate(checked) if each["status"] in _UNNAMED]
+        terms = [SourceTerm(checked[n]["label"], str(n)) for n in wrong]
+        offered = {int(each.term.code): self._offered(each) for each in self._mapped(terms)}
+        for n in wrong:
+            checked[n]["suggestions"] = offered.get(n, [])
+        return self._answer(
+            codes=checked,
+            n_wrong=sum(each["status"] in _WRONG for each in checked),
+        )
+
+    def _checked(self, identifier: str, label: str) -> Answer:
+        retired = self._retired(identifier)
+        named = self.kb.find(label) if label.strip() else []
+        rows = [] if retired else self.kb.rows_of([identifier])
+        own = {self.kb.id_at(row) for row in rows}
+        match = next((each for each in named if each.concept in own), None)
+        others = [self.of_id(each.concept) for each in named if each.concept not in own]
+        row = self.kb.row(match.concept) if match else self.kb.find_row(identifier)
+        if retired:
+            row, status = None, "retired"
+        elif row is None:
+            status = "cross_reference" if self.kb.by_xref(identifier) else "unknown_id"
+        elif not label.strip():
+            status = "no_label"
+        elif match is not None:
+            is_preferred = normalise(match.name) == normalise(match.concept_name)
+            status = "preferred" if is_preferred else "synonym"
+        else:
+            status = "label_of_another" if others else "unknown_label"
+        return {
+            "id": identifier,
+            "label": label,
+            "status": status,
+            "concept": None if row is None else self.described(row),
+            "evidence": None if match is None else _evidence(match),
+            "label_belongs_to": others[:_SUGGESTED],
+            **({} if retired is None else self._successors(retired)),
+        }
+
+    def _retired(self, identifier: str) -> Replacement | None:
+        """Return what took the place of an id, unless a concept of today has it as its own.
+
+        An id that was merged into another of the same vocabulary is retired, too, whether or not
+        its source still has an entry for it; an alternate id of another vocabulary is not.
+        """
+        row = self.kb.find_row(identifier)
+        primary = None if row is None else self.kb.id_at(row)
+        if primary is not None and canonical_id(primary) == canonical_id(identifier):
+            return None
+        stated = self.kb.replacement(identifier)
+        if stated is not None or primary is None:
+            return stated
+        prefix, colon, _ = identifier.partition(":")
+        if colon and primary.upper().startswith(f"{prefix.upper()}:"):
+            return Replacement(identifier, replaced_by=(primary,))
+        return None
+
+    def _successors(self, retired: Replacement) -> Answer:
+        """Return the concepts that take the place of a retired id."""
+        named = {"replaced_by": retired.replaced_by, "consider": retired.consider}
+        return {how: [self.of_id(each) for each in ids[:_SHOWN_IDS]] for how, ids in named.items()}
+
+    def _offered(self, mapping: TermMapping) -> list[Answer]:
+        """Return the concepts that the linker would give to a label."""
+        best = [] if mapping.concept is None else [mapping.concept]
+        ids = [*best, *(other.concept for other in mapping.others)]
+        return [self.of_id(each) for each in ids[:_SUGGESTED]]
 
     def versions(self) -> Answer:
         """Describe the vocabulary: when it was built, its sources, languages, relations, counts."""
-        return self._answers.versions()
+        read = self.kb.manifest.get("sources", ())
+        names = [str(each["path"]).replace("\\", "/").rpartition("/")[2] for each in read]
+        hashes = [
+            {"name": name, "format": each.get("format"), "sha256": _hashes(each)}
+            for name, each in zip(names, read, strict=True)
+        ]
+        known = {**self.engine.versions(), "relations": self.kb.relation_names}
+        return self._answer(
+            biograft=biograft.__version__,
+            **known,
+            vocabularies=self.kb.sources[:_SHOWN_IDS],
+            sources=hashes[:_SHOWN_IDS],
+            truncated=max(len(self.kb.sources), len(hashes)) > _SHOWN_IDS,
+        )
+
+    def _answer(self, **content: Any) -> Answer:
+        return {**content, "version": self.version}
+
+
+_UNNAMED = ("unknown_id", "unknown_label", "label_of_another")
+"""Results of a check for which other concepts are offered."""
+_WRONG = (*_UNNAMED, "cross_reference", "retired")
+
+
+def _hashes(source: Mapping[str, Any]) -> list[str]:
+    return [str(file["sha256"])[:_FINGERPRINT] for file in source.get("files", ())][:_SHOWN_IDS]
+
+
+def _listed(
+    what: str, items: Sequence[Any], limit: int, describe: Callable[[Any], Any] = lambda each: each
+) -> Answer:
+    """Return the first items of a list, how many there are, and whether some were left out."""
+    return {
+        what: [describe(each) for each in items[:limit]],
+        "total": len(items),
+        "truncated": len(items) > limit,
+    }
+
+
+def _evidence(match: Match) -> Answer:
+    """Return the name by which a concept was found."""
+    return {"name": _cut(match.name), "language": match.language, "how": match.how}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 TOOLS = (
@@ -240,7 +539,7 @@ TOOLS = (
 class ConceptServer(MCPServer[Any]):
     """An MCP server of a store, whose errors are one line each."""
 
-    def __init__(self, answers: ConceptAnswers) -> None:
+    def __init__(self, tools: ConceptTools) -> None:
         super().__init__(
             "biograft",
             title="biograft",
@@ -249,7 +548,6 @@ class ConceptServer(MCPServer[Any]):
             version=biograft.__version__,
             log_level="ERROR",
         )
-        tools = _Tools(answers)
         hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
         for name in TOOLS:
             self.add_tool(getattr(tools, name), annotations=hints)
@@ -290,9 +588,7 @@ def create_mcp_server(
 
     >>> create_mcp_server("KB", "INDEX").run()  # doctest: +SKIP
     """
-    return ConceptServer(
-        ConceptAnswers(ServiceEngine.open(kb, files, linker or LinkerConfig(k=10)))
-    )
+    return ConceptServer(ConceptTools(ServiceEngine.open(kb, files, linker or LinkerConfig(k=10))))
 
 
 def run_mcp(

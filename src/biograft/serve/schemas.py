@@ -1,15 +1,18 @@
-"""Requests and answers of the service, as OpenAPI describes them."""
+"""Requests, answers and errors of the service; what was sent is never repeated in an error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from biograft.config import described_fields
+from biograft.errors import BiograftError, ConflictError, NotFoundError
 from biograft.linking.config import LinkerConfig
+from biograft.serve.engine import QueueFullError, json_answer
 
 MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""
@@ -17,6 +20,12 @@ MAX_HITS = 200
 """Concepts of a search."""
 Span = Annotated[int, Field(ge=0, description="Characters of the text, the end exclusive.")]
 _NOTE = "Denies chest pain. Mother had type 2 diabetes."
+
+
+class _Answer(BaseModel):
+    """An answer, made from a record that has its fields as attributes."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class _Request(BaseModel):
@@ -99,19 +108,21 @@ class MentionsRequest(LinkOptions):
     mentions: list[str]
 
 
-class CandidateAnswer(BaseModel):
+class CandidateAnswer(_Answer):
     """A concept that a mention may refer to."""
 
     concept: str
-    name: str = Field(description="The concept's preferred name.")
-    matched: str = Field(description="The name that was found.")
+    name: str = Field(validation_alias="concept_name", description="The concept's preferred name.")
+    matched: str = Field(validation_alias="name", description="The name that was found.")
     score: float
     probability: float | None = Field(None, description="Where the linker is calibrated.")
     types: list[str] = Field([], description="Codes of its semantic types.")
-    evidence: list[dict[str, Any]] = Field([], description="What each search found, and its rank.")
+    evidence: Annotated[
+        list[dict[str, Any]], BeforeValidator(lambda found: [each.to_json() for each in found])
+    ] = Field([], description="What each search found, and its rank.")
 
 
-class MentionAnswer(BaseModel):
+class MentionAnswer(_Answer):
     """A mention with its concept, or null, and what the text says about it."""
 
     start: Span
@@ -128,7 +139,7 @@ class MentionAnswer(BaseModel):
     candidates: list[CandidateAnswer] = []
 
 
-class LinkAnswer(BaseModel):
+class LinkAnswer(_Answer):
     """The mentions of a text, from left to right."""
 
     mentions: list[MentionAnswer]
@@ -213,3 +224,91 @@ class Problem(BaseModel):
     """Why a request was refused: what, where, and what to do."""
 
     detail: str
+
+
+# ---- errors
+
+_Words = Callable[[Mapping[str, Any]], str]
+_KINDS: Mapping[str, str] = {
+    "string": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "an object",
+    "model": "an object",
+}
+_MESSAGES: Mapping[str, _Words] = {
+    "missing": lambda _: "missing",
+    "extra_forbidden": lambda _: "a field that is not known here",
+    "json_invalid": lambda _: "expected JSON",
+    "greater_than_equal": lambda ctx: f"expected {_number(ctx['ge'])} or more",
+    "less_than_equal": lambda ctx: f"expected {_number(ctx['le'])} or less",
+    "string_too_long": lambda ctx: f"expected at most {ctx['max_length']} characters",
+    "string_too_short": lambda ctx: f"expected at least {ctx['min_length']} characters",
+    "literal_error": lambda ctx: f"expected {ctx['expected']}",
+    "finite_number": lambda _: "expected a number",
+    "string_unicode": lambda _: "expected a text",
+}
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
+def describe(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with a request, where.
+
+    >>> describe({"loc": ("body", "k"), "type": "greater_than_equal", "ctx": {"ge": 1}})
+    'k: expected 1 or more'
+    """
+    first, *rest = error["loc"]
+    known = [str(part) for part in rest if isinstance(part, int) or str(part).isidentifier()]
+    place = ".".join(known) or str(first)
+    kind = str(error["type"])
+    if kind in ("extra_forbidden", "json_invalid"):
+        place = str(first)  # the rest is what was sent
+    words = _MESSAGES.get(kind)
+    if words is not None:
+        return f"{place}: {words(error.get('ctx') or {})}"
+    expected = _KINDS.get(kind.partition("_")[0], "something else")
+    return f"{place}: expected {expected}"
+
+
+_STATUSES: Mapping[type[Exception], int] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    BiograftError: 422,
+}
+
+
+def add_problems(app: FastAPI) -> None:
+    """Answer every error with one line that repeats nothing of what was sent.
+
+    Args:
+        app: Application that answers so.
+    """
+
+    async def refused(request: Request, error: Exception) -> Response:
+        status = next(code for kind, code in _STATUSES.items() if isinstance(error, kind))
+        return json_answer({"detail": str(error)}, status)
+
+    for kind in _STATUSES:
+        app.add_exception_handler(kind, refused)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return json_answer({"detail": describe(error.errors()[0])}, 422)
+
+    @app.exception_handler(RecursionError)
+    async def nested(request: Request, error: RecursionError) -> Response:
+        return json_answer({"detail": "body: nested too deeply"}, 422)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return json_answer({"detail": "internal error; it was logged"}, 500)
+
+    @app.exception_handler(QueueFullError)
+    async def busy(request: Request, error: QueueFullError) -> Response:
+        headers = {"retry-after": str(error.retry_after)}
+        return json_answer({"detail": "too many requests wait; try again"}, 503, headers)

@@ -20,8 +20,7 @@ from mcp import Client, StdioServerParameters
 from biograft.errors import ConfigError, NotFoundError
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceEngine, create_mcp_server, run_mcp
-from biograft.serve.concepts import ConceptAnswers
-from biograft.serve.mcp import TOOLS, http_app
+from biograft.serve.mcp import TOOLS, CodeAndLabel, ConceptTools, http_app
 from biograft.serve.run import server_options
 
 ABSENT = ("fastapi", "prometheus_client", "polars", "pyarrow", "sqlalchemy", "torch")
@@ -33,6 +32,12 @@ for name in {ABSENT!r}:
 from biograft.cli import main
 main()
 """
+
+
+def pairs(*codes):
+    return [CodeAndLabel(id=code, label=label) for code, label in codes]
+
+
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
 T2D = {"id": "D003924", "label": "Diabetes Mellitus, Type 2", "source": "disease.jsonl"}
 
@@ -126,7 +131,7 @@ def test_a_bug_tells_a_client_nothing(server, portal, monkeypatch, caplog):
     def fail(*_):
         raise ValueError("patient Smith")
 
-    monkeypatch.setattr(ConceptAnswers, "concept", fail)
+    monkeypatch.setattr(ServiceEngine, "concept", fail)
     with portal.wrap_async_context_manager(Client(server)) as opened:
         answer = portal.call(opened.call_tool, "concept", {"id": "D003924"})
     assert answer.content[0].text == "internal error; it was logged"
@@ -146,7 +151,7 @@ def test_codes_of_other_vocabularies(tmp_path):
             ],
         }
     ]
-    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
+    answers = ConceptTools(ServiceEngine.open(store_in(tmp_path, concepts)))
     found = answers.cross_references("C1", 10)
     assert [(each["id"], each["kind"]) for each in found["codes"]] == [
         ("C1", "primary"),
@@ -155,7 +160,7 @@ def test_codes_of_other_vocabularies(tmp_path):
     ]
     assert found["codes"][1]["system"] == "http://human-phenotype-ontology.org"
     assert answers.cross_references("ICD10:R50", 10)["referred_to_by"][0]["id"] == "C1"
-    codes = [(id_, "Fever") for id_ in ("ICD10:R50", "HP:1945", "HP:0001945", "C0")]
+    codes = pairs(*((id_, "Fever") for id_ in ("ICD10:R50", "HP:1945", "HP:0001945", "C0")))
     checked = answers.check(codes)["codes"]
     assert [each["status"] for each in checked] == [
         *("cross_reference", "unknown_id", "preferred", "retired")
@@ -180,13 +185,17 @@ def test_retirement_is_asked_before_the_label(tmp_path):
             ],
         }
     ]
-    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
+    answers = ConceptTools(ServiceEngine.open(store_in(tmp_path, concepts)))
     labels = ("Tall stature", "Gigantism", "Obsolete tall stature", "")
     superseded = ("HP:0000057", "HP:0000058")
-    checked = answers.check([(id_, label) for id_ in superseded for label in labels])["codes"]
+    checked = answers.check(pairs(*((id_, label) for id_ in superseded for label in labels)))[
+        "codes"
+    ]
     assert {each["status"] for each in checked} == {"retired"}
     assert {each["replaced_by"][0]["id"] for each in checked} == {"HP:0000002"}
-    others = answers.check([(id_, "Tall stature") for id_ in ("HP:0000002", "SNOMED:248328003")])
+    others = answers.check(
+        pairs(*((id_, "Tall stature") for id_ in ("HP:0000002", "SNOMED:248328003")))
+    )
     assert [each["status"] for each in others["codes"]] == ["preferred", "preferred"]
 
 
@@ -194,7 +203,7 @@ def test_parents_are_not_cut_without_saying_so(tmp_path):
     """The parents were those of the HTTP answer, which has a hundred at most."""
     concepts = [{"id": "A", "name": "all", "relations": {"is-a": [f"U{n}" for n in range(150)]}}]
     concepts += [{"id": f"U{n}", "name": f"upper {n}"} for n in range(150)]
-    answers = ConceptAnswers(ServiceEngine.open(store_in(tmp_path, concepts)))
+    answers = ConceptTools(ServiceEngine.open(store_in(tmp_path, concepts)))
     for limit, expected in ((200, (150, False)), (120, (120, True))):
         answer = answers.concept("A", limit)
         assert (len(answer["parents"]), answer["truncated"]) == expected

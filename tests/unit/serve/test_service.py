@@ -84,7 +84,7 @@ class TestConcepts:
         engine = ServiceEngine(Linker.open(store_in(tmp_path, concepts)))
         assert engine.concept("ICD10CM:J45")["id"] == "C1"
         assert engine.is_a("C2", "ICD10CM:J45")
-        assert [each.concept for each in engine.neighbours("ICD10CM:J45", None, 5)] == ["C2"]
+        assert [each["concept"] for each in engine.neighbours("ICD10CM:J45", None, 5)] == ["C2"]
         with pytest.raises(NotFoundError, match="several refer to it: C1, C2"):
             engine.concept("SNOMEDCT:1")
 
