@@ -12,8 +12,9 @@ code is then asked for by its number, wherever it is from.
 from __future__ import annotations
 
 import bisect
+import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,7 +81,17 @@ class CodeSystem:
 
 
 class CodeSystems:
-    """The code systems of a store; ``urls`` has URIs by the prefix of ids, or by a source."""
+    """The code systems of a store, and those that a request brings.
+
+    ``urls`` has URIs by the prefix of ids, or by a source.
+    """
+
+    supplied: Sequence[SuppliedSystem] = ()
+    """Those of the request, in its order."""
+    supplements: Sequence[str] = ()
+    """Supplements of the request, by URL."""
+    _versions: Mapping[str, str] = {}
+    _forced: Mapping[str, str] = {}
 
     def __init__(self, kb: KnowledgeBase, urls: Mapping[str, str] | None = None) -> None:
         self._kb, self._n = kb, len(kb)
@@ -95,42 +106,165 @@ class CodeSystems:
         primary = self._number(kb.texts("concepts", "id"), own=True)
         further = self._number(self._further, own=False)
         self._of_entry = np.concatenate([self._by_source(primary), further])
+        self._n_entries = len(self._of_entry)
         self._by_number = sorted(self._systems.values(), key=lambda each: each.number)
         self._by_url = {each.url: each for each in self._by_number}
         self._members: dict[int, Entries] = {}
 
+    def with_supplied(
+        self,
+        resources: Iterable[Resource],
+        versions: Mapping[str, str],
+        forced: Mapping[str, str],
+    ) -> CodeSystems:
+        """Return these code systems with those of a request.
+
+        Args:
+            resources: CodeSystem resources, supplements among them.
+            versions: Versions of systems where the request names none.
+            forced: Versions of systems, whatever the request names.
+
+        Raises:
+            TerminologyError: A resource is damaged, or has too many concepts.
+        """
+        both = copy.copy(self)
+        both.supplied, both._versions, both._forced = [], versions, forced
+        first, supplements = self._n_entries, []
+        for resource in resources:
+            if resource.get("content") == "supplement":
+                supplements.append(resource)
+                continue
+            room = MAX_CONCEPTS - (first - self._n_entries)
+            number = _FIRST_NUMBER + len(both.supplied)
+            both.supplied.append(read_system(resource, number, first, room=room))
+            first += len(both.supplied[-1].concepts)
+        both.supplements = [both._supplement(each) for each in supplements]
+        return both
+
+    def _supplement(self, resource: Resource) -> str:
+        """Add the names and properties of a supplement to its code system; return its URL."""
+        url = text_in(resource, "url", "CodeSystem") or ""
+        target = text_in(resource, "supplements", "CodeSystem") or ""
+        system = self.find(target)
+        if not isinstance(system, SuppliedSystem):
+            raise TerminologyError(
+                "not-supported", f"{url}: supplements {target}, not in the request"
+            )
+        added = read_system(resource, 0, 0, room=MAX_CONCEPTS)
+        for each in added.concepts:
+            entry = system.find(each.code)
+            if entry is not None:
+                concept = system.concept(entry)
+                concept.designations += each.designations
+                concept.properties += each.properties
+                if each.display and added.language:
+                    concept.designations.append({"language": added.language, "value": each.display})
+        return canonical(url, added.version)
+
     # ---- systems
 
     def __iter__(self) -> Iterator[CodeSystem]:
-        """Go through the systems that have codes of concepts, by URI."""
+        """Go through the systems that have codes of concepts, by URI, then those of the request."""
         counts = np.bincount(self._of_entry[self._is_code] + 1, minlength=len(self._by_number) + 1)
-        return iter(
-            sorted((s for s in self._by_number if counts[s.number + 1]), key=lambda s: s.url)
-        )
+        stored = [each for each in self._by_number if counts[each.number + 1]]
+        return iter([*sorted(stored, key=lambda each: each.url), *self.supplied])
 
     def find(self, url: str, version: str | None = None) -> CodeSystem | None:
-        """Return the system with a URI; the store has one version, and any is taken for it."""
-        return self._by_url.get(url.partition("|")[0])
+        """Return a system: in this version, else as the request says, else the newest.
 
-    @property
-    def n_entries(self) -> int:
-        """The number of codes, and of ids that are none."""
-        return self._n + len(self._concept)
+        The store has one version of a system, and any is taken for it.
 
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """The is-a relations, by row."""
-        return self._kb.hierarchy
+        Args:
+            url: URI of the system, which may have a version after a bar.
+            version: Version that is wanted.
+        """
+        url, _, after = url.partition("|")
+        wanted = self._forced.get(url) or version or after or self._versions.get(url)
+        spend(len(self.supplied))
+        own = [each for each in self.supplied if each.url == url]
+        if not own:
+            return self._by_url.get(url)
+        fitting = [each for each in own if not wanted or _fits(each.version, wanted)]
+        return max(fitting, key=lambda each: _version_key(each.version or ""), default=None)
+
+    def known(self, url: str, version: str | None = None) -> CodeSystem:
+        """Return a system that has codes.
+
+        Args:
+            url: URI of the system.
+            version: Version that is wanted.
+
+        Raises:
+            TerminologyError: There is none.
+        """
+        system = self.find(url, version)
+        if system is None:
+            named = canonical(url, version)
+            known = self.known_versions(url) or "; see /fhir/CodeSystem"
+            raise TerminologyError("not-found", f"no code system {named!r}{known}", named=named)
+        if isinstance(system, SuppliedSystem) and not system.has_codes:
+            raise TerminologyError(
+                "not-found",
+                f"{url}: the code system has no codes (content {system.content})",
+                named=url,
+            )
+        return system
+
+    def known_versions(self, url: str) -> str:
+        """Return the versions of a system of the request, for a message; the newest last.
+
+        Args:
+            url: URI of the system.
+        """
+        found = [each.version for each in self.supplied if each.url == url and each.version]
+        return f"; known versions: {', '.join(sorted(found, key=_version_key))}" if found else ""
 
     def size(self, system: CodeSystem) -> int:
         """Count the codes of a system."""
         return len(self.members(system))
 
+    # ---- is-a, by row
+
+    def _related(self, way: Callable[[Hierarchy, int], Sequence[int]], row: int) -> Sequence[int]:
+        owner = self.owner(row)
+        if owner is None:
+            return way(self._kb.hierarchy, row)
+        return counted([owner.first + each for each in way(owner.hierarchy, row - owner.first)])
+
+    def parents(self, row: int) -> Sequence[int]:
+        """Return the direct parents."""
+        return self._related(Hierarchy.parents, row)
+
+    def children(self, row: int) -> Sequence[int]:
+        """Return the direct children."""
+        return self._related(Hierarchy.children, row)
+
+    def ancestors(self, row: int) -> Sequence[int]:
+        """Return all ancestors."""
+        return self._related(Hierarchy.ancestors, row)
+
+    def descendants(self, row: int) -> Sequence[int]:
+        """Return all descendants."""
+        return self._related(Hierarchy.descendants, row)
+
+    def is_a(self, row: int, goal: int) -> bool:
+        """Return whether a concept is another one, or below it."""
+        if self.owner(row) is None:
+            return self._kb.hierarchy.is_a(row, goal)
+        return row == goal or goal in self.ancestors(row)
+
     # ---- entries
 
+    def owner(self, entry: int) -> SuppliedSystem | None:
+        """Return the system of the request that a code is from; None for one of the store."""
+        if entry < self._n_entries:
+            return None
+        return self.supplied[bisect.bisect_right(self.supplied, entry, key=_first) - 1]
+
     def row(self, entry: int) -> int:
-        """Return the row of the concept of a code."""
-        return int(entry if entry < self._n else self._concept[entry - self._n])
+        """Return the row of the concept of a code; that of a code of the request is its number."""
+        is_further = self._n <= entry < self._n_entries
+        return int(self._concept[entry - self._n] if is_further else entry)
 
     def identifier(self, entry: int) -> str:
         """Return the id in the store."""
@@ -140,25 +274,30 @@ class CodeSystems:
 
     def system(self, entry: int) -> CodeSystem | None:
         """Return the system of a code; None for a vocabulary without one."""
-        number = int(self._of_entry[entry])
-        return None if number == _NONE else self._by_number[number]
+        owner = self.owner(entry)
+        return (
+            None if owner is None and self._of_entry[entry] == _NONE else self.known_system(entry)
+        )
 
     def known_system(self, entry: int) -> CodeSystem:
         """Return the system of a code that is known to have one."""
-        return self._by_number[int(self._of_entry[entry])]
+        return self.owner(entry) or self._by_number[int(self._of_entry[entry])]
 
     def code(self, entry: int) -> str:
         """Return the code."""
-        system = self.system(entry)
-        identifier = self.identifier(entry)
+        if (owner := self.owner(entry)) is not None:
+            return owner.concept(entry).code
+        system, identifier = self.system(entry), self.identifier(entry)
         return " ".join(identifier.split()) if system is None else system.code(identifier)
 
     def is_primary(self, entry: int) -> bool:
         """Return whether the code is the primary id of its concept."""
-        return entry < self._n
+        return not self._n <= entry < self._n_entries
 
     def is_active(self, entry: int) -> bool:
         """Return whether the code is in use: not an old id beside one of the same vocabulary."""
+        if (owner := self.owner(entry)) is not None:
+            return owner.is_active(entry)
         return bool(entry < self._n or self._of_entry[self.row(entry)] != self._of_entry[entry])
 
     def is_xref(self, entry: int) -> bool:
@@ -167,6 +306,9 @@ class CodeSystems:
 
     def resolve(self, system: CodeSystem, code: str) -> list[int]:
         """Return the entries of a code, given with or without prefix; the primary one first."""
+        if isinstance(system, SuppliedSystem):
+            found = system.find(code)
+            return [] if found is None else [found]
         for spelling in _spellings(system, code):
             canonical = canonical_id(spelling)
             entries = [
@@ -180,6 +322,21 @@ class CodeSystems:
             if entries:
                 return sorted(entries)
         return []
+
+    def entry(self, system: CodeSystem, code: str) -> int:
+        """Return the first entry of a code.
+
+        Args:
+            system: System of the code.
+            code: The code.
+
+        Raises:
+            TerminologyError: There is none.
+        """
+        found = self.resolve(system, code)
+        if not found:
+            raise TerminologyError("not-found", f"{system.url} has no code {code!r}")
+        return found[0]
 
     def referring(self, system: CodeSystem, code: str) -> list[int]:
         """Return the rows of the concepts that have a code as cross-reference."""
@@ -196,7 +353,7 @@ class CodeSystems:
         return [row, *(self._n + k for k in further if self._kind[k] not in _RETIRED)]
 
     def codes_at(self, row: int, system: CodeSystem) -> list[int]:
-        """Return the codes in use of a concept in a system."""
+        """Return the codes in use of a concept in a system of the store."""
         return [
             entry
             for entry in self.entries_at(row)
@@ -207,6 +364,8 @@ class CodeSystems:
 
     def members(self, system: CodeSystem) -> Entries:
         """Return all codes in use of a system, in the order of the store."""
+        if isinstance(system, SuppliedSystem):
+            return np.arange(system.first, system.first + len(system.concepts), dtype=np.int64)
         if system.number not in self._members:
             found = np.flatnonzero((self._of_entry == system.number) & self._is_code)
             self._members[system.number] = self.distinct(found)
@@ -214,6 +373,8 @@ class CodeSystems:
 
     def of_rows(self, system: CodeSystem, rows: Sequence[int] | npt.NDArray[Any]) -> Entries:
         """Return the codes in a system of some concepts, in the order of the concepts."""
+        if isinstance(system, SuppliedSystem):
+            return np.array([row for row in rows if self.owner(int(row)) is system], np.int64)
         wanted = np.asarray(rows, np.int64)
         rank = np.full(self._n, _NONE, np.int64)
         rank[wanted] = np.arange(len(wanted))
@@ -228,11 +389,15 @@ class CodeSystems:
 
     def names(self, row: int) -> list[Name]:
         """Return the names of a concept."""
+        if (owner := self.owner(row)) is not None:
+            return owner.names(row)
         first = int(self._names_end[row - 1]) if row else 0
         return [self._kb.name(position) for position in range(first, int(self._names_end[row]))]
 
     def name(self, row: int) -> str:
         """Return the usual name of a concept."""
+        if (owner := self.owner(row)) is not None:
+            return owner.concept(row).display or ""
         return self._kb.name_at(row)
 
     def distinct(self, entries: Entries) -> Entries:
@@ -364,8 +529,6 @@ class SuppliedConcept:
     properties: list[tuple[str, Any, str]] = field(default_factory=list)
     """Code, value, and the name that FHIR gives to the type of the value."""
     extensions: list[Resource] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
-    children: list[int] = field(default_factory=list)
 
     def values(self, name: str) -> list[str]:
         """Return the values of a property as texts."""
@@ -385,7 +548,24 @@ class SuppliedSystem(CodeSystem):
     status_names: frozenset[str]
     """Properties that say whether a concept is in use."""
     known_properties: frozenset[str]
+    hierarchy: Hierarchy
+    """The is-a relations of its concepts, by their positions."""
     resource: Resource
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether the resource has the codes of the system, or some of them."""
+        return self.content not in ("not-present", "example")
+
+    def names(self, entry: int) -> list[Name]:
+        """Return the names of a concept."""
+        concept = self.concept(entry)
+        named = [(concept.display, self.language, NameKind.PREFERRED)] if concept.display else []
+        for each in concept.designations:
+            language = each.get("language")
+            said = language if isinstance(language, str) else None
+            named.append((str(each["value"]), said, NameKind.SYNONYM))
+        return [Name(text, language or "", kind, self.url) for text, language, kind in named]
 
     def concept(self, entry: int) -> SuppliedConcept:
         """Return the concept with a number."""
@@ -429,7 +609,9 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
     if url is None:
         raise TerminologyError("required", "CodeSystem.url: missing")
     concepts: list[SuppliedConcept] = []
-    _read_concepts(list_in(resource, "concept", "CodeSystem"), None, concepts, room=room)
+    edges: dict[tuple[int, int], None] = {}
+    listed = list_in(resource, "concept", "CodeSystem")
+    _read_concepts(listed, None, concepts, edges, room=room)
     case_sensitive = resource.get("caseSensitive") is not False
     by_code: dict[str, int] = {}
     for position, each in enumerate(concepts):
@@ -444,7 +626,8 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
         text_in(each, "code", "CodeSystem.filter") or ""
         for each in list_in(resource, "filter", "CodeSystem")
     }
-    _add_parents(concepts, by_code, case_sensitive)
+    _add_parents(concepts, by_code, case_sensitive, edges)
+    uppers, lowers = np.array([*edges], np.uint32).reshape(-1, 2).T
     status = {
         name
         for name, uri in declared.items()
@@ -465,6 +648,7 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
         known_properties=frozenset(declared).union(
             filters, (name for each in concepts for name, _, _ in each.properties)
         ),
+        hierarchy=Hierarchy(lowers, uppers, len(concepts)),
         resource=resource,
     )
 
@@ -473,6 +657,7 @@ def _read_concepts(
     listed: list[Any],
     parent: int | None,
     concepts: list[SuppliedConcept],
+    edges: dict[tuple[int, int], None],
     depth: int = 0,
     *,
     room: int,
@@ -499,9 +684,9 @@ def _read_concepts(
         )
         concepts.append(concept)
         if parent is not None:
-            concept.parents.append(parent)
-            concepts[parent].children.append(own)
-        _read_concepts(list_in(each, "concept", place), own, concepts, depth + 1, room=room)
+            edges[parent, own] = None
+        inner = list_in(each, "concept", place)
+        _read_concepts(inner, own, concepts, edges, depth + 1, room=room)
 
 
 def _read_property(given: Any) -> tuple[str, Any, str]:
@@ -513,19 +698,18 @@ def _read_property(given: Any) -> tuple[str, Any, str]:
     return name, given[kinds[0]], kinds[0].removeprefix("value")
 
 
-def _add_parents(concepts: list[SuppliedConcept], by_code: Mapping[str, int], exact: bool) -> None:
+def _add_parents(
+    concepts: list[SuppliedConcept],
+    by_code: Mapping[str, int],
+    exact: bool,
+    edges: dict[tuple[int, int], None],
+) -> None:
     """Add the parents and children that are given as properties."""
-    known = {(upper, lower) for upper, each in enumerate(concepts) for lower in each.children}
     for own, concept in enumerate(concepts):
         for name, value, _ in concept.properties:
             other = by_code.get(str(value) if exact else str(value).casefold())
-            if other is None or name not in ("parent", "child"):
-                continue
-            upper, lower = (other, own) if name == "parent" else (own, other)
-            if (upper, lower) not in known:
-                known.add((upper, lower))
-                concepts[upper].children.append(lower)
-                concepts[lower].parents.append(upper)
+            if other is not None and name in ("parent", "child"):
+                edges[(other, own) if name == "parent" else (own, other)] = None
 
 
 def _as_text(value: Any) -> str:
@@ -534,207 +718,18 @@ def _as_text(value: Any) -> str:
     return str(value.get("code")) if isinstance(value, dict) else str(value)
 
 
-class RequestCodes:
-    """The code systems of a store, and those of a request; asked as :class:`CodeSystems` is."""
-
-    def __init__(
-        self,
-        store: CodeSystems,
-        resources: Sequence[Resource],
-        versions: Mapping[str, str] | None = None,
-        forced: Mapping[str, str] | None = None,
-    ) -> None:
-        self.store, self._limit = store, store.n_entries
-        self._versions, self._forced = versions or {}, forced or {}
-        self.supplied: list[SuppliedSystem] = []
-        first, supplements = self._limit, []
-        for resource in resources:
-            if resource.get("content") == "supplement":
-                supplements.append(resource)
-                continue
-            room = MAX_CONCEPTS - (first - self._limit)
-            number = _FIRST_NUMBER + len(self.supplied)
-            system = read_system(resource, number, first, room=room)
-            self.supplied.append(system)
-            first += len(system.concepts)
-        self._starts = [each.first for each in self.supplied]
-        self.hierarchy = _BothHierarchies(store.hierarchy, self)
-        self.supplements = [self._supplement(each) for each in supplements]
-
-    def _supplement(self, resource: Resource) -> str:
-        """Add the names and properties of a supplement to its code system; return its URL."""
-        url = text_in(resource, "url", "CodeSystem") or ""
-        target = text_in(resource, "supplements", "CodeSystem") or ""
-        system = self.find(target)
-        if not isinstance(system, SuppliedSystem):
-            raise TerminologyError(
-                "not-supported", f"{url}: supplements {target}, not in the request"
-            )
-        added = read_system(resource, 0, 0, room=MAX_CONCEPTS)
-        for each in added.concepts:
-            entry = system.find(each.code)
-            if entry is not None:
-                concept = system.concept(entry)
-                concept.designations += each.designations
-                concept.properties += each.properties
-                if each.display and added.language:
-                    concept.designations.append({"language": added.language, "value": each.display})
-        version = text_in(resource, "version", "CodeSystem")
-        return f"{url}|{version}" if version else url
-
-    def _owner(self, entry: int) -> SuppliedSystem | None:
-        return None if entry < self._limit else self.owner(entry)
-
-    def owner(self, entry: int) -> SuppliedSystem:
-        """Return the supplied system of a code that is from one."""
-        return self.supplied[bisect.bisect_right(self._starts, entry) - 1]
-
-    # ---- systems
-
-    def __iter__(self) -> Iterator[CodeSystem]:
-        return iter([*self.store, *self.supplied])
-
-    def versions_of(self, url: str) -> list[str]:
-        """Return the versions of a system that are known, the newest last."""
-        found = [each.version for each in self.supplied if each.url == url and each.version]
-        return sorted(found, key=_version_key)
-
-    def find(self, url: str, version: str | None = None) -> CodeSystem | None:
-        """Return a system: in this version, else as the request says, else the newest."""
-        url, _, after = url.partition("|")
-        version = self._forced.get(url) or version or after or self._versions.get(url)
-        spend(len(self.supplied))
-        own = [each for each in self.supplied if each.url == url]
-        if not own:
-            return self.store.find(url)
-        if version:
-            fitting = [each for each in own if _fits(each.version, version)]
-            own = fitting
-        return max(own, key=lambda each: _version_key(each.version or ""), default=None)
-
-    # ---- codes
-
-    def row(self, entry: int) -> int:
-        """Return the row of the concept of a code; that of a supplied one is its number."""
-        return self.store.row(entry) if entry < self._limit else entry
-
-    def system(self, entry: int) -> CodeSystem | None:
-        """Return the system of a code."""
-        return self._owner(entry) or self.store.system(entry)
-
-    def known_system(self, entry: int) -> CodeSystem:
-        """Return the system of a code that is known to have one."""
-        return self._owner(entry) or self.store.known_system(entry)
-
-    def code(self, entry: int) -> str:
-        """Return the code."""
-        owner = self._owner(entry)
-        return self.store.code(entry) if owner is None else owner.concept(entry).code
-
-    def is_active(self, entry: int) -> bool:
-        """Return whether the code is in use."""
-        owner = self._owner(entry)
-        return self.store.is_active(entry) if owner is None else owner.is_active(entry)
-
-    def is_primary(self, entry: int) -> bool:
-        """Return whether the code is the primary id of its concept."""
-        return entry >= self._limit or self.store.is_primary(entry)
-
-    def resolve(self, system: CodeSystem, code: str) -> list[int]:
-        """Return the codes that are meant by a text."""
-        if not isinstance(system, SuppliedSystem):
-            return self.store.resolve(system, code)
-        found = system.find(code)
-        return [] if found is None else [found]
-
-    def codes_at(self, row: int, system: CodeSystem) -> list[int]:
-        """Return the codes in use of a concept in a system."""
-        if row >= self._limit or isinstance(system, SuppliedSystem):
-            return [row] if self._owner(row) is system else []
-        return self.store.codes_at(row, system)
-
-    def members(self, system: CodeSystem) -> Entries:
-        """Return all codes of a system."""
-        if not isinstance(system, SuppliedSystem):
-            return self.store.members(system)
-        return np.arange(system.first, system.first + len(system.concepts), dtype=np.int64)
-
-    def of_rows(self, system: CodeSystem, rows: Sequence[int] | npt.NDArray[Any]) -> Entries:
-        """Return the codes in a system of some concepts, in the order of the concepts."""
-        if not isinstance(system, SuppliedSystem):
-            return self.store.of_rows(system, rows)
-        return np.array([row for row in rows if self._owner(int(row)) is system], np.int64)
-
-    def names(self, row: int) -> list[Name]:
-        """Return the names of a concept."""
-        owner = self._owner(row)
-        if owner is None:
-            return self.store.names(row)
-        concept, url = owner.concept(row), owner.url
-        names = []
-        if concept.display:
-            names.append(Name(concept.display, owner.language or "", NameKind.PREFERRED, url))
-        for each in concept.designations:
-            language = each.get("language")
-            text = str(each["value"])
-            kind = NameKind.SYNONYM
-            names.append(Name(text, language if isinstance(language, str) else "", kind, url))
-        return names
-
-    def name(self, row: int) -> str:
-        """Return the usual name of a concept."""
-        owner = self._owner(row)
-        if owner is None:
-            return self.store.name(row)
-        return owner.concept(row).display or ""
+def _first(system: SuppliedSystem) -> int:
+    return system.first
 
 
-class _BothHierarchies:
-    """The is-a relations of the store and of supplied systems, by row."""
+def canonical(url: str, version: str | None) -> str:
+    """Return the URL of a resource with its version, where it has one.
 
-    def __init__(self, store: Hierarchy, codes: RequestCodes) -> None:
-        self._store, self._codes = store, codes
-
-    def _steps(self, row: int, *, up: bool) -> list[int]:
-        system = self._codes.owner(row)
-        concept = system.concept(row)
-        return [system.first + each for each in (concept.parents if up else concept.children)]
-
-    def _reach(self, row: int, *, up: bool) -> list[int]:
-        seen, queue = {row}, [row]
-        for current in queue:
-            for each in self._steps(current, up=up):
-                if each not in seen:
-                    seen.add(each)
-                    queue.append(each)
-        return counted(queue[1:])
-
-    def _is_stored(self, row: int) -> bool:
-        return row < self._codes.store.n_entries
-
-    def parents(self, row: int) -> Sequence[int]:
-        """Return the direct parents."""
-        return self._store.parents(row) if self._is_stored(row) else self._steps(row, up=True)
-
-    def children(self, row: int) -> Sequence[int]:
-        """Return the direct children."""
-        return self._store.children(row) if self._is_stored(row) else self._steps(row, up=False)
-
-    def ancestors(self, row: int) -> list[int]:
-        """Return all ancestors."""
-        return self._store.ancestors(row) if self._is_stored(row) else self._reach(row, up=True)
-
-    def descendants(self, row: int) -> list[int]:
-        """Return all descendants."""
-        return self._store.descendants(row) if self._is_stored(row) else self._reach(row, up=False)
-
-    def is_a(self, row: int, goal: int) -> bool:
-        """Return whether a concept is another one, or below it."""
-        if self._is_stored(row) != self._is_stored(goal):
-            return False
-        if self._is_stored(row):
-            return self._store.is_a(row, goal)
-        return row == goal or goal in self._reach(row, up=True)
+    Args:
+        url: The URL.
+        version: The version.
+    """
+    return f"{url}|{version}" if version else url
 
 
 def _version_key(version: str) -> tuple[tuple[int, int | str], ...]:
@@ -749,7 +744,3 @@ def _fits(version: str | None, wanted: str) -> bool:
         return False
     start = wanted.removesuffix(".x").removesuffix(".*")
     return version == wanted or version.startswith(f"{start}.")
-
-
-Codes = CodeSystems | RequestCodes
-"""Codes of a request: those of the store, or with code systems of the request."""

@@ -9,10 +9,8 @@ from typing import Any
 from biograft.kb import KnowledgeBase
 from biograft.kb.search import NameSuggestions
 from biograft.serve.fhir.code_systems import (
-    Codes,
     CodeSystem,
     CodeSystems,
-    RequestCodes,
     SuppliedSystem,
 )
 from biograft.serve.fhir.parameters import (
@@ -64,7 +62,7 @@ class Terminology:
 
     # ---- what a request brings
 
-    def _codes(self, asked: Parameters) -> Codes:
+    def _codes(self, asked: Parameters) -> CodeSystems:
         """Return the codes that a request is about: of the store, and of its own resources."""
         brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
         if len(brought) > _MAX_RESOURCES:
@@ -76,14 +74,14 @@ class Terminology:
         if not resources and not any(name in asked for name in names):
             return self.systems
         preferred, forced = (_versions(asked.all_texts(name)) for name in names)
-        return RequestCodes(self.systems, resources, preferred, forced)
+        return self.systems.with_supplied(resources, preferred, forced)
 
-    def _reader(self, asked: Parameters, codes: Codes) -> ValueSetReader:
+    def _reader(self, asked: Parameters, codes: CodeSystems) -> ValueSetReader:
         brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
         supplied = [each for each in brought if each["resourceType"] == "ValueSet"]
         return ValueSetReader(self.kb, codes, supplied)
 
-    def _value_set(self, asked: Parameters, codes: Codes) -> ValueSet:
+    def _value_set(self, asked: Parameters, codes: CodeSystems) -> ValueSet:
         reader = self._reader(asked, codes)
         given = asked.resource("valueSet", "ValueSet")
         if given is not None:
@@ -113,12 +111,10 @@ class Terminology:
         ]
         if _wants("designation", wanted):
             listed += self._designations(codes, codes.row(entry), wanted)
-        if isinstance(system, SuppliedSystem):
-            return to_parameters(*listed, *_properties(codes, system, entry, wanted))
         return to_parameters(*listed, *self._properties(codes, entry, wanted, languages))
 
     @staticmethod
-    def _designations(codes: Codes, row: int, wanted: list[str]) -> list[Resource]:
+    def _designations(codes: CodeSystems, row: int, wanted: list[str]) -> list[Resource]:
         only = [each[5:] for each in wanted if each.startswith("lang.")]
         listed = []
         for each in designations(codes, row):
@@ -136,19 +132,29 @@ class Terminology:
         return listed
 
     def _properties(
-        self, codes: Codes, entry: int, wanted: list[str], languages: Languages
+        self, codes: CodeSystems, entry: int, wanted: list[str], languages: Languages
     ) -> list[Resource]:
         row, system = codes.row(entry), codes.known_system(entry)
         listed = []
         if _wants("inactive", wanted):
             listed.append(_property("inactive", "Boolean", not codes.is_active(entry)))
-        concept = self.kb.concept_at(row)
-        if _wants("definition", wanted):
-            listed += [_property("definition", "String", d.text) for d in concept.definitions]
-        if _wants("type", wanted):
-            listed += [_property("type", "Code", kind.code, kind.label) for kind in concept.types]
-        ways = {"parent": self.kb.hierarchy.parents, "child": self.kb.hierarchy.children}
-        for name, rows_of in ways.items():
+        if isinstance(system, SuppliedSystem):
+            described = system.concept(entry)
+            if described.definition and _wants("definition", wanted):
+                listed.append(part("definition", "String", described.definition))
+            listed += [
+                _property(name, kind, value)
+                for name, value, kind in described.properties
+                if _wants(name, wanted) and name not in ("parent", "child", "inactive")
+            ]
+        else:
+            concept = self.kb.concept_at(row)
+            if _wants("definition", wanted):
+                listed += [_property("definition", "String", d.text) for d in concept.definitions]
+            if _wants("type", wanted):
+                listed += [_property("type", "Code", t.code, t.label) for t in concept.types]
+            listed += self._related(row, wanted)
+        for name, rows_of in (("parent", codes.parents), ("child", codes.children)):
             rows = rows_of(row) if _wants(name, wanted) else ()
             if len(rows) > _MAX_CHILDREN:
                 if name in wanted:
@@ -161,7 +167,7 @@ class Terminology:
             for other in codes.of_rows(system, rows).tolist():
                 called = display(codes, other, languages) or ""
                 listed.append(_property(name, "Code", codes.code(other), called))
-        return listed + self._related(row, wanted)
+        return listed
 
     def _related(self, row: int, wanted: list[str]) -> list[Resource]:
         """Return the concepts at the other end of the relations that are asked for by name."""
@@ -185,7 +191,7 @@ class Terminology:
         if url is None and own is not None:
             url = str(own.get("url"))
         if system is None and url is not None:
-            system = self._system(codes, url, asked.text("version"))
+            system = codes.known(url, asked.text("version"))
         return Validation(codes, asked, system=system).answer()
 
     def subsumes(self, asked: Parameters, system: CodeSystem | None = None) -> Resource:
@@ -198,7 +204,7 @@ class Terminology:
         if first[1] != second[1]:
             raise TerminologyError("invalid", "the codes are of different systems")
         down, up = (
-            codes.hierarchy.is_a(lower, upper)
+            codes.is_a(lower, upper)
             for lower, upper in ((second[0], first[0]), (first[0], second[0]))
         )
         outcome = {
@@ -210,7 +216,7 @@ class Terminology:
         return to_parameters(part("outcome", "Code", outcome))
 
     def _row_of(
-        self, codes: Codes, asked: Parameters, coding: str, code: str, default: str | None
+        self, codes: CodeSystems, asked: Parameters, coding: str, code: str, default: str | None
     ) -> tuple[int, CodeSystem | None]:
         given = asked.coding(coding)
         if given is None:
@@ -337,23 +343,11 @@ class Terminology:
     # ---- codes
 
     @staticmethod
-    def _system(codes: Codes, url: str, version: str | None) -> CodeSystem:
-        system = codes.find(url, version)
-        if system is None:
-            named = f"{url}|{version}" if version else url
-            raise TerminologyError(
-                "not-found", f"no code system {named!r}; see /fhir/CodeSystem", named=named
-            )
-        return system
-
-    def _entry(self, codes: Codes, given: Coding) -> int:
+    def _entry(codes: CodeSystems, given: Coding) -> int:
         url, code = given.system, given.code
         if url is None or code is None:
             raise TerminologyError("required", f"{'system' if url is None else 'code'}: missing")
-        found = codes.resolve(self._system(codes, url, given.version), code)
-        if not found:
-            raise TerminologyError("not-found", f"{url} has no code {code!r}")
-        return found[0]
+        return codes.entry(codes.known(url, given.version), code)
 
     @staticmethod
     def _coding(asked: Parameters, coding: str, code: str, system: str) -> Coding:
@@ -373,32 +367,6 @@ class Terminology:
         if any(each.code is None or each.system is None for each in given):
             raise TerminologyError("required", "expected a code and its system")
         return given
-
-
-def _properties(
-    codes: RequestCodes | Codes, system: SuppliedSystem, entry: int, wanted: list[str]
-) -> list[Resource]:
-    """Return the properties of a code of the request."""
-    concept, listed = system.concept(entry), []
-    if concept.definition and _wants("definition", wanted):
-        listed.append(part("definition", "String", concept.definition))
-    if _wants("inactive", wanted):
-        listed.append(_property("inactive", "Boolean", not system.is_active(entry)))
-    for name, rows in (
-        ("parent", codes.hierarchy.parents(entry)),
-        ("child", codes.hierarchy.children(entry)),
-    ):
-        if _wants(name, wanted):
-            listed += [
-                _property(name, "Code", codes.code(row), codes.name(row))
-                for row in rows[:_MAX_CHILDREN]
-            ]
-    listed += [
-        _property(name, kind, value)
-        for name, value, kind in concept.properties
-        if _wants(name, wanted) and name not in ("parent", "child", "inactive")
-    ]
-    return listed
 
 
 def _versions(given: Sequence[str]) -> dict[str, str]:

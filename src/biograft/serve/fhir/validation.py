@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from biograft.kb.names import normalise
-from biograft.serve.fhir.code_systems import Codes, CodeSystem, RequestCodes, SuppliedSystem
+from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical
 from biograft.serve.fhir.parameters import (
     Coding,
     Parameters,
@@ -44,7 +44,7 @@ class Validation:
 
     def __init__(
         self,
-        codes: Codes,
+        codes: CodeSystems,
         asked: Parameters,
         *,
         chosen: ValueSet | None = None,
@@ -113,13 +113,12 @@ class Validation:
             checked.note("error", "invalid", "invalid-data", text, "system")
             return None
         system = self._codes.find(url, version)
-        named = f"{url}|{version}" if version else url
-        if isinstance(system, SuppliedSystem) and system.content in ("not-present", "example"):
+        named = canonical(url, version)
+        if isinstance(system, SuppliedSystem) and not system.has_codes:
             system = None
         if system is None:
             checked.unknown = named
-            known = self._codes.versions_of(url) if isinstance(self._codes, RequestCodes) else []
-            also = f"; known versions: {', '.join(known)}" if known else ""
+            also = self._codes.known_versions(url)
             text = f"the code system {named!r} is not known{also}, so the code cannot be validated"
             checked.note("error", "not-found", "not-found", text, "system")
             return None
@@ -155,7 +154,7 @@ class Validation:
         return None
 
     def _note_unknown_code(self, checked: _Checked, system: CodeSystem) -> None:
-        named = _canonical(system)
+        named = canonical(system.url, system.version)
         if isinstance(system, SuppliedSystem) and system.content == "fragment":
             text = f"the code {checked.given.code!r} is not in {named}, which has only some codes"
             checked.note("warning", "code-invalid", "invalid-code", text)
@@ -289,7 +288,3 @@ class Validation:
                 status = best.system.status_of(best.system.concept(best.entry))
                 listed.append(part("status", "Code", status) if status else None)
         return listed
-
-
-def _canonical(system: CodeSystem) -> str:
-    return f"{system.url}|{system.version}" if system.version else system.url

@@ -23,12 +23,12 @@ from biograft.kb.records import NameKind
 from biograft.kb.search import NameSuggestions
 from biograft.kb.vocabularies import vocabulary_name
 from biograft.serve.fhir.code_systems import (
-    Codes,
     CodeSystem,
+    CodeSystems,
     Entries,
-    RequestCodes,
     SuppliedConcept,
     SuppliedSystem,
+    canonical,
 )
 from biograft.serve.fhir.parameters import (
     AT_ONCE,
@@ -116,7 +116,7 @@ def same_language(tag: str, wanted: str) -> bool:
     return tag.partition("-")[0].lower() == wanted.partition("-")[0].lower()
 
 
-def display(codes: Codes, entry: int, languages: Languages) -> str | None:
+def display(codes: CodeSystems, entry: int, languages: Languages) -> str | None:
     """Return the name of a code: in the first of these languages that it has a name in.
 
     A further id is called as its own vocabulary calls it, where that is a source of the store.
@@ -152,10 +152,9 @@ def use(name: Name) -> Resource:
     return _USES.get(name.kind) or {"system": "urn:biograft:name-kind", "code": name.kind}
 
 
-def designations(codes: Codes, row: int) -> list[Resource]:
+def designations(codes: CodeSystems, row: int) -> list[Resource]:
     """Return the names of a concept as designations; those of the request as they were given."""
-    if isinstance(codes, RequestCodes) and row >= codes.store.n_entries:
-        owner = codes.owner(row)
+    if (owner := codes.owner(row)) is not None:
         concept = owner.concept(row)
         listed: list[Resource] = []
         if concept.display and owner.language:
@@ -229,7 +228,7 @@ class CodeSet:
     within: tuple[ValueSet, ...] = ()
     """Value sets that must have the code, too."""
 
-    def entries(self, codes: Codes) -> Entries:
+    def entries(self, codes: CodeSystems) -> Entries:
         """Return the codes."""
         rest = list(self.conditions)
         if self.listed is not None:
@@ -251,7 +250,7 @@ class CodeSet:
             found = found[np.isin(found, wanted)]
         return found
 
-    def has(self, entry: int, codes: Codes) -> bool:
+    def has(self, entry: int, codes: CodeSystems) -> bool:
         """Return whether a code is one of these."""
         spend(1 + len(self.listed or ()) // AT_ONCE)
         if codes.system(entry) != self.system:
@@ -300,15 +299,15 @@ class ValueSet:
     @property
     def canonical(self) -> str | None:
         """Its URL with its version."""
-        return f"{self.url}|{self.version}" if self.url and self.version else self.url
+        return canonical(self.url, self.version) if self.url else None
 
-    def entries(self, codes: Codes) -> Entries:
+    def entries(self, codes: CodeSystems) -> Entries:
         """Return the codes, each once, in the order of the sets."""
         if not self._entries:
             self._entries.append(self._find_entries(codes))
         return self._entries[0]
 
-    def _find_entries(self, codes: Codes) -> Entries:
+    def _find_entries(self, codes: CodeSystems) -> Entries:
         found = [each.entries(codes) for each in self.included]
         whole = np.concatenate(found) if found else np.zeros(0, np.int64)
         if len(found) > 1:
@@ -320,7 +319,7 @@ class ValueSet:
             whole = whole[np.array([codes.is_active(e) for e in whole.tolist()], bool)]
         return whole
 
-    def has(self, entry: int, codes: Codes) -> bool:
+    def has(self, entry: int, codes: CodeSystems) -> bool:
         """Return whether a code is one of these."""
         if entry not in self._last:
             answer = (
@@ -347,7 +346,9 @@ _OPERATORS = (
 class ValueSetReader:
     """Reads value sets; ``supplied`` are those that the request brings."""
 
-    def __init__(self, kb: KnowledgeBase, codes: Codes, supplied: Sequence[Resource] = ()) -> None:
+    def __init__(
+        self, kb: KnowledgeBase, codes: CodeSystems, supplied: Sequence[Resource] = ()
+    ) -> None:
         self._kb, self._codes, self._supplied = kb, codes, supplied
         self._reading: list[int] = []
         self._read: dict[int, ValueSet] = {}
@@ -453,7 +454,7 @@ class ValueSetReader:
             if not within or concepts or filters:
                 raise TerminologyError("required", f"{place}.system: missing")
             return [CodeSet(each, within=within) for each in within[0].systems]
-        system = self._system(url, text_in(given, "version", place))
+        system = self._codes.known(url, text_in(given, "version", place))
         if concepts and filters:
             raise TerminologyError("invalid", f"{place}: give either concept or filter")
         if concepts:
@@ -462,21 +463,6 @@ class ValueSetReader:
         if len(filters) > _MAX_PARTS:
             raise TerminologyError("too-costly", f"{place}: at most {_MAX_PARTS} filters")
         return [CodeSet(system, tuple(self._filter(system, f) for f in filters), within=within)]
-
-    def _system(self, url: str, version: str | None) -> CodeSystem:
-        system = self._codes.find(url, version)
-        if system is None:
-            known = self._codes.versions_of(url) if isinstance(self._codes, RequestCodes) else []
-            also = f"; known versions: {', '.join(known)}" if known else ""
-            named = f"{url}|{version}" if version else url
-            raise TerminologyError("not-found", f"no code system {named!r}{also}", named=named)
-        if isinstance(system, SuppliedSystem) and system.content in ("not-present", "example"):
-            raise TerminologyError(
-                "not-found",
-                f"{url}: the code system has no codes (content {system.content})",
-                named=url,
-            )
-        return system
 
     def _listed(
         self, system: CodeSystem, concepts: list[Any], made: _Made, place: str
@@ -530,9 +516,9 @@ class ValueSetReader:
         self, system: CodeSystem, name: str, operator: str, value: str
     ) -> Condition | None:
         """Return a filter by code, or by what is above or below a code."""
-        hierarchy = self._codes.hierarchy
+        codes = self._codes
         if name in ("parent", "child") and operator == "=":
-            steps = hierarchy.children if name == "parent" else hierarchy.parents
+            steps = codes.children if name == "parent" else codes.parents
             return those(counted(steps(self._row(system, value))))
         if name not in _CODE:
             return None
@@ -543,27 +529,27 @@ class ValueSetReader:
             "is-a": lambda: self._below(system, value, own=True),
             "is-not-a": lambda: not_(self._below(system, value, own=True)),
             "descendent-of": lambda: self._below(system, value, own=False),
-            "child-of": lambda: those(counted(hierarchy.children(self._row(system, value)))),
+            "child-of": lambda: those(counted(codes.children(self._row(system, value)))),
             "descendent-leaf": lambda: those(
                 row
-                for row in counted(hierarchy.descendants(self._row(system, value)))
-                if not len(hierarchy.children(row))
+                for row in counted(codes.descendants(self._row(system, value)))
+                if not len(codes.children(row))
             ),
             "generalizes": lambda: those(
-                counted([row := self._row(system, value), *hierarchy.ancestors(row)])
+                counted([row := self._row(system, value), *codes.ancestors(row)])
             ),
         }
         return ways[operator]() if operator in ways else None
 
     def _below(self, system: CodeSystem, code: str, *, own: bool) -> Condition:
-        goal, hierarchy = self._row(system, code), self._codes.hierarchy
+        goal = self._row(system, code)
 
         def rows() -> Sequence[int]:
-            below = counted(hierarchy.descendants(goal))
+            below = counted(self._codes.descendants(goal))
             return [goal, *below] if own else below
 
         def holds(row: int) -> bool:
-            return (own or row != goal) and hierarchy.is_a(row, goal)
+            return (own or row != goal) and self._codes.is_a(row, goal)
 
         return Condition(holds, rows)
 
@@ -581,10 +567,7 @@ class ValueSetReader:
         return [self._row(system, code.strip()) for code in codes.split(",")]
 
     def _row(self, system: CodeSystem, code: str) -> int:
-        found = self._codes.resolve(system, code)
-        if not found:
-            raise TerminologyError("not-found", f"{system.url} has no code {code!r}")
-        return self._codes.row(found[0])
+        return self._codes.row(self._codes.entry(system, code))
 
 
 class _Made:
@@ -708,7 +691,7 @@ class Expansion:
 
     def __init__(
         self,
-        codes: Codes,
+        codes: CodeSystems,
         asked: Parameters,
         chosen: ValueSet,
         suggestions: NameSuggestions,
@@ -822,8 +805,8 @@ class Expansion:
         made = {entry: self._contained(entry) for entry in entries}
         top = []
         for entry in entries:
-            above = next((p for p in self._codes.hierarchy.parents(entry) if p in made), None)
-            if above is None or self._codes.hierarchy.is_a(above, entry):
+            above = next((p for p in self._codes.parents(entry) if p in made), None)
+            if above is None or self._codes.is_a(above, entry):
                 top.append(made[entry])
             else:
                 made[above].setdefault("contains", []).append(made[entry])
@@ -915,7 +898,7 @@ class Expansion:
         for name in ("system-version", "check-system-version", "force-system-version"):
             listed += [part(name, "Uri", each) for each in asked.all_texts(name)]
         for system in self._chosen.systems:
-            named = f"{system.url}|{system.version}" if system.version else system.url
+            named = canonical(system.url, system.version)
             listed.append(part("used-codesystem", "Uri", named))
             if isinstance(system, SuppliedSystem):
                 status = system.resource.get("status")
@@ -925,8 +908,7 @@ class Expansion:
                 if system.resource.get("experimental") is True:
                     listed.append(part("warning-experimental", "Uri", named))
         listed += [part("used-valueset", "Uri", each) for each in self._chosen.used]
-        if isinstance(self._codes, RequestCodes):
-            listed += [part("used-supplement", "Uri", each) for each in self._codes.supplements]
+        listed += [part("used-supplement", "Uri", each) for each in self._codes.supplements]
         return listed
 
 
