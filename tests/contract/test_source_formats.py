@@ -11,8 +11,10 @@ COUNTS = (
     *("n_concepts", "n_names", "n_definitions", "n_types", "n_ids", "n_relations"),
     *("merged", "dropped", "warnings"),
 )
-FOLDERS = ("umls", "snomed")
+FOLDERS = ("umls", "snomed", "rxnorm", "athena", "loinc")
 """Formats of several files, read together."""
+WITHOUT_CONCEPTS = ("sssom",)
+"""Formats that are built together with the concepts that they are about."""
 PER_SOURCE = ("format", "n_read", "n_rejected", "filtered", "rejected", "doubtful", "notes")
 REAL = {
     "obo": "ontologies/obo/DO_cancer_slim.obo",
@@ -45,11 +47,15 @@ def test_snippets(name, run, tmp_path, golden):
     folder.mkdir()
     for file, content in SNIPPETS[name].items():
         (folder / file).write_text(content, "utf-8")
+    others = []
+    if name in WITHOUT_CONCEPTS:
+        others.append(tmp_path / "others.obo")
+        others[0].write_text(SNIPPETS["obo"]["a.obo"], "utf-8")
     paths = [folder] if name in FOLDERS else sorted(folder.iterdir())
     for path in paths:
-        recognised = run("kb build", path, "-o", f"{path.name}.try").status == 0
+        recognised = run("kb build", path, *others, "-o", f"{path.name}.try").status == 0
         form = () if recognised else ("--format", name)
-        built = run("kb build --json", path, "-o", f"{path.name}.kb", *form)
+        built = run("kb build --json", path, *others, "-o", f"{path.name}.kb", *form)
         assert built.status == 0, built
         value = {
             "recognised": recognised,

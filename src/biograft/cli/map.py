@@ -67,7 +67,7 @@ def map_column(
     The exit status is 1 if rows were left out because they are damaged.
 
     Args:
-        table: CSV, TSV, JSON lines, XLSX or Parquet.
+        table: CSV, TSV, JSON lines, a workbook (XLSX, XLS, ODS) or Parquet.
         column: Column of the terms, by name or as #1.
         out: File to write: .csv, .tsv, .sssom.tsv or .json.
         to: Format of OUT; default: by its ending (.json: fhir).

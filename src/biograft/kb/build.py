@@ -552,7 +552,7 @@ def _build(
     if config.types:
         concepts = filter_types(concepts, records, config.types)
     if not len(concepts.ids):
-        raise _no_concepts(logs)
+        raise _no_concepts(logs, only_ids=bool(records.n_rows["ids"]))
     concepts = add_alternates(concepts, records)
     records.drop("concepts")
     assembly = Assembly(records, concepts, folder, work)
@@ -656,7 +656,7 @@ def _write_manifest(
     STORE.write(folder, manifest)
 
 
-def _no_concepts(logs: Sequence[ReadLog]) -> InputError:
+def _no_concepts(logs: Sequence[ReadLog], *, only_ids: bool) -> InputError:
     """Return the error for a build without concepts, with the most frequent reasons."""
     reasons: Counter[str] = Counter()
     for log in logs:
@@ -667,7 +667,9 @@ def _no_concepts(logs: Sequence[ReadLog]) -> InputError:
     return InputError(
         f"contains no concept ({'; '.join([f'{n_read:,} rows were read', *top])})",
         path=", ".join(str(log.path) for log in logs),
-        remedy="check the format and the filters",
+        remedy="build it together with the vocabulary of its concepts"
+        if only_ids
+        else "check the format and the filters",
     )
 
 

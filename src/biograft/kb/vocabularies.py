@@ -121,6 +121,18 @@ def system_of(vocabulary: str) -> str | None:
     return known.system or None if known is not None else None
 
 
+def vocabulary_of_system(uri: str) -> str:
+    """Return the name of the vocabulary with a URI in FHIR; empty if it is not known.
+
+    Args:
+        uri: URI of a code system.
+
+    >>> vocabulary_of_system("http://loinc.org")
+    'LOINC'
+    """
+    return next((each.name for each in VOCABULARIES.values() if uri and each.system == uri), "")
+
+
 def code_of(identifier: str, vocabulary: str) -> str:
     """Return the code of an id: a whole id has one space where it has several, and none around.
 

@@ -37,15 +37,17 @@ class InputConfig(Config):
     column: Annotated[
         str,
         Option(
-            "For CSV, TSV, JSON lines, XLSX and Parquet: the column of the texts, by name or as "
-            "#1; a row is a document.",
+            "For CSV, TSV, JSON lines, workbooks and Parquet: the column of the texts, by name or "
+            "as #1; a row is a document.",
             metavar="NAME",
         ),
     ] = ""
     id_column: Annotated[
         str, Option("With --column: the column of the ids; default: line numbers.", metavar="NAME")
     ] = ""
-    sheet: Annotated[str, Option("For XLSX: the sheet; default: the first.", metavar="NAME")] = ""
+    sheet: Annotated[
+        str, Option("For a workbook: the sheet; default: the first with a table.", metavar="NAME")
+    ] = ""
     lines: Annotated[bool, Doc("Each line of plain text is a document; else the file.")] = False
     skip_errors: Annotated[
         bool, Option("Leave out files that cannot be read, and report them at the end.")

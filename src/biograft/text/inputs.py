@@ -197,10 +197,8 @@ def recognise(path: Path, config: InputConfig) -> tuple[str, str]:
         if config.column or config.format not in ("", "brat"):
             raise _mismatch(path, "brat", config)
         return "brat", ""
-    if kind := packed_kind(path):
+    if kind := binary_table(path) or packed_kind(path):
         refuse_packed(path, kind)
-        return _decide_binary(path, kind, config), ""
-    if kind := binary_table(path):
         return _decide_binary(path, kind, config), ""
     if is_empty(path):
         return TABLE if config.column else TEXT, ""

@@ -18,8 +18,8 @@ from biograft.text.input_config import DOCX
 
 _PACKED = {
     "word/document.xml": DOCX,
-    "xl/workbook.xml": "xlsx",
-    "xl/workbook.bin": "an Excel file in binary",
+    "xl/workbook.xml": "a workbook",
+    "xl/workbook.bin": "a workbook",
     "ppt/presentation.xml": "a PowerPoint file",
     "content.xml": "an OpenDocument file",
 }
@@ -56,7 +56,7 @@ _INLINE = frozenset(
 def packed_kind(path: Path) -> str:
     """Return what a zip archive is that is one file of an office program; empty for any other.
 
-    ``docx`` and ``xlsx`` can be read; anything else is a description.
+    ``docx`` can be read; anything else is a description.
     """
     if not (path.is_file() and zipfile.is_zipfile(path)):
         return ""
@@ -101,7 +101,7 @@ def _is_utf8(head: bytes) -> bool:
 
 def refuse_packed(path: Path, kind: str) -> None:
     """Refuse a file of an office program that is not read."""
-    if kind not in (DOCX, "xlsx"):
+    if kind not in (DOCX, "workbook", "parquet"):
         raise UnrecognisedError(
             f"is {kind}", path=path, remedy="save it as .docx, .xlsx, .csv or plain text"
         )

@@ -1,23 +1,20 @@
-"""Tables: chosen columns of CSV, TSV, JSON lines, XLSX and Parquet, one row after the other."""
+"""Tables: chosen columns of CSV, TSV, JSON lines, workbooks and Parquet, row by row."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
-from biograft.errors import FormatError, InputError, MissingExtraError, nearest
+from biograft.errors import FormatError, InputError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import ExpansionLimit, open_stored, open_zip, read_lines
+from biograft.kb.sources.files import open_stored, read_lines
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import read_cells
-from biograft.text.rich_text import packed_kind
+from biograft.kb.sources.workbooks import cell_text, is_workbook, read_sheet
 
-XLSX, PARQUET = "xlsx", "parquet"
+WORKBOOK, PARQUET = "workbook", "parquet"
 _PARQUET_MAGIC = b"PAR1"
 
 Row = tuple[int, dict[str, str]]
@@ -25,9 +22,9 @@ Row = tuple[int, dict[str, str]]
 
 
 def binary_table(path: Path) -> str:
-    """Return ``xlsx`` or ``parquet`` for a table that is no text, else nothing."""
-    if packed_kind(path) == XLSX:
-        return XLSX
+    """Return ``workbook`` or ``parquet`` for a table that is no text, else nothing."""
+    if is_workbook(path):
+        return WORKBOOK
     return PARQUET if path.is_file() and _starts_parquet(path) else ""
 
 
@@ -42,13 +39,13 @@ def read_table(
     """Yield chosen columns of each row; the first of them must hold text.
 
     Columns are named as in the header, or by number as ``#1``. Text is UTF-8; wrong rows are
-    counted in the log. ``sheet`` names a sheet of an XLSX file, which is the first by default.
+    counted in the log. ``sheet`` names a sheet of a workbook; by default the first with a table.
     """
     kind = binary_table(path)
-    if sheet and kind != XLSX:
+    if sheet and kind != WORKBOOK:
         raise InputError("has no sheets", path=path, remedy="leave --sheet out")
-    if kind == XLSX:
-        yield from _by_header(_xlsx_rows(path, sheet), columns, path, log)
+    if kind == WORKBOOK:
+        yield from _by_header(read_sheet(path, sheet), columns, path, log)
     elif kind == PARQUET:
         yield from _parquet_rows(path, columns, log)
     elif _is_json_lines(path):
@@ -109,59 +106,12 @@ def _json_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[Row
         if not isinstance(cells[columns[0]], str):
             log.reject(f"the key {columns[0]!r} holds no text", row.line, row.text)
             continue
-        yield row.line, {name: _text(value) for name, value in cells.items()}
+        yield row.line, {name: cell_text(value) for name, value in cells.items()}
     missing = [name for name in columns if name not in seen]
     if seen and missing:
         raise FormatError(
             f"no row has the key {missing[0]!r}", path=path, remedy=nearest(missing[0], seen)
         )
-
-
-def _xlsx_rows(path: Path, sheet: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a sheet that are not empty, as wide as the first of them."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingExtraError("tables", "reading XLSX") from error
-    with open_zip(path) as archive:
-        unpacked = sum(entry.file_size for entry in archive.infolist())
-        ExpansionLimit(path).check(path.stat().st_size, unpacked)
-    width = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and validation, which are not read
-        try:
-            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        except Exception as error:  # openpyxl lets any error of a damaged file through
-            raise _damaged(path, error) from error
-        try:
-            if sheet and sheet not in book.sheetnames:
-                raise FormatError(
-                    f"has no sheet {sheet!r}", path=path, remedy=nearest(sheet, book.sheetnames)
-                )
-            chosen = book[sheet] if sheet else book.worksheets[0]
-            chosen.reset_dimensions()  # those that a file states may be wrong
-            for number, values in _undamaged(chosen.iter_rows(values_only=True), path):
-                cells = [_text(value) for value in values]
-                while cells and not cells[-1] and len(cells) > width:
-                    cells.pop()
-                if any(cells):
-                    width = width or len(cells)
-                    yield number, cells + [""] * (width - len(cells))
-        finally:
-            book.close()
-
-
-def _undamaged(rows: Iterator[Any], path: Path) -> Iterator[tuple[int, Any]]:
-    number = 0
-    while True:
-        number += 1
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:  # openpyxl lets any error of a damaged file through
-            raise _damaged(path, error, number) from error
-        yield number, row
 
 
 def _damaged(path: Path, error: Exception, line: int | None = None) -> FormatError:
@@ -188,27 +138,6 @@ def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[
                     if any(isinstance(value, list | dict) for value in values.values()):
                         log.reject("a list, expected one value", number, str(values), path=path)
                         continue
-                    yield number, {name: _text(values[key]) for name, key in names.items()}
+                    yield number, {name: cell_text(values[key]) for name, key in names.items()}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error, number or None) from error
-
-
-def _text(value: object) -> str:
-    """Return the value of a cell as a spreadsheet shows it, without its number format.
-
-    >>> _text(None), _text(7.0), _text(True)
-    ('', '7', 'true')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
-        return value.date().isoformat()
-    if isinstance(value, date):  # a datetime is one, too
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    return str(value)

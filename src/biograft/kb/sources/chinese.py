@@ -6,7 +6,6 @@ such items are rejected.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from biograft.errors import FormatError
-from biograft.kb.names import HAN, language_code
+from biograft.kb.names import HAN, HAN_CHARACTER, language_code
 from biograft.kb.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
-from biograft.kb.sources.files import read_head, read_lines
+from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
@@ -42,22 +41,6 @@ TAIL_TYPES: Mapping[str, str] = {
 """Relation -> the type of its tail."""
 
 EntityItem: TypeAlias = NameRecord | TypeRecord | RelationRecord
-
-
-def chinese_encoding(path: Path, configured: str) -> str:
-    """Return the configured encoding; by default GB18030 if the head is not UTF-8."""
-    if configured.lower() not in ("utf-8", "utf8"):
-        return configured
-    return "utf-8" if decodes(read_head(path), "utf-8") else "gb18030"
-
-
-def decodes(head: bytes, encoding: str) -> bool:
-    """Whether bytes are in an encoding; their last character may be incomplete."""
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def is_truncated(text: str) -> bool:
@@ -110,8 +93,7 @@ def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each page's name, description and relations."""
     language = language_code(config.language or "zh")
     entities = NamedEntities(language)
-    encoding = chinese_encoding(config.path, config.encoding)
-    for row in read_objects(config.path, log, encoding):
+    for row in read_objects(config.path, log, config.encoding):
         page, line = row.value, row.line
         name = _text(page, (SUMMARY, "name"))
         if not name:
@@ -175,9 +157,7 @@ def recognise_table(probe: Probe) -> bool:
     header = _header(next(iter(probe.lines(1)), ""))
     if not set(NEEDED) <= set(header) or not set(COLUMNS) & set(header):
         return False
-    return any(byte > 0x7F for byte in probe.head) and (
-        decodes(probe.head, "utf-8") or decodes(probe.head, "gb18030")
-    )
+    return HAN_CHARACTER.search(probe.text) is not None
 
 
 def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -185,8 +165,7 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     log.opened(config.path)
     language = language_code(config.language or "zh")
     entities = NamedEntities(language)
-    encoding = chinese_encoding(config.path, config.encoding)
-    for line, cells in _rows(config.path, encoding, log):
+    for line, cells in _rows(config.path, config.encoding, log):
         name = cells["name"].strip()
         if not name:
             log.reject("no name", line, ",".join(cells.values()))

@@ -21,6 +21,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import tarfile
 import zipfile
 import zlib
@@ -464,12 +465,29 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
 
 def _guess(data: bytes) -> str:
     """Return a remedy that suggests an encoding of the bytes."""
+    return "encoding gb18030?" if is_gb18030(data[:HEAD_BYTES]) else "encoding latin-1?"
+
+
+_CHINESE_PAIR = re.compile(rb"[\xb0-\xf7][\xa1-\xfe]")
+"""A character of GB 2312, which nearly all in Chinese texts are."""
+
+
+def is_gb18030(head: bytes) -> bool:
+    """Whether bytes are Chinese text in GB18030 and not UTF-8; the last line may be cut.
+
+    Args:
+        head: The first bytes of a file.
+    """
+    whole = head[: head.rfind(b"\n") + 1] or head
+    with contextlib.suppress(UnicodeDecodeError):
+        codecs.getincrementaldecoder("utf-8")().decode(whole)
+        return False
     try:
-        data[: data.rfind(b"\n") + 1 or len(data)].decode("gb18030")
+        codecs.getincrementaldecoder("gb18030")().decode(whole)
     except UnicodeDecodeError:
-        return "encoding latin-1?"
-    high = sum(byte > 0x7F for byte in data[:HEAD_BYTES])
-    return "encoding gb18030?" if high * 10 > min(len(data), HEAD_BYTES) else "encoding latin-1?"
+        return False
+    high = sum(byte > 0x7F for byte in whole)
+    return 2 * len(_CHINESE_PAIR.findall(whole)) > 0.7 * high
 
 
 def refuse_utf16(head: bytes, path: Path) -> None:

@@ -5,6 +5,8 @@ Registry of source formats; read a source of any format with the filters common 
 
 from __future__ import annotations
 
+import codecs
+import itertools
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,10 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, TypeVar
 from biograft.artifacts import MANIFEST, peek
 from biograft.config import Option, split_columns
 from biograft.errors import InputError, UnrecognisedError
-from biograft.kb.names import language_code
+from biograft.kb.names import fold_lines, language_code
 from biograft.kb.records import DefinitionRecord, NameRecord, Record, RelationRecord
-from biograft.kb.sources.files import exists, open_zip, read_head, refuse_utf16
+from biograft.kb.sources.files import exists, is_gb18030, open_zip, read_head, refuse_utf16
 from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.workbooks import is_workbook, read_sheet
 from biograft.registry import Registry
 
 if TYPE_CHECKING:
@@ -94,6 +97,9 @@ class SourceConfig:
     separator: Annotated[
         str, Option("For a CSV or TSV: separator of values in a cell; default: |.", metavar="|")
     ] = ""
+    sheet: Annotated[
+        str, Option("For a workbook: the sheet; default: the first with a table.", metavar="NAME")
+    ] = ""
     same_as: Annotated[
         tuple[str, ...],
         Option("For triples: relations whose tail is a synonym of the head.", metavar="alias,..."),
@@ -151,6 +157,8 @@ class Recogniser(Protocol):
 
 
 R = TypeVar("R", bound=Recogniser)
+_PROBED_ROWS = 200
+"""Rows of a workbook by which its format is recognised."""
 
 
 def look_at(path: Path) -> Probe:
@@ -161,7 +169,14 @@ def look_at(path: Path) -> Probe:
     """
     if exists(path) and path.is_dir():
         return Probe(path, b"", frozenset(entry.name for entry in path.iterdir()))
-    return Probe(path, read_head(path))
+    if is_workbook(path):
+        rows = itertools.islice(read_sheet(path), _PROBED_ROWS)
+        lines = ("\t".join(map(fold_lines, cells)) for _, cells in rows)
+        return Probe(path, "".join(f"{line}\n" for line in lines).encode())
+    head = read_head(path)
+    if is_gb18030(head):
+        head = codecs.getincrementaldecoder("gb18030")().decode(head).encode()
+    return Probe(path, head)
 
 
 def look_into(path: Path) -> Probe:
@@ -212,20 +227,32 @@ FORMATS: Registry[Format] = Registry(
     {
         # tried in this order when a file is recognised, the most specific first
         "umls": ("umls_rrf:FORMAT", "UMLS RRF: a META folder or single files"),
+        "rxnorm": ("rxnorm:FORMAT", "RxNorm RRF: an rrf folder or single files"),
+        "athena": ("athena:FORMAT", "OMOP vocabularies: the folder of an Athena bundle"),
+        "loinc": ("loinc:FORMAT", "LOINC: Loinc.csv, or the folder of a release"),
         "snomed": ("snomed:FORMAT", "SNOMED CT RF2: a release folder"),
         "mesh": ("mesh:FORMAT", "MeSH descriptor or supplementary XML"),
+        "icd10cm": ("icd:TABULAR", "ICD-10-CM: the tabular list, XML"),
+        "claml": ("icd:CLAML", "ClaML: ICD-10, ICD-10-GM, OPS"),
+        "icd11": ("icd:LINEARISATION", "ICD-11: the simple tabulation, TSV or workbook"),
         "obo": ("obo:FORMAT", "OBO 1.2 and 1.4"),
         "owl": ("owl:FORMAT", "OWL ontologies and SKOS in RDF/XML, Turtle, ..."),
         "obograph": ("obograph:FORMAT", "OBO Graphs JSON"),
+        "fhir": ("fhir:FORMAT", "FHIR CodeSystem, ValueSet, ConceptMap; bundles, NPM packages"),
+        "sssom": ("sssom:FORMAT", "SSSOM: exact mappings as cross-references"),
+        "term-table": ("term_lists:TABLE", "SSSLM and Gilda: tables of names with their ids"),
         "medic": ("medic:FORMAT", "MEDIC: CTD's TSV or CSV, or the 2012 form"),
         "babelon": ("babelon:FORMAT", "Babelon: translations of an ontology, TSV"),
         "zh-disease": ("chinese:DISEASE_PAGES", "Chinese disease pages, JSON lines"),
+        "zh-codes": ("chinese_codes:FORMAT", "Chinese tables of ICD codes (国临版, 医保版)"),
         "zh-alias": ("chinese:DISEASE_TABLE", "Chinese disease table with aliases, CSV"),
         "scispacy": ("scispacy:FORMAT", "scispaCy's JSON and JSONL concepts"),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines, one concept each"),
         "biosyn": ("biosyn:FORMAT", "BioSyn dictionary, id||name"),
         "triples": ("triples:FORMAT", "head, relation, tail in a TSV"),
-        "table": ("table:FORMAT", "any CSV or TSV with a column mapping"),
+        "table": ("table:FORMAT", "any CSV, TSV or workbook with a column mapping"),
+        "synonyms": ("term_lists:SYNONYMS", "JSON: {name: [synonyms]}"),
+        "words": ("term_lists:WORDS", "plain text, one name a line; it must be named"),
     },
     group="biograft.sources",
     home="biograft.kb.sources",
@@ -271,7 +298,11 @@ def resolve(config: SourceConfig) -> SourceConfig:
         )
     name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
     FORMATS.load(name)
-    return replace(config, format=name, languages=languages)
+    encoding = config.encoding
+    if encoding.lower() in ("utf-8", "utf8") and config.path.is_file():
+        chinese = not is_workbook(config.path) and is_gb18030(read_head(config.path))
+        encoding = "gb18030" if chinese else encoding
+    return replace(config, format=name, languages=languages, encoding=encoding)
 
 
 def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:

@@ -23,6 +23,7 @@ from biograft.kb.records import (
 from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.workbooks import is_workbook, read_sheet
 
 _DELIMITERS = "\t,;|"
 _QUOTE = '"'
@@ -37,6 +38,9 @@ def read_cells(
         config: The file and its encoding.
         quoted_tsv: Cells of a TSV may be quoted, too.
     """
+    if is_workbook(config.path):
+        yield from read_sheet(config.path, config.sheet)
+        return
     numbered = read_lines(config.path, config.encoding)
     start, first = next(
         ((n, line) for n, line in numbered if line.strip() and not line.startswith("#")), (0, "")

@@ -25,6 +25,13 @@ RIGHT = {
     "table": "id,name,synonyms\nD1,flu,x\n",
     "triples": "a\tb\tc\n",
     "umls": _CONSO,
+    "rxnorm": SNIPPETS["rxnorm"]["RXNCONSO.RRF"],
+    "athena": SNIPPETS["athena"]["CONCEPT.csv"],
+    "loinc": SNIPPETS["loinc"]["Loinc.csv"],
+    "icd11": SNIPPETS["icd11"]["mms.txt"],
+    "sssom": SNIPPETS["sssom"]["a.sssom.tsv"],
+    "term-table": SNIPPETS["term-table"]["ssslm.tsv"],
+    "zh-codes": "诊断代码,诊断名称\nA00.000,霍乱\n",
     "zh-alias": "name,alias,part\n感冒,,\n",
     "zh-disease": '{"gaishu_info": {"name": "感冒"}}\n',
 }
@@ -68,6 +75,20 @@ WRONG = [
     ("umls", _CONSO[:-5], "17 fields, expected 18"),
     ("umls", _CONSO[:-2], "does not end in |"),
     ("umls", _CONSO[:-1].replace("flu", "f|lu"), "19 fields, expected 18"),
+    ("rxnorm", SNIPPETS["rxnorm"]["RXNCONSO.RRF"][3:-1], "RXCUI is empty"),
+    ("rxnorm", "161|ENG|x|", "3 fields, expected 18"),
+    ("athena", "x\ta\t\t\t\t\t\t\t\t", "concept_id is no number"),
+    ("athena", "1\ta", "2 fields, expected 10"),
+    ("athena", "1\t \tCondition\tSNOMED\tDisorder\tS\t1\t19700101\t20991231\t", "no name"),
+    ("loinc", '"1"', "1 cells, expected 14"),
+    ("loinc", '"x","a"' + ',""' * 12, "not a code of LOINC"),
+    ("icd11", "\t\t1A01\t\t- \tcategory\t1\t01", "no code or no title"),
+    ("sssom", "X:2\tskos:exactMatch", "2 cells, expected 4"),
+    ("sssom", "\tskos:exactMatch\tMESH:D1\t", "no subject or no object"),
+    ("term-table", "flu\t\tflu\trdfs:label", "no id or no text"),
+    ("zh-codes", "A01.000,", "no name"),
+    ("zh-codes", "伤寒,A01.000", "not a code of ICD"),
+    ("zh-codes", "A01.000,伤寒,x", "3 cells, expected 2"),
     ("zh-alias", ",,", "no name"),
     ("zh-alias", "类风湿...,,", "cut short in the source"),
     ("zh-alias", "a,b", "2 cells, expected 3"),
@@ -92,7 +113,7 @@ def test_a_wrong_line_is_rejected_with_its_number_and_the_others_are_read(
 ):
     before, kind = RIGHT[form], form.partition(" ")[0]
     after = before.splitlines(keepends=True)[-1]
-    name = "MRCONSO.RRF" if kind == "umls" else "a"
+    name = {"umls": "MRCONSO.RRF", "rxnorm": "RXNCONSO.RRF"}.get(kind, "a")
     plain = reading(write(name, before), format=kind).concepts
     result = reading(write(name, f"{before}{line}\n{after}"), format=kind)
     ((why, n),) = result.log.rejected.counts.items()
@@ -100,7 +121,9 @@ def test_a_wrong_line_is_rejected_with_its_number_and_the_others_are_read(
     assert result.log.rejected.examples[why][0].line == before.count("\n") + 1
     assert result.concepts >= plain
     preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
-    assert len(preferred) == len(set(preferred)) + (kind in ("jsonl", "umls"))  # which state it
+    assert len(preferred) == len(set(preferred)) + (
+        kind in ("jsonl", "umls", "rxnorm", "athena")  # which state it
+    )
 
 
 _GRAPH = '{\n"graphs": [\n{"nodes": [{}]}'
@@ -119,6 +142,17 @@ DAMAGED = [
     ("mesh", "<DescriptorRecordSet/>", "holds no element DescriptorRecord or"),
     ("mesh", "<a><b/></a>", "the root element is a, expected DescriptorRecordSet or"),
     ("mesh", '<?xml version="1.0" encoding="gb18030"?><a/>', "a:1: the XML declares an encoding"),
+    ("icd10cm", "<ICD10CM.tabular><a></b>", "a:1: the XML is damaged"),
+    ("claml", "<ClaML><Title/></ClaML>", "a: holds no Class"),
+    ("fhir", '{"resourceType": "CodeSystem", "concept": [', "a:1: .*JSON and complete"),
+    ("rxnorm", "a|b|", "is none of RXNCONSO, RXNSTY"),
+    ("athena", "a\tb\n", "is none of VOCABULARY.csv, CONCEPT.csv"),
+    ("loinc", "a,b\n", "is no file of LOINC"),
+    ("sssom", "subject_id\tobject_id\nX:1\tY:1\n", "column 'predicate_id' is missing"),
+    ("term-table", "text\tcurie\nflu\tX:1\n", "those of neither SSSLM nor Gilda"),
+    ("synonyms", '{"flu": ["x"', "a:1: .*JSON and complete"),
+    ("words", "\0", "a:1: holds a NUL byte"),
+    ("zh-codes", "a,b\nc,d\n", "no row names a column of codes"),
     ("obo", "some prose\n", r"a: holds no stanza, expected .*\[Term\]"),
     ("obograph", _GRAPH[:-2], r"a:3: is not valid JSON|a:3: expected , or"),
     ("obograph", _GRAPH, r"a:3: expected , or \] \(found: 'the end of the file'"),

@@ -11,7 +11,11 @@ from biograft.kb import BuildConfig, build_store
 from biograft.kb.records import NameRecord, RelationRecord, TypeRecord
 from biograft.kb.sources import FORMATS, STARTER, Probe, SourceConfig, read_source, resolve, sniff
 
-ALL = [(form, name) for form, files in SNIPPETS.items() for name in files]
+STATED = ("umls", "snomed", "babelon", "owl", "rxnorm", "athena", "sssom", "claml")
+"""Formats that state the languages of names, the types, or both."""
+NAMED = ("words",)
+"""Formats that no content shows."""
+ALL = [(form, name) for form, files in SNIPPETS.items() if form not in NAMED for name in files]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
@@ -86,7 +90,7 @@ def test_only_line_feeds_end_a_line_of_the_head(write, sign):
 def test_columns_leave_files_that_are_no_tables_as_they_are(write, form, name):
     """Formerly an OBO given beside a table with columns was read as a table."""
     path = write(name, SNIPPETS[form][name])
-    tables = ("babelon", "medic", "zh-alias", "biosyn", "triples", "table")
+    tables = ("babelon", "medic", "zh-alias", "zh-codes", "biosyn", "triples", "table")
     found = resolve(SourceConfig(path=path, columns={"id": "#1"})).format
     assert found == ("table" if form in tables else form)
 
@@ -177,7 +181,7 @@ def test_an_encoding_is_checked_or_heeded(write, reading, form, name):
 
 @pytest.mark.parametrize(
     ("form", "name"),
-    [(form, name) for form, name in ALL if form not in ("umls", "snomed", "babelon", "owl")],
+    [(form, name) for form, name in ALL if form not in STATED],
 )
 def test_language_and_type_are_the_configured_ones_where_none_is_stated(write, reading, form, name):
     path = write(name, SNIPPETS[form][name])

@@ -1,0 +1,248 @@
+"""LOINC reader: Loinc.csv, or a release folder with its parts, hierarchy and linguistic variants.
+
+A concept has the id ``LOINC:4548-4``, and ``4548-4`` as an alternate id. Deprecated codes are left
+out, with the codes that replace them (MapTo.csv).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from biograft.errors import UnrecognisedError
+from biograft.kb.names import language_code
+from biograft.kb.records import (
+    IS_A,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.table import csv_rows
+
+_AXES = ("COMPONENT", "PROPERTY", "TIME_ASPCT", "SYSTEM", "SCALE_TYP", "METHOD_TYP")
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "terms": ("LOINC_NUM", "STATUS", "CLASS", "SHORTNAME", "LONG_COMMON_NAME", *_AXES),
+    "successors": ("LOINC", "MAP_TO"),
+    "consumer names": ("LoincNumber", "ConsumerName"),
+    "parts": ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status"),
+    "part links": ("LoincNumber", "PartNumber", "PartTypeName", "LinkTypeName"),
+    "hierarchy": ("PATH_TO_ROOT", "IMMEDIATE_PARENT", "CODE", "CODE_TEXT"),
+    "variant": ("LOINC_NUM", "LONG_COMMON_NAME", "RELATEDNAMES2", *_AXES),
+}
+"""The columns by which a file is recognised; the first that fits is taken."""
+_FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("terms", re.compile(r"Loinc\.csv(?:\.gz)?")),
+    ("successors", re.compile(r"MapTo\.csv(?:\.gz)?")),
+    ("consumer names", re.compile(r"ConsumerName\.csv(?:\.gz)?")),
+    ("parts", re.compile(r"Part\.csv(?:\.gz)?")),
+    ("part links", re.compile(r"LoincPartLink_Primary\.csv(?:\.gz)?")),
+    ("hierarchy", re.compile(r"ComponentHierarchyBySystem\.csv(?:\.gz)?")),
+    ("variant", re.compile(r"([a-z]{2})[A-Z]{2}\d+LinguisticVariant\.csv(?:\.gz)?")),
+)
+"""The files of a release folder, in the order in which they are read."""
+_CODE = re.compile(r"\d{1,7}-\d|L[APLG]\d{1,8}-\d|MTHU\d{6}")
+_CLASS_TYPES = {"1": "Laboratory", "2": "Clinical", "3": "Claims attachment", "4": "Survey"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    line: int
+    cells: Mapping[str, str]
+    path: Path
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells.get(column, "").strip()
+
+
+def recognise(probe: Probe) -> bool:
+    """A folder with Loinc.csv, or a file with the columns of one of the files."""
+    if probe.members:
+        return "LoincTable" in probe.members or any(
+            _FILES[0][1].fullmatch(name) for name in probe.members
+        )
+    return bool(_kind(probe))
+
+
+def _kind(probe: Probe) -> str:
+    header = {cell.strip().strip('"') for cell in next(iter(probe.lines(1)), "").split(",")}
+    return next((kind for kind, needed in _NEEDED.items() if header.issuperset(needed)), "")
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of every file of the release."""
+    release = _Release(config, log)
+    steps: dict[str, Callable[[_Row, str], Iterator[Record]]] = {
+        "terms": release.term,
+        "successors": release.successor,
+        "consumer names": release.consumer_name,
+        "parts": release.part,
+        "part links": release.part_link,
+        "hierarchy": release.parent,
+        "variant": release.variant,
+    }
+    for kind, path, language in _files(config):
+        log.opened(path)
+        rows = csv_rows((text for _, text in read_lines(path, config.encoding)), path, 1)
+        columns = [name.strip() for name in next(rows, (1, []))[1]]
+        for line, cells in rows:
+            if not any(cells):
+                continue
+            log.read()
+            if len(cells) != len(columns):
+                reason = f"{len(cells)} cells, expected {len(columns)}"
+                log.reject(reason, line, ",".join(cells), path=path)
+                continue
+            row = _Row(line, dict(zip(columns, cells, strict=True)), path)
+            yield from steps[kind](row, language)
+
+
+def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
+    """Return the kind, the path and the language of each file."""
+    default = language_code(config.language or "en")
+    if not config.path.is_dir():
+        probe = look_at(config.path)
+        if kind := _kind(probe):
+            return [(kind, config.path, default)]
+        raise UnrecognisedError(
+            "is no file of LOINC",
+            path=config.path,
+            line=1,
+            text=next(iter(probe.lines(1)), ""),
+            remedy="name Loinc.csv or the folder of the release",
+        )
+    everything = sorted(path for path in config.path.rglob("*.csv*") if path.is_file())
+    return [
+        (kind, path, match[1] if pattern.groups else default)
+        for kind, pattern in _FILES
+        for path in everything
+        if (match := pattern.fullmatch(path.name))
+    ]
+
+
+class _Release:
+    """What is known of a release while its files are read."""
+
+    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
+        self._config, self._log = config, log
+        self._left_out: set[str] = set()
+
+    def _id(self, code: str, row: _Row) -> str:
+        """Return the id of a code; empty, and counted, if it is none or is left out."""
+        if not _CODE.fullmatch(code):
+            self._log.reject("not a code of LOINC", row.line, code, path=row.path)
+        elif code in self._left_out:
+            self._log.filter("of a code that is left out")
+        else:
+            return f"LOINC:{code}"
+        return ""
+
+    def term(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield the names, types and definition of a term."""
+        code = row["LOINC_NUM"]
+        if row["STATUS"] == "DEPRECATED" and not self._config.keep_suppressed:
+            self._left_out.add(code)
+            self._log.leave_out((f"LOINC:{code}",))
+            self._log.filter("deprecated")
+            return
+        if not (concept := self._id(code, row)):
+            return
+        is_new = self._log.define(concept, row.line, path=row.path)
+        yield IdRecord(concept, code, IdKind.ALTERNATE, row.line)
+        name = row["LONG_COMMON_NAME"] or row["SHORTNAME"] or _full_name(row)
+        kind = NameKind.PREFERRED if is_new else NameKind.SYNONYM
+        yield NameRecord(concept, name, language, kind, line=row.line)
+        others = (row["SHORTNAME"], row["DisplayName"], row["CONSUMER_NAME"], _full_name(row))
+        for other in others:
+            if other:
+                yield NameRecord(concept, other, language, line=row.line)
+        yield from self._related(concept, row, language)
+        for label in (row["CLASS"], _CLASS_TYPES.get(row["CLASSTYPE"], "")):
+            if label:
+                yield TypeRecord(concept, label, label, line=row.line)
+        if text := row["DefinitionDescription"]:
+            yield DefinitionRecord(concept, text, language, line=row.line)
+
+    def _related(self, concept: str, row: _Row, language: str) -> Iterator[Record]:
+        for name in row["RELATEDNAMES2"].split(";"):
+            if name.strip():
+                yield NameRecord(concept, name.strip(), language, NameKind.RELATED, line=row.line)
+
+    def successor(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield the code that takes the place of a deprecated one; of several each may be meant."""
+        old, new = row["LOINC"], row["MAP_TO"]
+        if not (_CODE.fullmatch(old) and _CODE.fullmatch(new)):
+            self._log.reject("not a code of LOINC", row.line, f"{old} {new}", path=row.path)
+        else:
+            # the comment says when the successor is meant, where there are several
+            kind = IdKind.CONSIDER if row["COMMENT"] else IdKind.REPLACED
+            yield IdRecord(f"LOINC:{new}", f"LOINC:{old}", kind, row.line)
+
+    def consumer_name(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield a name for patients."""
+        if (concept := self._id(row["LoincNumber"], row)) and row["ConsumerName"]:
+            yield NameRecord(concept, row["ConsumerName"], language, line=row.line)
+
+    def part(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield a part: a component, property, system, ... as a concept of its own."""
+        if row["Status"] not in ("ACTIVE", "") and not self._config.keep_suppressed:
+            self._left_out.add(row["PartNumber"])
+            self._log.leave_out((f"LOINC:{row['PartNumber']}",))
+            self._log.filter("part that is not active")
+        elif concept := self._id(row["PartNumber"], row):
+            name = row["PartDisplayName"] or row["PartName"]
+            yield NameRecord(concept, name, language, NameKind.PREFERRED, line=row.line)
+            if row["PartName"] and row["PartName"] != name:
+                yield NameRecord(concept, row["PartName"], language, line=row.line)
+            kind = f"part {row['PartTypeName']}".lower()
+            yield TypeRecord(concept, kind, kind, line=row.line)
+            yield IdRecord(concept, row["PartNumber"], IdKind.ALTERNATE, row.line)
+
+    def part_link(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield the relation of a term to one of its parts."""
+        head, tail = self._id(row["LoincNumber"], row), self._id(row["PartNumber"], row)
+        if head and tail:
+            relation = f"has {row['PartTypeName']}".lower()
+            yield RelationRecord(head, relation, tail, line=row.line)
+
+    def parent(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield a node of the hierarchy and its parent; only parts have names of their own."""
+        if not (concept := self._id(row["CODE"], row)):
+            return
+        if row["CODE"].startswith(("LP", "MTHU")) and row["CODE_TEXT"]:
+            yield NameRecord(concept, row["CODE_TEXT"], language, line=row.line)
+        if row["IMMEDIATE_PARENT"] and (parent := self._id(row["IMMEDIATE_PARENT"], row)):
+            yield RelationRecord(concept, IS_A, parent, line=row.line)
+
+    def variant(self, row: _Row, language: str) -> Iterator[Record]:
+        """Yield the names of a term in another language."""
+        if not (concept := self._id(row["LOINC_NUM"], row)):
+            return
+        names = (
+            row["LONG_COMMON_NAME"],
+            row["LinguisticVariantDisplayName"],
+            _full_name(row),
+            row["SHORTNAME"],
+        )
+        kind = NameKind.PREFERRED
+        for name in dict.fromkeys(filter(None, names)):
+            yield NameRecord(concept, name, language, kind, line=row.line)
+            kind = NameKind.SYNONYM
+        yield from self._related(concept, row, language)
+
+
+def _full_name(row: _Row) -> str:
+    """Return the fully specified name: the axes of a term, joined by colons."""
+    return ":".join(row[axis] for axis in _AXES).rstrip(":")
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,62 @@
+"""SSSOM reader: the exact mappings of a mapping set, as cross-references of their subjects.
+
+It makes no concepts: build the file together with the vocabulary of its subjects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from biograft.errors import FormatError
+from biograft.kb.records import IdKind, IdRecord
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.table import find_delimiter, read_cells
+
+_NEEDED = ("subject_id", "predicate_id", "object_id")
+_EXACT = ("exactMatch", "equivalentClass", "sameAs", "hasDbXref")
+"""Predicates, without their prefix, that make an object a cross-reference."""
+
+
+def recognise(probe: Probe) -> bool:
+    """A header with subject, predicate and object, after comments."""
+    line = next((line for line in probe.lines(2000) if not line.startswith("#")), "")
+    header = [cell.strip() for cell in line.split(find_delimiter(line))] if line else []
+    return set(_NEEDED) <= set(header)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the object of every exact mapping as a cross-reference of its subject."""
+    log.opened(config.path)
+    columns: dict[str, int] = {}
+    for line, cells in read_cells(config, quoted_tsv=True):
+        if not columns:
+            columns = {name.strip(): k for k, name in enumerate(cells)}
+            if missing := [name for name in _NEEDED if name not in columns]:
+                raise FormatError(
+                    f"column {missing[0]!r} is missing",
+                    path=config.path,
+                    line=line,
+                    text="\t".join(cells),
+                    remedy="expected a mapping set in SSSOM",
+                )
+            continue
+        if not any(map(str.strip, cells)):
+            continue
+        log.read()
+        if len(cells) != len(columns):
+            log.reject(f"{len(cells)} cells, expected {len(columns)}", line, "\t".join(cells))
+            continue
+        row = {name: cells[k].strip() for name, k in columns.items()}
+        subject, predicate, other = (row[name] for name in _NEEDED)
+        if not (subject and other):
+            log.reject("no subject or no object", line, "\t".join(cells))
+        elif other == "sssom:NoTermFound" or row.get("predicate_modifier") == "Not":
+            log.filter("negative mapping")
+        elif predicate.replace("#", ":").rpartition(":")[2] in _EXACT:
+            yield IdRecord(log.iris.id_of(subject), log.iris.id_of(other), IdKind.XREF, line)
+        else:
+            log.filter("mapping that is not exact")
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,156 @@
+"""Readers of lists of terms: SSSLM and Gilda tables, ``{name: [synonyms]}`` in JSON, plain words.
+
+A list without ids has its names as ids: the name is the concept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from biograft.errors import FormatError
+from biograft.kb.names import language_code, language_of_script
+from biograft.kb.records import NameKind, NameRecord, Record, TypeRecord
+from biograft.kb.sources.files import read_lines
+from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
+from biograft.kb.sources.json_files import JsonStream
+from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.obograph import SCOPES
+from biograft.kb.sources.table import find_delimiter, read_cells
+
+_SSSLM = ("text", "curie", "predicate")
+_GILDA = ("norm_text", "text", "db", "id", "entry_name", "status")
+_GILDA_KINDS = {"name": NameKind.PREFERRED, "synonym": NameKind.SYNONYM}
+
+
+def _header(probe: Probe) -> set[str]:
+    line = next((line for line in probe.lines() if not line.startswith("#")), "")
+    return {cell.strip() for cell in line.split(find_delimiter(line))} if line else set()
+
+
+def recognise_table(probe: Probe) -> bool:
+    """A header with the columns of SSSLM or of Gilda."""
+    header = _header(probe)
+    return header.issuperset(_SSSLM) or header.issuperset(_GILDA)
+
+
+def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the name of every row."""
+    log.opened(config.path)
+    columns: dict[str, int] = {}
+    known: set[str] = set()
+    for line, cells in read_cells(config, quoted_tsv=True):
+        if not columns:
+            columns = {name.strip(): k for k, name in enumerate(cells)}
+            if not (set(_SSSLM) <= set(columns) or set(_GILDA) <= set(columns)):
+                raise FormatError(
+                    "the columns are those of neither SSSLM nor Gilda",
+                    path=config.path,
+                    line=line,
+                    text="\t".join(cells),
+                    remedy=f"expected {', '.join(_SSSLM)}",
+                )
+            continue
+        if not any(map(str.strip, cells)):
+            continue
+        log.read()
+        if len(cells) != len(columns):
+            log.reject(f"{len(cells)} cells, expected {len(columns)}", line, "\t".join(cells))
+            continue
+        row = {name: cells[k].strip() for name, k in columns.items()}
+        concept, text = row.get("curie", ""), row["text"]
+        if "db" in row:
+            concept = row["id"] if ":" in row["id"] else f"{row['db']}:{row['id']}"
+            name, kind = row["entry_name"], _GILDA_KINDS.get(row["status"], NameKind.RELATED)
+        else:
+            name = row.get("name", "")
+            predicate = row["predicate"].rpartition(":")[2].rpartition("#")[2]
+            kind = SCOPES.get(predicate, NameKind.RELATED)
+            if predicate == "label":
+                kind = NameKind.PREFERRED
+        if not concept or not text:
+            log.reject("no id or no text", line, "\t".join(cells))
+            continue
+        is_new = concept not in known
+        known.add(concept)
+        if config.default_type and is_new:
+            yield TypeRecord(concept, config.default_type, line=line)
+        language = language_code(row.get("language") or config.language or "en")
+        if name and is_new:
+            named = language if name == text else config.language or "en"
+            yield NameRecord(concept, name, named, NameKind.PREFERRED, line=line)
+        if text != name:
+            yield NameRecord(concept, text, language, kind, line=line)
+
+
+TABLE = Format(recognise_table, read_table)
+
+
+def recognise_synonyms(probe: Probe) -> bool:
+    """A JSON object whose first value is a list of texts."""
+    start = probe.text.lstrip()
+    if not start.startswith("{"):
+        return False
+    try:
+        key, end = json.JSONDecoder().raw_decode(start[1:].lstrip())
+        rest = start[1:].lstrip()[end:].lstrip().removeprefix(":").lstrip()
+        value, _ = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        return False
+    return (
+        isinstance(key, str)
+        and isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, str) for each in value)
+    )
+
+
+def read_synonyms(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the names of every key."""
+    log.opened(config.path)
+    with JsonStream(config.path, config.encoding, log) as stream:
+        for key in stream.members():
+            line, value = stream.line, stream.value(valid_unicode=True)
+            log.read(fraction=stream.fraction)
+            synonyms = value if isinstance(value, list) else None
+            if synonyms is None or not all(isinstance(each, str) for each in synonyms):
+                log.reject("not a list of names", line, key)
+            elif not key.strip():
+                log.reject("name is empty", line, key)
+            else:
+                yield from _named(key.strip(), config, log, line)
+                for each in synonyms:
+                    if each.strip():
+                        language = config.language or language_of_script(each)
+                        yield NameRecord(key.strip(), each.strip(), language, line=line)
+        stream.finish()
+
+
+def _named(name: str, config: SourceConfig, log: ReadLog, line: int) -> Iterator[Record]:
+    """Yield a concept whose id is its name."""
+    if log.define(name, line):
+        language = language_code(config.language or language_of_script(name))
+        yield NameRecord(name, name, language, NameKind.PREFERRED, line=line)
+        if config.default_type:
+            yield TypeRecord(name, config.default_type, line=line)
+
+
+SYNONYMS = Format(recognise_synonyms, read_synonyms)
+
+
+def recognise_words(probe: Probe) -> bool:
+    """Nothing: any text has lines, so the format must be named."""
+    return False
+
+
+def read_words(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield a concept for every line."""
+    log.opened(config.path)
+    log.note("each line is read as the name of a concept of its own")
+    for number, line in read_lines(config.path, config.encoding):
+        if line.strip() and not line.startswith("#"):
+            log.read()
+            yield from _named(line.strip(), config, log, number)
+
+
+WORDS = Format(recognise_words, read_words)

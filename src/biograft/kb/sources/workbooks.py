@@ -1,0 +1,141 @@
+"""Workbooks (XLSX, XLSM, XLSB, XLS, ODS): the rows of a sheet as texts."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from biograft.errors import FormatError, MissingExtraError, nearest
+from biograft.kb.sources.files import ExpansionLimit, exists, open_stored, open_zip
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+_ZIP = b"PK\x03\x04"
+_MEMBERS = ("xl/workbook.xml", "xl/workbook.bin")
+_ODS = b"application/vnd.oasis.opendocument.spreadsheet"
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether a file is a workbook, by its content.
+
+    Args:
+        path: The file; a folder or a missing file is none.
+    """
+    if not (exists(path) and path.is_file()):
+        return False
+    with open_stored(path) as file:
+        magic = file.read(len(_ZIP))
+    if magic == _OLD_EXCEL:
+        return path.suffix.lower() == ".xls"
+    if magic != _ZIP or not zipfile.is_zipfile(path):
+        return False
+    with open_zip(path) as archive:
+        names = set(archive.namelist())
+        if any(name in names for name in _MEMBERS):
+            return True
+        return "mimetype" in names and archive.read("mimetype").strip() == _ODS
+
+
+def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a sheet that are not empty, with their numbers.
+
+    A row is at least as wide as the first; cells are the texts that the sheet shows.
+
+    Args:
+        path: The workbook.
+        sheet: Name of the sheet; by default the first with a table, that is, with two rows of two
+            cells.
+
+    Raises:
+        FormatError: The file is damaged or encrypted, or has no such sheet.
+    """
+    with _damage_explained(path), _open(path) as book:
+        chosen = _choose(book, path, sheet)
+        first_row = chosen.start[0] if chosen.start else 0
+        width = 0
+        for number, values in enumerate(chosen.iter_rows(), first_row + 1):
+            cells = [cell_text(value) for value in values]
+            while cells and not cells[-1] and len(cells) > width:
+                cells.pop()
+            if any(cells):
+                width = width or len(cells)
+                yield number, cells + [""] * (width - len(cells))
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the names of the sheets of a workbook.
+
+    Args:
+        path: The workbook.
+    """
+    with _damage_explained(path), _open(path) as book:
+        return list(book.sheet_names)
+
+
+def cell_text(value: object) -> str:
+    """Return the value of a cell as a spreadsheet shows it, without its number format.
+
+    Args:
+        value: Text, number, truth value, date or bytes.
+
+    >>> cell_text(None), cell_text(7.0), cell_text(True)
+    ('', '7', 'true')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
+        return value.date().isoformat()
+    if isinstance(value, date):  # a datetime is one, too
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return str(value)
+
+
+def _open(path: Path) -> CalamineWorkbook:
+    try:
+        from python_calamine import CalamineWorkbook
+    except ImportError as error:
+        raise MissingExtraError("tables", "reading workbooks") from error
+    if zipfile.is_zipfile(path):
+        with open_zip(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        ExpansionLimit(path).check(path.stat().st_size, unpacked)
+    return CalamineWorkbook.from_path(str(path))
+
+
+def _choose(book: CalamineWorkbook, path: Path, sheet: str) -> CalamineSheet:
+    names = list(book.sheet_names)
+    if sheet:
+        if sheet not in names:
+            raise FormatError(f"has no sheet {sheet!r}", path=path, remedy=nearest(sheet, names))
+        return book.get_sheet_by_name(sheet)
+    sheets = [book.get_sheet_by_name(name) for name in names]
+    if not sheets:
+        raise FormatError("has no sheet", path=path, remedy="check the file")
+    return next((each for each in sheets if each.height > 1 and each.width > 1), sheets[0])
+
+
+@contextmanager
+def _damage_explained(path: Path) -> Iterator[None]:
+    """Turn the errors of the library into one clear line."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("python_calamine"):
+            raise
+        encrypted = type(error).__name__ == "PasswordError"
+        problem = "is encrypted" if encrypted else f"cannot be read as a table ({error})"
+        raise FormatError(
+            problem, path=path, remedy="save it again, without a password, or as .csv"
+        ) from error
