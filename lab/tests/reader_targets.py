@@ -657,7 +657,7 @@ def _fhir(folder: Path, data: bytes) -> None:
     operations: tuple[Callable[[], Any], ...] = (
         lambda: service.lookup(asked()),
         lambda: service.validate_code(asked()),
-        lambda: service.validate_batch(asked(), in_value_set=True),
+        lambda: service.validate_batch(asked(), service.validate_member),
         lambda: service.subsumes(asked()),
         lambda: service.expand(asked()),
         lambda: service.validate_member(asked()),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 from weakref import WeakSet
 
@@ -33,15 +34,36 @@ from biograft.serve.fhir.parameters import (
 from biograft.serve.fhir.terminology import Terminology
 from biograft.serve.fhir.value_sets import PARAMETERS
 
-if TYPE_CHECKING:
-    from fastapi import Response
+
+class Operation(NamedTuple):
+    """An operation of FHIR on a kind of resource; ``run`` answers it."""
+
+    kind: str
+    name: str
+    run: Callable[[Terminology, Parameters], Resource]
+    own: str = ""
+    """Parameter that has the URL of the resource, where one of them may be asked by its id."""
 
 
-_LISTED_OPERATIONS = {
-    "CodeSystem": ("lookup", "validate-code", "batch-validate-code", "subsumes"),
-    "ValueSet": ("expand", "validate-code", "batch-validate-code"),
-    "ConceptMap": ("translate",),
-}
+OPERATIONS = (
+    Operation("CodeSystem", "lookup", Terminology.lookup),
+    Operation("CodeSystem", "validate-code", Terminology.validate_code, "url"),
+    Operation(
+        "CodeSystem",
+        "batch-validate-code",
+        lambda terminology, asked: terminology.validate_batch(asked, terminology.validate_code),
+    ),
+    Operation("CodeSystem", "subsumes", Terminology.subsumes, "system"),
+    Operation("ValueSet", "expand", Terminology.expand, "url"),
+    Operation("ValueSet", "validate-code", Terminology.validate_member, "url"),
+    Operation(
+        "ValueSet",
+        "batch-validate-code",
+        lambda terminology, asked: terminology.validate_batch(asked, terminology.validate_member),
+    ),
+    Operation("ConceptMap", "translate", Terminology.translate),
+)
+_KINDS = ("CodeSystem", "ValueSet", "ConceptMap")
 _DEFINITION = "http://hl7.org/fhir/OperationDefinition"
 _FILTERS = (
     (
@@ -54,7 +76,7 @@ _FILTERS = (
 )
 
 
-def metadata(terminology: Terminology, asked: Parameters) -> Resource:
+def metadata(terminology: Terminology, asked: Parameters, base: str) -> Resource:
     """Return the CapabilityStatement, or the TerminologyCapabilities with ``mode=terminology``."""
     mode = asked.text("mode")
     common: Resource = {
@@ -97,20 +119,22 @@ def metadata(terminology: Terminology, asked: Parameters) -> Resource:
                 "documentation": "Reads a store; nothing can be written.",
                 "security": {"cors": False, "service": [{"text": "API key, where keys are given"}]},
                 "interaction": [{"code": "batch"}],
-                "resource": [
-                    _capability(kind, names) for kind, names in _LISTED_OPERATIONS.items()
-                ],
+                "resource": [_capability(kind) for kind in _KINDS],
             }
         ],
     }
 
 
-def _capability(kind: str, names: tuple[str, ...]) -> Resource:
+def _capability(kind: str) -> Resource:
     described: Resource = {
         "type": kind,
-        "operation": [{"name": n, "definition": f"{_DEFINITION}/{kind}-{n}"} for n in names],
+        "operation": [
+            {"name": each.name, "definition": f"{_DEFINITION}/{kind}-{each.name}"}
+            for each in OPERATIONS
+            if each.kind == kind
+        ],
     }
-    if kind in ("CodeSystem", "ValueSet"):
+    if kind != "ConceptMap":
         described["interaction"] = [{"code": "read"}, {"code": "search-type"}]
         described["searchParam"] = [
             {"name": "url", "type": "uri"},
@@ -119,27 +143,17 @@ def _capability(kind: str, names: tuple[str, ...]) -> Resource:
     return described
 
 
-def list_systems(terminology: Terminology, asked: Parameters, base: str) -> Resource:
-    """Return the code systems of the store, or the one with a URL, as a Bundle."""
-    resources = [describe(terminology, each) for each in terminology.systems]
-    return _bundle(resources, asked, base)
-
-
-def list_value_sets(terminology: Terminology, asked: Parameters, base: str) -> Resource:
-    """Return the value sets of all codes of each system, or the one with a URL, as a Bundle."""
-    resources = [_describe_set(terminology, each) for each in terminology.systems]
-    return _bundle(resources, asked, base)
-
-
-def _bundle(resources: list[Resource], asked: Parameters, base: str) -> Resource:
+def _search(kind: str, terminology: Terminology, asked: Parameters, base: str) -> Resource:
+    """Return the resources of a kind, or the one with a URL, as a Bundle."""
     url, version = asked.text("url"), asked.text("version")
+    systems = terminology.systems if kind != "ConceptMap" else ()
     found = [
         {
-            "fullUrl": f"{base}/{each['resourceType']}/{each['id']}",
+            "fullUrl": f"{base}/{kind}/{each['id']}",
             "resource": each,
             "search": {"mode": "match"},
         }
-        for each in resources
+        for each in (_describe(kind, terminology, system) for system in systems)
         if (url is None or each["url"] == url.partition("|")[0])
         and (version is None or each.get("version") == version)
     ]
@@ -147,43 +161,34 @@ def _bundle(resources: list[Resource], asked: Parameters, base: str) -> Resource
     return {**bundle, "entry": found} if found else bundle
 
 
-def value_set_by_id(terminology: Terminology, identifier: str) -> Resource:
-    """Return the value set of all codes of a system, such as ``mesh``."""
-    return _describe_set(terminology, system_by_id(terminology, identifier, "ValueSet"))
-
-
-def _describe_set(terminology: Terminology, system: CodeSystem) -> Resource:
-    return {
-        "resourceType": "ValueSet",
-        "id": system.id,
-        "url": f"{system.url}?fhir_vs",
-        "name": system.name or "kb",
-        "title": f"All codes of {system.url}",
-        "status": "active",
-        "date": _made_at(terminology),
-        "compose": {"include": [{"system": system.url}]},
-    }
-
-
-def system_by_id(terminology: Terminology, identifier: str, kind: str = "CodeSystem") -> CodeSystem:
-    """Return the code system with an id, such as ``mesh``."""
+def _read(kind: str, terminology: Terminology, asked: Parameters, identifier: str) -> Resource:
+    """Return the resource of a kind with an id, such as ``mesh``."""
     for each in terminology.systems:
         if each.id == identifier:
-            return each
+            return _describe(kind, terminology, each)
     raise TerminologyError("not-found", f"no {kind}/{identifier}; see /fhir/{kind}")
 
 
-def describe(terminology: Terminology, system: CodeSystem) -> Resource:
-    """Return a code system as a resource, without its codes."""
-    return {
-        "resourceType": "CodeSystem",
+def _describe(kind: str, terminology: Terminology, system: CodeSystem) -> Resource:
+    """Return a code system without its codes, or the value set of all of them."""
+    common = {
+        "resourceType": kind,
         "id": system.id,
         "url": system.url,
         "name": system.name or "kb",
         "status": "active",
         "date": _made_at(terminology),
+    }
+    value_set = f"{system.url}?fhir_vs"
+    if kind == "ValueSet":
+        return common | {
+            "url": value_set,
+            "title": f"All codes of {system.url}",
+            "compose": {"include": [{"system": system.url}]},
+        }
+    return common | {
         "hierarchyMeaning": "is-a",
-        "valueSet": f"{system.url}?fhir_vs",
+        "valueSet": value_set,
         "content": "not-present",
         "count": terminology.systems.size(system),
         "filter": [
@@ -208,57 +213,36 @@ _MAX_ENTRIES = 1_000
 """Requests of a batch."""
 _STEPS_OF_ENTRY = 100
 _READ, _BOTH = ("GET",), ("GET", "POST")
-_Operation = Callable[[Terminology, Parameters, str], Resource]
+_Answer = Callable[[Terminology, Parameters, str], Resource]
 """Answers a request; the text is the id in the path, or the URL of the service."""
-_OPERATIONS: tuple[tuple[str, tuple[str, ...], _Operation], ...] = (
-    ("metadata", _READ, lambda t, asked, _: metadata(t, asked)),
-    ("CodeSystem", _READ, list_systems),
-    ("CodeSystem/$lookup", _BOTH, lambda t, asked, _: t.lookup(asked)),
-    ("CodeSystem/$validate-code", _BOTH, lambda t, asked, _: t.validate_code(asked)),
-    (
-        "CodeSystem/$batch-validate-code",
-        _BOTH,
-        lambda t, asked, _: t.validate_batch(asked, in_value_set=False),
-    ),
-    ("CodeSystem/$subsumes", _BOTH, lambda t, asked, _: t.subsumes(asked)),
-    ("CodeSystem/{id}", _READ, lambda t, _, name: describe(t, system_by_id(t, name))),
-    (
-        "CodeSystem/{id}/$validate-code",
-        _BOTH,
-        lambda t, asked, name: t.validate_code(asked, system_by_id(t, name)),
-    ),
-    (
-        "CodeSystem/{id}/$subsumes",
-        _BOTH,
-        lambda t, asked, name: t.subsumes(asked, system_by_id(t, name)),
-    ),
-    ("ValueSet", _READ, list_value_sets),
-    ("ValueSet/$expand", _BOTH, lambda t, asked, _: t.expand(asked)),
-    ("ValueSet/$validate-code", _BOTH, lambda t, asked, _: t.validate_member(asked)),
-    (
-        "ValueSet/$batch-validate-code",
-        _BOTH,
-        lambda t, asked, _: t.validate_batch(asked, in_value_set=True),
-    ),
-    ("ValueSet/{id}", _READ, lambda t, _, name: value_set_by_id(t, name)),
-    ("ValueSet/{id}/$expand", _BOTH, lambda t, asked, name: t.expand(_of_set(t, asked, name))),
-    (
-        "ValueSet/{id}/$validate-code",
-        _BOTH,
-        lambda t, asked, name: t.validate_member(_of_set(t, asked, name)),
-    ),
-    (
-        "ConceptMap",
-        _READ,
-        lambda *_: {"resourceType": "Bundle", "type": "searchset", "total": 0},
-    ),
-    ("ConceptMap/$translate", _BOTH, lambda t, asked, _: t.translate(asked)),
-)
 
 
-def _of_set(terminology: Terminology, asked: Parameters, name: str) -> Parameters:
-    """Return a request with the URL of the value set in its path."""
-    return asked.with_value("url", value_set_by_id(terminology, name)["url"])
+def _run(operation: Operation, terminology: Terminology, asked: Parameters, base: str) -> Resource:
+    return operation.run(terminology, asked)
+
+
+def _run_on_one(
+    operation: Operation, terminology: Terminology, asked: Parameters, identifier: str
+) -> Resource:
+    """Answer an operation that is asked of one resource, by its URL."""
+    resource = _read(operation.kind, terminology, asked, identifier)
+    return operation.run(terminology, asked.with_value(operation.own, resource["url"]))
+
+
+def _answers() -> Iterator[tuple[str, tuple[str, ...], _Answer]]:
+    """Yield the path, the methods and the answer of each route; those of operations first."""
+    yield "metadata", _READ, metadata
+    for each in OPERATIONS:
+        yield f"{each.kind}/${each.name}", _BOTH, partial(_run, each)
+        if each.own:
+            yield f"{each.kind}/{{id}}/${each.name}", _BOTH, partial(_run_on_one, each)
+    for kind in _KINDS:
+        yield kind, _READ, partial(_search, kind)
+        if kind != "ConceptMap":
+            yield f"{kind}/{{id}}", _READ, partial(_read, kind)
+
+
+_ROUTES = tuple(_answers())
 
 
 def add_fhir(
@@ -282,7 +266,7 @@ def add_fhir(
     """
     working: WeakSet[Work] = WeakSet()
 
-    def add(path: str, methods: tuple[str, ...], operation: _Operation | None) -> None:
+    def add(path: str, methods: tuple[str, ...], operation: _Answer | None) -> None:
         async def answer(request: Request) -> Response:
             body, work = await request.body(), Work(seconds, max_steps)
 
@@ -296,7 +280,7 @@ def add_fhir(
 
         app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
 
-    for path, methods, operation in _OPERATIONS:
+    for path, methods, operation in _ROUTES:
         add(f"/fhir/{path}", methods, operation)
     add("/fhir", ("POST",), None)
     add("/fhir/", ("POST",), None)
@@ -311,7 +295,7 @@ def add_fhir(
 
 def _carry_out(
     terminology: Callable[[], Terminology],
-    operation: _Operation | None,
+    operation: _Answer | None,
     request: Request,
     body: bytes,
 ) -> tuple[int, Resource]:
@@ -399,7 +383,7 @@ def _one(terminology: Terminology, entry: Any, base: str, languages: str | None)
     if method == "POST" and entry.get("resource") is not None:
         pairs += pairs_of(entry["resource"])
     asked = Parameters(pairs, languages)
-    for pattern, methods, operation in _OPERATIONS:
+    for pattern, methods, operation in _ROUTES:
         found = re.fullmatch(re.escape(pattern).replace(r"\{id\}", "([^/$]+)"), path)
         if found and method in methods:
             return operation(terminology, asked, found[1] if found.groups() else base)

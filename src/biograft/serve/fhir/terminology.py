@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.search import NameSuggestions
 from biograft.serve.fhir.code_systems import (
-    CodeSystem,
     CodeSystems,
     SuppliedSystem,
 )
@@ -64,10 +63,7 @@ class Terminology:
 
     def _codes(self, asked: Parameters) -> CodeSystems:
         """Return the codes that a request is about: of the store, and of its own resources."""
-        brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
-        if len(brought) > _MAX_RESOURCES:
-            raise TerminologyError("too-costly", f"tx-resource: at most {_MAX_RESOURCES}")
-        resources = [each for each in brought if each["resourceType"] == "CodeSystem"]
+        resources = _brought(asked, "CodeSystem")
         if (own := asked.resource("codeSystem", "CodeSystem")) is not None:
             resources.append(own)
         names = ("system-version", "force-system-version")
@@ -76,13 +72,8 @@ class Terminology:
         preferred, forced = (_versions(asked.all_texts(name)) for name in names)
         return self.systems.with_supplied(resources, preferred, forced)
 
-    def _reader(self, asked: Parameters, codes: CodeSystems) -> ValueSetReader:
-        brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
-        supplied = [each for each in brought if each["resourceType"] == "ValueSet"]
-        return ValueSetReader(self.kb, codes, supplied)
-
     def _value_set(self, asked: Parameters, codes: CodeSystems) -> ValueSet:
-        reader = self._reader(asked, codes)
+        reader = ValueSetReader(self.kb, codes, _brought(asked, "ValueSet"))
         given = asked.resource("valueSet", "ValueSet")
         if given is not None:
             return reader.of_resource(given)
@@ -94,16 +85,13 @@ class Terminology:
     def lookup(self, asked: Parameters) -> Resource:
         """Return what is known of a code (``CodeSystem/$lookup``)."""
         codes = self._codes(asked)
-        given = self._coding(asked, "coding", "code", "system")
-        if "version" in asked and given.version is None:
-            given = given._replace(version=asked.text("version"))
-        entry = self._entry(codes, given)
+        given = asked.coding("coding") or Coding(asked.text("system"), asked.required("code"))
+        entry = self._entry(codes, given._replace(version=given.version or asked.text("version")))
         system = codes.known_system(entry)
         wanted, languages = asked.all_texts("property"), languages_of(asked)
         shown = display(codes, entry, languages)
-        name = system.name if isinstance(system, SuppliedSystem) else system.name or "kb"
         listed = [
-            part("name", "String", name),
+            part("name", "String", system.name or "kb"),
             part("version", "String", system.version) if system.version else None,
             part("display", "String", shown) if shown else None,
             part("system", "Uri", system.url),
@@ -183,46 +171,35 @@ class Terminology:
                     listed.append(_property(name, "Coding", coded))
         return listed
 
-    def validate_code(self, asked: Parameters, system: CodeSystem | None = None) -> Resource:
+    def validate_code(self, asked: Parameters) -> Resource:
         """Return whether a system has a code, by a name of it (``CodeSystem/$validate-code``)."""
         codes = self._codes(asked)
         url = asked.text("url") or asked.text("system")
         own = asked.resource("codeSystem", "CodeSystem")
         if url is None and own is not None:
             url = str(own.get("url"))
-        if system is None and url is not None:
-            system = codes.known(url, asked.text("version"))
+        system = None if url is None else codes.known(url, asked.text("version"))
         return Validation(codes, asked, system=system).answer()
 
-    def subsumes(self, asked: Parameters, system: CodeSystem | None = None) -> Resource:
+    def subsumes(self, asked: Parameters) -> Resource:
         """Return how two codes stand to each other (``CodeSystem/$subsumes``)."""
-        codes = self._codes(asked)
-        default = system.url if system else asked.text("system")
-        first, second = (
-            self._row_of(codes, asked, f"coding{which}", f"code{which}", default) for which in "AB"
-        )
-        if first[1] != second[1]:
+        codes, default = self._codes(asked), asked.text("system")
+        entries = []
+        for which in "AB":
+            given = asked.coding(f"coding{which}") or Coding(
+                default, asked.required(f"code{which}"), version=asked.text("version")
+            )
+            entries.append(self._entry(codes, given._replace(system=given.system or default)))
+        if codes.system(entries[0]) != codes.system(entries[1]):
             raise TerminologyError("invalid", "the codes are of different systems")
-        down, up = (
-            codes.is_a(lower, upper)
-            for lower, upper in ((second[0], first[0]), (first[0], second[0]))
-        )
+        first, second = map(codes.row, entries)
         outcome = {
             (True, True): "equivalent",
             (True, False): "subsumes",
             (False, True): "subsumed-by",
             (False, False): "not-subsumed",
-        }[down, up]
+        }[codes.is_a(second, first), codes.is_a(first, second)]
         return to_parameters(part("outcome", "Code", outcome))
-
-    def _row_of(
-        self, codes: CodeSystems, asked: Parameters, coding: str, code: str, default: str | None
-    ) -> tuple[int, CodeSystem | None]:
-        given = asked.coding(coding)
-        if given is None:
-            given = Coding(default, asked.required(code), version=asked.text("version"))
-        entry = self._entry(codes, given._replace(system=given.system or default))
-        return codes.row(entry), codes.system(entry)
 
     # ---- ValueSet
 
@@ -247,22 +224,25 @@ class Terminology:
         codes = self._codes(asked)
         return Validation(codes, asked, chosen=self._value_set(asked, codes)).answer()
 
-    def validate_batch(self, asked: Parameters, *, in_value_set: bool) -> Resource:
-        """Return the answers to several requests of ``$validate-code``, in their order."""
+    def validate_batch(
+        self, asked: Parameters, validate: Callable[[Parameters], Resource]
+    ) -> Resource:
+        """Return the answers to several requests of ``$validate-code``, in their order.
+
+        Args:
+            asked: The requests, and the resources that they share.
+            validate: Answers one of them.
+        """
         listed = asked.resources("validation", "Parameters")
         if not listed:
             raise TerminologyError("required", "validation: missing")
         if len(listed) > _MAX_VALIDATIONS:
             raise TerminologyError("too-costly", f"validation: at most {_MAX_VALIDATIONS} at once")
-        shared = [
-            ("tx-resource", each)
-            for each in asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
-        ]
+        shared = [("tx-resource", each) for each in _brought(asked)]
         answers = []
         for each in listed:
             try:
-                one = Parameters([*shared, *pairs_of(each)], asked.accept_language)
-                answer = self.validate_member(one) if in_value_set else self.validate_code(one)
+                answer = validate(Parameters([*shared, *pairs_of(each)], asked.accept_language))
             except TerminologyError as error:
                 answer = error.to_outcome()
             answers.append({"name": "validation", "resource": answer})
@@ -350,23 +330,22 @@ class Terminology:
         return codes.entry(codes.known(url, given.version), code)
 
     @staticmethod
-    def _coding(asked: Parameters, coding: str, code: str, system: str) -> Coding:
-        given = asked.coding(coding)
-        return given if given is not None else Coding(asked.text(system), asked.required(code))
-
-    @staticmethod
     def _codings(asked: Parameters) -> list[Coding]:
         """Return the codes of a request, whichever way they are given."""
-        given = asked.codings("codeableConcept")
-        if given is None:
-            single = asked.coding("coding")
-            if single is None:
-                code = asked.required("code")
-                single = Coding(asked.text("system"), code, asked.text("display"))
-            given = [single]
+        given = asked.codings("codeableConcept") or [
+            asked.coding("coding") or Coding(asked.text("system"), asked.required("code"))
+        ]
         if any(each.code is None or each.system is None for each in given):
             raise TerminologyError("required", "expected a code and its system")
         return given
+
+
+def _brought(asked: Parameters, *kinds: str) -> list[Resource]:
+    """Return the resources that a request brings, of some kinds; default: of all."""
+    brought = asked.resources("tx-resource", "CodeSystem", "ValueSet", "ConceptMap")
+    if len(brought) > _MAX_RESOURCES:
+        raise TerminologyError("too-costly", f"tx-resource: at most {_MAX_RESOURCES}")
+    return [each for each in brought if not kinds or each["resourceType"] in kinds]
 
 
 def _versions(given: Sequence[str]) -> dict[str, str]:
