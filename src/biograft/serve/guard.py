@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections import Counter as Counts
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -109,9 +109,7 @@ PUBLIC = ("/healthz", "/readyz", "/", "/review")
 _PROBES = ("/healthz", "/readyz")
 """Routes that answer by any name: they say nothing of what is served."""
 _ADMIN = ("/v1/admin/", "/metrics")
-_RETRY_AFTER = 1
-_MAX_HEAD = 64 << 10
-"""Bytes of the headers of a request."""
+_LATER = {"retry-after": "1"}
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
@@ -131,7 +129,7 @@ class ServiceMetrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.under_way = Gauge(
+        self.in_progress = Gauge(
             "biograft_requests_in_progress", "Requests in progress", registry=self.registry
         )
         self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
@@ -147,12 +145,35 @@ class ServiceMetrics:
         return self.requests.labels(route, str(status)), self.seconds.labels(route)
 
 
-class TooLargeError(Exception):
-    """The body has more bytes than are accepted."""
+class RefusedError(Exception):
+    """The answer to a request that the application does not get.
 
+    Args:
+        status: Status of the answer.
+        detail: What is wrong, and what to do.
+        headers: Further headers of the answer.
+    """
 
-class TooSlowError(Exception):
-    """The body did not arrive in time."""
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] = {}) -> None:
+        super().__init__(detail)
+        self.status, self.headers = status, headers
+
+    async def answer(self, send: Send) -> None:
+        """Send the answer, in JSON."""
+        body = json.dumps({"detail": str(self)}).encode()
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **self.headers,
+        }
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status,
+                "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
 
 
 class Guard:
@@ -168,7 +189,7 @@ class Guard:
     ) -> None:
         self._app, self._config, self._metrics, self._keys = app, config, metrics, keys
         self._hosts = frozenset({"localhost", *(host.lower() for host in allowed_hosts)})
-        self._under_way: Counts[str] = Counts()
+        self._in_progress: Counts[str] = Counts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -184,11 +205,13 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *_HEADERS]
             await send(message)
 
-        self._metrics.under_way.inc()
+        self._metrics.in_progress.inc()
         try:
             await self._admit(scope, receive, counted)
+        except RefusedError as refusal:
+            await refusal.answer(counted)
         finally:
-            self._metrics.under_way.dec()
+            self._metrics.in_progress.dec()
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - started
             self._metrics.count(route, status, seconds)
@@ -198,49 +221,41 @@ class Guard:
         headers = dict(scope["headers"])
         client = str((scope.get("client") or ("local",))[0])
         path = scope["path"]
-        if self._keys is None and path not in _PROBES and (refusal := self._strange(headers)):
-            await refuse(send, *refusal)
-            return
+        if self._keys is None and path not in _PROBES:
+            self._check_site(headers)
         if self._keys is not None and path not in PUBLIC and not path.startswith("/page/"):
             owner = self._keys.find(_key_of(headers))
             if owner is None:
-                await refuse(
-                    send,
+                raise RefusedError(
                     401,
                     "give a key of this service: Authorization: Bearer KEY",
                     {"www-authenticate": "Bearer"},
                 )
-                return
             if not owner.allows(_role_for(scope["method"], path)):
-                await refuse(send, 403, f"the role {owner.role!r} may not do this")
-                return
+                raise RefusedError(403, f"the role {owner.role!r} may not do this")
             client = owner.name
             scope.setdefault("state", {})["owner"] = owner
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD:
-            await refuse(send, 431, f"the head has more than {_MAX_HEAD} bytes")
-            return
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
+            raise RefusedError(431, f"the head has more than {MAX_HEAD} bytes")
         length = headers.get(b"content-length", b"0")
         is_empty = length == b"0" and b"transfer-encoding" not in headers
         if path.startswith("/v1/") and _has_body(scope) and not is_empty and not _is_json(headers):
-            await refuse(send, 415, "only JSON is read: send content-type: application/json")
-            return
+            raise RefusedError(415, "only JSON is read: send content-type: application/json")
         if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:
-            await self._too_large(send)
-            return
-        if self._under_way[client] >= self._config.max_per_client:
+            raise self._too_large()
+        if self._in_progress[client] >= self._config.max_per_client:
             detail = f"{self._config.max_per_client} requests of this client are in progress"
-            await refuse(send, 429, detail, {"retry-after": str(_RETRY_AFTER)})
-            return
-        self._under_way[client] += 1
+            raise RefusedError(429, detail, _LATER)
+        self._in_progress[client] += 1
         try:
             await self._run(scope, receive, send)
         finally:
-            self._under_way[client] -= 1
-            if not self._under_way[client]:
-                del self._under_way[client]
+            self._in_progress[client] -= 1
+            if not self._in_progress[client]:
+                del self._in_progress[client]
 
-    def _strange(self, headers: MutableMapping[bytes, bytes]) -> tuple[int, str] | None:
-        """Say why a request may come from a page of another site in a browser of this machine.
+    def _check_site(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request that a page of another site may send by a browser of this machine.
 
         Such a page gives the service a name of its own (``Host``), which a name server then
         resolves to this machine, or sends to it from elsewhere (``Origin``). An IP address is no
@@ -249,13 +264,16 @@ class Guard:
         authority = headers.get(b"host", b"").decode("latin-1")
         host = host_of(authority)
         if authority and not is_address(host) and host not in self._hosts:
-            return 421, f"Host {host or authority!r} is not allowed: add it with --allow-host"
+            raise RefusedError(
+                421, f"Host {host or authority!r} is not allowed: add it with --allow-host"
+            )
         origin = headers.get(b"origin", b"").decode("latin-1")
         sender = origin.partition("://")[2]
         is_own = sender != "" and sender.lower() == authority.lower()
         if origin and not is_own and host_of(sender) not in self._hosts - {"localhost"}:
-            return 403, f"Origin {origin!r} is not allowed: add its host with --allow-host"
-        return None
+            raise RefusedError(
+                403, f"Origin {origin!r} is not allowed: add its host with --allow-host"
+            )
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application on a body that is read within the limits, and within the time."""
@@ -270,20 +288,16 @@ class Guard:
             body = await self._read(receive) if _has_body(scope) else b""
             async with asyncio.timeout(self._config.timeout):
                 await self._app(scope, _again(body, receive), noted)
-        except TooLargeError:
-            await self._too_large(send)
-        except TooSlowError:
-            await refuse(send, 408, "the body did not arrive in time", {"connection": "close"})
+        except (asyncio.CancelledError, RefusedError):
+            raise
         except TimeoutError:
             if not started:
                 detail = f"not answered within {self._config.timeout:g} s; send less, or try again"
-                await refuse(send, 503, detail, {"retry-after": str(_RETRY_AFTER)})
-        except asyncio.CancelledError:
-            raise
+                raise RefusedError(503, detail, _LATER) from None
         except Exception as error:  # the last resort: one line, and no text of the request
             log.error("%s in %s", type(error).__name__, getattr(scope.get("route"), "path", "?"))
             if not started:
-                await refuse(send, 500, "internal error; it was logged")
+                raise RefusedError(500, "internal error; it was logged") from None
 
     async def _read(self, receive: Receive) -> bytes:
         parts: list[bytes] = []
@@ -297,15 +311,17 @@ class Guard:
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > self._config.max_body:
-                        raise TooLargeError
+                        raise self._too_large()
                     if not message.get("more_body"):
                         return b"".join(parts)
         except TimeoutError:
-            raise TooSlowError from None
+            raise RefusedError(
+                408, "the body did not arrive in time", {"connection": "close"}
+            ) from None
 
-    async def _too_large(self, send: Send) -> None:
+    def _too_large(self) -> RefusedError:
         detail = f"the body has more than {self._config.max_body} bytes; send less at a time"
-        await refuse(send, 413, detail, {"connection": "close"})
+        return RefusedError(413, detail, {"connection": "close"})
 
 
 def _role_for(method: str, path: str) -> str:
@@ -315,7 +331,7 @@ def _role_for(method: str, path: str) -> str:
     return "review" if path.startswith("/v1/review") and method not in ("GET", "HEAD") else "read"
 
 
-def _is_json(headers: MutableMapping[bytes, bytes]) -> bool:
+def _is_json(headers: Mapping[bytes, bytes]) -> bool:
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     return kind == b"application/json" or (
         kind.startswith(b"application/") and kind.endswith(b"+json")
@@ -343,28 +359,9 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _key_of(headers: MutableMapping[bytes, bytes]) -> str:
+def _key_of(headers: Mapping[bytes, bytes]) -> str:
     """Return the key of a request, from either of the usual headers."""
     scheme, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return key.strip()
     return headers.get(b"x-api-key", b"").decode("latin-1").strip()
-
-
-async def refuse(
-    send: Send, status: int, detail: str, headers: dict[str, str] | None = None
-) -> None:
-    """Answer with an error in JSON."""
-    body = json.dumps({"detail": detail}).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})

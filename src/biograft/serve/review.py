@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import FastAPI, Query, Request as HttpRequest, Response
+from pydantic import Field
 
 from biograft.errors import ConfigError, ConflictError
 from biograft.kb.names import one_line
@@ -23,6 +23,7 @@ from biograft.mapping import (
     export_review,
 )
 from biograft.serve.engine import json_answer
+from biograft.serve.schemas import Request
 
 FINDINGS = "findings"
 """The queue of what was judged on the page of findings."""
@@ -41,13 +42,12 @@ Number = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 Action = Literal["approve", "reject", "nil"]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class _Action(Request):
     reviewer: Text = Field("", description="Who decides, where the service has no keys.")
     comment: Text = Field("", description="Why.")
 
 
-class DecisionRequest(_Request):
+class DecisionRequest(_Action):
     """A decision about a term, in the version that was seen."""
 
     action: Action
@@ -57,15 +57,14 @@ class DecisionRequest(_Request):
     relation: Literal["exact", "broad", "narrow", "close", "related"] = "exact"
 
 
-class CommentRequest(BaseModel):
+class CommentRequest(Request):
     """A comment on a term."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     reviewer: Text = ""
     text: Text
 
 
-class BulkRequest(_Request):
+class BulkRequest(_Action):
     """The same decision about all terms that filters mean."""
 
     action: Action
@@ -78,14 +77,14 @@ class BulkRequest(_Request):
     min_probability: float | None = Field(None, ge=0, le=1)
 
 
-class UndoRequest(_Request):
+class UndoRequest(_Action):
     """An event, or all of a batch."""
 
     event: Number | None = None
     batch: Text | None = None
 
 
-class FindingRequest(_Request):
+class FindingRequest(_Action):
     """A reviewer's verdict on a finding in a text: only its own words are stored."""
 
     text: Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
@@ -99,7 +98,7 @@ def add_review(app: FastAPI, store: ReviewStore | None) -> None:
     """Add the routes of a review; without one, only the answer that there is none."""
 
     @app.get("/v1/review", summary="The queues of the review, and who asks")
-    def queues(request: Request) -> Response:
+    def queues(request: HttpRequest) -> Response:
         return json_answer(
             {
                 "open": store is not None,
@@ -173,7 +172,7 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
 
 def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
     @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
-    def decide(term_id: Number, asked: DecisionRequest, request: Request) -> Response:
+    def decide(term_id: Number, asked: DecisionRequest, request: HttpRequest) -> Response:
         details = asked.model_dump(include={"version", "concept", "name", "relation", "comment"})
         try:
             item = store.decide(
@@ -185,12 +184,12 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         return json_answer(_with_event(store, item))
 
     @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
-    def comment(term_id: Number, asked: CommentRequest, request: Request) -> Response:
+    def comment(term_id: Number, asked: CommentRequest, request: HttpRequest) -> Response:
         event = store.comment(term_id, asked.text, reviewer=_reviewer(request, asked.reviewer))
         return json_answer(event.to_json())
 
     @app.post("/v1/review/bulk", summary="Decide the same about many terms")
-    def bulk(asked: BulkRequest, request: Request) -> Response:
+    def bulk(asked: BulkRequest, request: HttpRequest) -> Response:
         names = {"flag", "text", "min_score", "max_score", "min_probability"}
         where = ReviewFilter(**asked.model_dump(include=names))
         if where == ReviewFilter():
@@ -206,7 +205,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         return json_answer(done.to_json())
 
     @app.post("/v1/review/undo", summary="Undo an event, or a batch")
-    def undo(asked: UndoRequest, request: Request) -> Response:
+    def undo(asked: UndoRequest, request: HttpRequest) -> Response:
         who = _reviewer(request, asked.reviewer)
         if (asked.event is None) == (asked.batch is None):
             raise ConfigError("undo: give either event or batch")
@@ -217,7 +216,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         return json_answer(done.to_json())
 
     @app.post("/v1/review/findings", summary="Keep what was said about a finding in a text")
-    def finding(asked: FindingRequest, request: Request) -> Response:
+    def finding(asked: FindingRequest, request: HttpRequest) -> Response:
         return json_answer(_judge(store, asked, _reviewer(request, asked.reviewer)))
 
 
@@ -254,12 +253,12 @@ def _with_event(store: ReviewStore, item: ReviewItem) -> dict[str, Any]:
     return {**item.to_json(), "event": event.id, "batch": event.batch}
 
 
-def _owner(request: Request) -> str | None:
+def _owner(request: HttpRequest) -> str | None:
     owner = getattr(request.state, "owner", None)
     return None if owner is None else str(owner.name)
 
 
-def _reviewer(request: Request, given: str) -> str:
+def _reviewer(request: HttpRequest, given: str) -> str:
     """Return who decides: the owner of the key, else who the request says."""
     owner = _owner(request)
     if owner is None and not given.strip():

@@ -22,7 +22,7 @@ from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
 
 if TYPE_CHECKING:
-    from biograft.serve.guard import App, Guard, Message, Receive, Scope, Send
+    from biograft.serve.guard import App, Message, Receive, Scope, Send
 
 _SETTINGS = "BIOGRAFT_SERVICE"
 """Environment variable in which worker processes find what to serve."""
@@ -76,35 +76,29 @@ def run_service(
                 "without scheme, port or path"
             )
     uvicorn = _uvicorn()
-    config = config or ServiceConfig()
-    logging.basicConfig(format="%(asctime)s %(message)s")
-    logging.getLogger("biograft.serve").setLevel(logging.INFO)
     options = server_options(host, port)
-    described = {
-        "kb": str(kb),
-        "files": _plain_files(files),
+    if not isinstance(files, LinkerFiles):
+        files = LinkerFiles(index=None if files is None else Path(files))
+    given = {
+        "kb": kb,
+        "files": asdict(files),
         "linker": asdict(linker or LinkerConfig()),
-        "keys": None if keys is None else str(keys),
-        "config": asdict(config),
+        "keys": keys,
+        "config": asdict(config or ServiceConfig()),
         "systems": dict(systems or {}),
         "review": review,
         "allowed_hosts": [*allowed_hosts] if is_loopback(host) else [host, *allowed_hosts],
     }
-    ready = ready or (lambda address: None)
+    described = json.dumps(given, default=str)
     if workers == 1:
-        app = _ending(_app(described))
+        app: Any = _app(described)
+    else:
+        os.environ[_SETTINGS] = described
+        app = f"{__name__}:worker_app"
+        options |= {"factory": True, "workers": workers}
+    if ready is not None:
         ready(_address(host, port))
-        uvicorn.run(app, **options)
-        return
-    ready(_address(host, port))
-    os.environ[_SETTINGS] = json.dumps(described)
-    uvicorn.run(f"{__name__}:worker_app", factory=True, workers=workers, **options)
-
-
-def _plain_files(files: LinkerFiles | str | Path | None) -> dict[str, str | None]:
-    """Return the files of a linker as JSON holds them."""
-    given = asdict(files) if isinstance(files, LinkerFiles) else {"index": files}
-    return {name: None if path is None else str(path) for name, path in given.items()}
+    uvicorn.run(app, **options)
 
 
 def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
@@ -149,9 +143,7 @@ def _address(host: str, port: int) -> str:
 
 def worker_app() -> App:
     """Return the application of a worker process, as its environment says."""
-    logging.basicConfig(format="%(asctime)s %(process)d %(message)s")
-    logging.getLogger("biograft.serve").setLevel(logging.INFO)
-    return _ending(_app(json.loads(os.environ[_SETTINGS])))
+    return _app(os.environ[_SETTINGS])
 
 
 def _ending(app: App) -> App:
@@ -174,23 +166,22 @@ def _ending(app: App) -> App:
     return run
 
 
-def _app(described: dict[str, Any]) -> Guard:
+def _app(described: str) -> App:
     from biograft.serve.app import create_app
 
+    logging.basicConfig(format="%(asctime)s %(process)d %(message)s")
+    logging.getLogger("biograft.serve").setLevel(logging.INFO)
     BUDGET.end()  # loops are compiled before the first request, not by one
-    app = create_app(
-        described["kb"],
-        from_mapping(LinkerFiles, described["files"]),
-        from_mapping(LinkerConfig, described["linker"]),
-        config=from_mapping(ServiceConfig, described["config"]),
-        keys=described["keys"],
-        systems=described["systems"],
-        review=described["review"],
-        allowed_hosts=described["allowed_hosts"],
-    )
+    given = json.loads(described)
+    given |= {
+        "files": from_mapping(LinkerFiles, given["files"]),
+        "linker": from_mapping(LinkerConfig, given["linker"]),
+        "config": from_mapping(ServiceConfig, given["config"]),
+    }
+    app = create_app(**given)
     gc.collect()
     gc.freeze()  # what was opened stays: no collection has to go through it
-    return app
+    return _ending(app)
 
 
 def _uvicorn() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Request as HttpRequest, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
@@ -28,7 +28,9 @@ class _Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class _Request(BaseModel):
+class Request(BaseModel):
+    """A body of a request: a field that is not known, or of another type, is refused."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
@@ -78,11 +80,11 @@ def _link_options() -> Any:
             if field.range is not None:
                 about = Field(None, description=field.doc.help, ge=field.range.min)
             fields[field.name] = (kind | None, about)
-    return create_model("LinkOptions", __base__=_Request, **fields)
+    return create_model("LinkOptions", __base__=Request, **fields)
 
 
 if TYPE_CHECKING:
-    LinkOptions = _Request
+    LinkOptions = Request
 else:
     LinkOptions = _link_options()
 
@@ -289,7 +291,7 @@ def add_problems(app: FastAPI) -> None:
         app: Application that answers so.
     """
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def refused(request: HttpRequest, error: Exception) -> Response:
         status = next(code for kind, code in _STATUSES.items() if isinstance(error, kind))
         return json_answer({"detail": str(error)}, status)
 
@@ -297,18 +299,18 @@ def add_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, refused)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
+    async def invalid(request: HttpRequest, error: RequestValidationError) -> Response:
         return json_answer({"detail": describe(error.errors()[0])}, 422)
 
     @app.exception_handler(RecursionError)
-    async def nested(request: Request, error: RecursionError) -> Response:
+    async def nested(request: HttpRequest, error: RecursionError) -> Response:
         return json_answer({"detail": "body: nested too deeply"}, 422)
 
     @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
+    async def failed(request: HttpRequest, error: Exception) -> Response:
         return json_answer({"detail": "internal error; it was logged"}, 500)
 
     @app.exception_handler(QueueFullError)
-    async def busy(request: Request, error: QueueFullError) -> Response:
+    async def busy(request: HttpRequest, error: QueueFullError) -> Response:
         headers = {"retry-after": str(error.retry_after)}
         return json_answer({"detail": "too many requests wait; try again"}, 503, headers)

@@ -193,10 +193,8 @@ class Parameters:
 
     def text(self, name: str) -> str | None:
         """Return the value of a parameter, or None."""
-        values = self.all_texts(name)
-        if len(values) > 1:
-            raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
-        return values[0] if values else None
+        self.single(name)
+        return next(iter(self.all_texts(name)), None)
 
     def required(self, name: str) -> str:
         """Return the value of a parameter that must be given."""

@@ -33,7 +33,7 @@ from biograft.serve.fhir.value_sets import (
     designations,
     display,
     languages_of,
-    same_language,
+    wanted_designations,
 )
 
 _MAX_CHILDREN = 1_000
@@ -103,12 +103,10 @@ class Terminology:
 
     @staticmethod
     def _designations(codes: CodeSystems, row: int, wanted: list[str]) -> list[Resource]:
-        only = [each[5:] for each in wanted if each.startswith("lang.")]
+        only = [each.removeprefix("lang.") for each in wanted if each.startswith("lang.")]
         listed = []
-        for each in designations(codes, row):
-            language = str(each.get("language") or "")
-            if only and not any(same_language(language, tag) for tag in only):
-                continue
+        for each in wanted_designations(designations(codes, row), only):
+            language = each.get("language")
             listed.append(
                 parts(
                     "designation",

@@ -147,11 +147,6 @@ def _position(name: Name, languages: Languages) -> int:
     return next((i for i, each in enumerate(tags) if same_language(name.language, each)), len(tags))
 
 
-def use(name: Name) -> Resource:
-    """Return what a name is for, as a Coding."""
-    return _USES.get(name.kind) or {"system": "urn:biograft:name-kind", "code": name.kind}
-
-
 def designations(codes: CodeSystems, row: int) -> list[Resource]:
     """Return the names of a concept as designations; those of the request as they were given."""
     if (owner := codes.owner(row)) is not None:
@@ -169,7 +164,7 @@ def designations(codes: CodeSystems, row: int) -> list[Resource]:
     return [
         {
             **({"language": name.language} if name.language else {}),
-            "use": use(name),
+            "use": _USES.get(name.kind) or {"system": "urn:biograft:name-kind", "code": name.kind},
             "value": name.text,
         }
         for name in codes.names(row)
