@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biograft.cli.evaluate import FINDING_TYPES, print_findings
-from biograft.cli.kb import print_concept, print_matches, print_report
-from biograft.config import split_list
 from biograft.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     from biograft.evaluation import AssertionDocument
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import FusedSearch, Linker
+    from biograft.linking import Linker
 
-_QUERIES = ("heart attack", "2型糖尿病")
 _MENTIONS = ("hart atack", "suger diabetes", "kidney failing", "老年性痴呆症")
-_STEPS, _LEARNING_RATE, _MAX_LENGTH = 150, 2e-3, 48
+_SETTINGS = (
+    *("encoder.max_length=48", "training.steps=150", "training.learning_rate=2e-3"),
+    *("training.save_every=0", "training.eval_every=0"),
+)
+"""Settings of the training: an encoder so small is trained in seconds."""
 
 
 def demo(
@@ -43,22 +41,120 @@ def demo(
         serve: start: serve the page at the end, until Ctrl-C. Default: on a terminal only.
     """
     if part == "notes":
-        _check_store(out / "notes")
-        demo_notes(out / "notes", language)
+        _show_notes(out / "notes", language)
         return
     if part != "start":
         raise ConfigError(f"demo: expected start or notes, found {part!r}")
     # so small an encoder is faster with one thread than with several
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    base = _build(out / "starter")
-    _show(base, out / "starter")
-    encoders = _train(base, out / "encoder")
-    linkers = list(_index(base, out, encoders))
-    _link(linkers[-1][1], out)
-    _evaluate(base, linkers)
+    store, index = out / "starter", out / "index"
+    _build(store, "starter")
+    _run("kb", "show", store, "D009203", "-k", "3")
+    for query in ("heart attack", "2型糖尿病"):
+        _run("kb", "search", store, query, "-k", "3")
+    encoders = _train(store, out / "encoder")
+    if encoders is not None:
+        trained = ("--encoder", encoders / "run" / "encoder")
+        _run("index", store, *trained, "-o", index, unseen=_AGAIN)
+        untrained = ("--encoder", encoders / "untrained")
+        _run("index", store, *untrained, "-o", out / "index-untrained", unseen=_AGAIN)
+    else:
+        _run("index", store, "-o", index, unseen=_AGAIN)
+    _link(store, index, out / "demo.html")
+    _evaluate(store, index, out / "index-untrained" if encoders is not None else None)
     typer.echo(f"\nEverything is in {out}; open {out / 'demo.html'} in a browser.")
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     _serve(out, wanted=on_terminal if serve is None else serve)
+
+
+_AGAIN = ("--overwrite", "--quiet")
+"""Options of the commands that are not shown: a demo may be run again."""
+
+
+def _run(*words: str | Path, unseen: Sequence[str] = ()) -> None:
+    """Print a command, and run it.
+
+    Args:
+        words: The command and its arguments.
+        unseen: Further options, which are not printed.
+    """
+    from biograft.cli import make_app
+
+    command, *arguments = map(str, words)
+    typer.echo(f"$ biograft {shlex.join([command, *arguments])}")
+    make_app(command)([command, *arguments, *unseen], standalone_mode=False)
+    typer.echo()
+
+
+def _build(store: Path, *sources: str) -> None:
+    """Build the knowledge base of a demo; one that no earlier demo has made is not replaced."""
+    from biograft.kb.manifest import is_store, read_manifest
+
+    if is_store(store) and {s["format"] for s in read_manifest(store)["sources"]} != {"jsonl"}:
+        raise OutputError(f"{store}: not made by a demo; choose another folder with -o")
+    _run("kb", "build", *sources, "-o", store, unseen=_AGAIN)
+
+
+def _train(store: Path, folder: Path) -> Path | None:
+    """Train a small encoder on the synonyms.
+
+    Args:
+        store: Folder of the knowledge base.
+        folder: Folder for the encoder before training and for the run.
+
+    Returns:
+        The folder; None without torch.
+    """
+    try:
+        from biograft.models.scratch import make_character_encoder
+    except (ModuleNotFoundError, MissingExtraError):
+        typer.echo(f"no trained encoder: {MissingExtraError('models', 'training an encoder')}\n")
+        return None
+    from biograft.artifacts import new_folder
+    from biograft.kb import KnowledgeBase
+
+    untrained = folder / "untrained"
+    if folder.exists() and not untrained.is_dir():
+        raise OutputError(f"{folder}: not made by a demo; choose another folder with -o")
+    names = KnowledgeBase.open(store).table("names").column("text").to_pylist()
+    with new_folder(folder, overwrite=True) as work:
+        make_character_encoder(names, work / "untrained")
+    settings = [word for setting in _SETTINGS for word in ("--set", setting)]
+    command = ("pretrain", "sapbert-cpu", "--kb", str(store), "--encoder", str(untrained))
+    _run(*command, *settings, "-o", folder / "run", unseen=["--quiet"])
+    return folder
+
+
+def _link(store: Path, index: Path, page: Path) -> None:
+    """Link two texts, and terms that are spelled like no name."""
+    from biograft.evaluation import read_assertions
+
+    options = ("--kb", store, "--index", index)
+    notes = [note for name in ("en", "zh") for note in read_assertions(f"notes-{name}-demo")]
+    texts = [note.text for note in notes if note.id.endswith("-start")]
+    for text in texts:
+        _run("link", text, *options, unseen=["--quiet"])
+    _run("link", *_MENTIONS, "--terms", "-k", "2", *options, unseen=["--quiet"])
+    _run("link", *texts, *options, "-o", page, unseen=_AGAIN)
+
+
+def _evaluate(store: Path, index: Path, untrained: Path | None) -> None:
+    """Compare searches on the built-in sample, which no part was trained on."""
+    from biograft.evaluation import EvaluationConfig, evaluate_linking, read_gold
+    from biograft.kb import KnowledgeBase
+    from biograft.linking import Linker
+
+    base, config = KnowledgeBase.open(store), EvaluationConfig(n_resamples=1)
+    typer.echo(f"$ biograft evaluate link --kb {store} --gold starter --format sample ...")
+    queries = read_gold("starter", "sample").queries
+    typer.echo(f"{len(queries)} mentions, percent     acc@1  acc@5")
+    searches = [("lexical", index, "lexical"), ("dense", index, "dense")]
+    if untrained is not None:
+        searches.append(("dense, untrained", untrained, "dense"))
+    for label, folder, search in (*searches, ("lexical and dense", index, None)):
+        linker = Linker.open(base, folder, search=search)
+        metrics = evaluate_linking(linker, base, queries, config=config).metrics
+        typer.echo(f"  {label:22} {100 * metrics['acc@1']:6.1f} {100 * metrics['acc@5']:6.1f}")
 
 
 def _serve(out: Path, *, wanted: bool) -> None:
@@ -85,175 +181,32 @@ def _serve(out: Path, *, wanted: bool) -> None:
     )
 
 
-def _build(store: Path) -> KnowledgeBase:
-    from biograft.kb import KnowledgeBase, build_starter
+def _show_notes(store: Path, language: str) -> None:
+    """Show the findings of a note, and compare those of the held-out notes with the gold standard.
 
-    _check_store(store)
-    typer.echo(f"$ biograft kb build starter -o {store}")
-    print_report(build_starter(store, overwrite=True))
-    start = time.perf_counter()
-    base = KnowledgeBase.open(store)
-    typer.echo(f"opened in {(time.perf_counter() - start) * 1e3:.1f} ms")
-    return base
-
-
-def _check_store(store: Path) -> None:
-    """Refuse to replace a store that no earlier demo has made."""
-    from biograft.kb.manifest import is_store, read_manifest
-
-    if is_store(store) and {s["format"] for s in read_manifest(store)["sources"]} != {"jsonl"}:
-        raise OutputError(f"{store}: not made by a demo; choose another folder with -o")
-
-
-def _show(base: KnowledgeBase, store: Path) -> None:
-    from biograft.kb import search_names
-
-    typer.echo(f"\n$ biograft kb show {store} D009203 -k 3")
-    concept = base["D009203"]
-    relations = base.relations(concept.id, limit=3)
-    print_concept(concept, relations, base.count_relations(concept.id), 3)
-    for query in _QUERIES:
-        typer.echo(f"\n$ biograft kb search {store} '{query}' -k 3")
-        print_matches(search_names(base, query, limit=3), query)
-
-
-def _train(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
-    """Train a small encoder on the synonyms.
-
-    Returns the encoder before and after training; nothing without torch.
+    Args:
+        store: Folder for the knowledge base.
+        language: Language of the notes.
     """
-    try:
-        from biograft.models.scratch import make_character_encoder
-        from biograft.training.pretraining.recipe import PretrainingRecipe
-        from biograft.training.pretraining.run import pretrain
-    except (ModuleNotFoundError, MissingExtraError):
-        typer.echo(f"\nno dense search: {MissingExtraError('models', 'training an encoder')}")
-        return {}
-    from biograft.artifacts import new_folder
-
-    if folder.exists() and not (folder / "untrained").is_dir():
-        raise OutputError(f"{folder}: not made by a demo; choose another folder with -o")
-    overrides = [
-        f"encoder.max_length={_MAX_LENGTH}",
-        f"training.steps={_STEPS}",
-        f"training.learning_rate={_LEARNING_RATE}",
-        "training.save_every=0",
-        "training.eval_every=0",
-    ]
-    options = "".join(f" --set {override}" for override in overrides)
-    typer.echo(
-        f"\n$ biograft pretrain sapbert-cpu --kb {base.folder} --encoder {folder / 'untrained'}"
-        f"{options} -o {folder / 'run'}"
-    )
-    with new_folder(folder, overwrite=True) as work:
-        make_character_encoder(base.table("names").column("text").to_pylist(), work / "untrained")
-        encoder = f"encoder.name={json.dumps(str(work / 'untrained'))}"
-        recipe = PretrainingRecipe.load("sapbert-cpu", [encoder, *overrides])
-        training = pretrain(recipe, base, work / "run").training
-    typer.echo(f"{training.step:,} steps on the synonyms in {training.seconds:.1f} s")
-    return {"untrained": folder / "untrained", "trained": folder / "run" / "encoder"}
-
-
-def _index(
-    base: KnowledgeBase, out: Path, encoders: dict[str, Path]
-) -> Iterator[tuple[str, Linker]]:
-    """Build a lexical index, and one with each encoder; the best linker comes last."""
-    from biograft.linking import FusedSearch, Linker
-
-    search = _build_index(base, out / ("index-lexical" if encoders else "index"))
-    yield "lexical", Linker(base, FusedSearch(search.generators[:1]))
-    for state, encoder in encoders.items():
-        folder = out / ("index" if state == "trained" else f"index-{state}")
-        search = _build_index(base, folder, encoder)
-        yield f"dense, {state}", Linker(base, FusedSearch(search.generators[1:]))
-    if encoders:
-        yield "lexical and dense", Linker(base, search)
-
-
-def _build_index(base: KnowledgeBase, folder: Path, encoder: Path | None = None) -> FusedSearch:
-    from biograft.linking import build_index, open_index
-
-    option = f" --encoder {encoder}" if encoder else ""
-    typer.echo(f"\n$ biograft index {base.folder}{option} -o {folder}")
-    start = time.perf_counter()
-    loaded = None
-    if encoder is not None:
-        from biograft.linking.dense.encoders import load_encoder
-
-        loaded = load_encoder(encoder)
-    manifest = build_index(base, folder, loaded, overwrite=True)
-    seconds, parts = time.perf_counter() - start, " and ".join(manifest["parts"])
-    typer.echo(f"{manifest['n_names']:,} names indexed ({parts}) in {seconds:.1f} s: {folder}")
-    return open_index(base, folder).search
-
-
-def _link(linker: Linker, out: Path) -> None:
-    """Link two texts, and mentions that are spelled like no name."""
     from biograft.evaluation import read_assertions
-    from biograft.linking import write_linked
-    from biograft.linking.outputs.lines import candidates_table, table
-    from biograft.text.documents import Document, Mention
-
-    options = f"--kb {linker.kb.folder} --index {out / 'index'}"
-    notes = [n for name in ("en", "zh") for n in read_assertions(f"notes-{name}-demo")]
-    texts = [note.text for note in notes if note.id.endswith("-start")]
-    documents = [Document(f"text {n}", text) for n, text in enumerate(texts, 1)]
-    linked = list(linker.pipe(documents))
-    for document in linked:
-        typer.echo(f"\n$ biograft link '{document.document.text}' {options}")
-        typer.echo("\n".join(table(document)))
-    lines = r"\n".join(_MENTIONS)
-    typer.echo(f"\n$ printf '{lines}' | biograft link - --terms -k 2 {options}")
-    mentions = [
-        Document(f"stdin:{n}", m, (Mention(0, len(m), m),)) for n, m in enumerate(_MENTIONS, 1)
-    ]
-    typer.echo("\n".join(candidates_table(linker.pipe(mentions), 2)))
-    write_linked(linked, out / "demo.html", "html", linker.kb, overwrite=True)
-
-
-def _evaluate(base: KnowledgeBase, linkers: list[tuple[str, Linker]]) -> None:
-    """Evaluate each linker on the built-in sample, which no part was trained on."""
-    from biograft.evaluation import EvaluationConfig, evaluate_linking, read_gold
-
-    typer.echo(f"\n$ biograft evaluate link --kb {base.folder} --gold starter --format sample ...")
-    queries = read_gold("starter", "sample").queries
-    typer.echo(f"{len(queries)} mentions, percent     acc@1  acc@5")
-    for label, linker in linkers:
-        result = evaluate_linking(linker, base, queries, config=EvaluationConfig(n_resamples=1))
-        acc1, acc5 = (100 * result.metrics[name] for name in ("acc@1", "acc@5"))
-        typer.echo(f"  {label:22} {acc1:6.1f} {acc5:6.1f}")
-
-
-def demo_notes(store: Path, language: str) -> None:
-    """Link the held-out notes of a language, and compare the findings with the gold standard."""
-    from biograft.evaluation import evaluate_findings, read_assertions
-    from biograft.kb import BuildConfig, KnowledgeBase, build_store
-    from biograft.kb.sources import SourceConfig
+    from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
     if language not in ("en", "zh"):
         raise ConfigError(f"--language: expected en or zh, found {language!r}")
-    typer.echo(f"$ biograft kb build starter clinical-findings -o {store}")
-    sources = tuple(SourceConfig(path=Path(name)) for name in ("starter", "clinical-findings"))
-    print_report(build_store(BuildConfig(sources=sources), store, overwrite=True))
-    linker = Linker.open(KnowledgeBase.open(store), k=1)
-    name = f"notes-{language}-test"
-    notes = list(read_assertions(name))
+    _build(store, "starter", "clinical-findings")
     shown = read_assertions(f"notes-{language}-demo")
+    linker = Linker.open(KnowledgeBase.open(store), k=1)
     _print_findings(linker, next(note for note in shown if note.id == f"{language}-demo"))
-    typer.echo(f"\n$ biograft evaluate findings --kb {store} --gold {name}")
-    start = time.perf_counter()
-    result = evaluate_findings(linker, notes, split_list(FINDING_TYPES))
-    seconds = time.perf_counter() - start
-    print_findings(result)
-    typer.echo(f"\n{len(notes)} notes linked and compared in {seconds:.1f} s.")
+    typer.echo()
+    _run("evaluate", "findings", "--kb", store, "--gold", f"notes-{language}-test")
 
 
 def _print_findings(linker: Linker, note: AssertionDocument) -> None:
     """Print a note and the findings in it."""
     from biograft.text.documents import Document
 
-    typer.echo(f"\n{note.text}\n")
+    typer.echo(f"{note.text}\n")
     rows = [("finding", "concept", "status", "section", "value")]
     for mention in linker(Document(note.id, note.text)).mentions:
         if mention.concept is not None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         AssertionMistake,
         EvaluationConfig,
         FindingMistake,
-        FindingsResult,
         Gold,
         LinkingResult,
         LinkQuery,
@@ -647,13 +646,6 @@ def findings(
         listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}
         print_json({"gold": gold, **result.to_json(), **listed})
         return
-    print_findings(result)
-    for each in result.mistakes if mistakes else ():
-        typer.echo(_mistake_line(each, "nothing"))
-
-
-def print_findings(result: FindingsResult) -> None:
-    """Print the table of an evaluation."""
     typer.echo(f"{result.n_documents:,} notes, {result.n_findings:,} findings")
     statuses = {f"- {status}": counts for status, counts in result.statuses.items()}
     shown = {name: counts for name, counts in statuses.items() if counts.right + counts.missed}
@@ -661,3 +653,5 @@ def print_findings(result: FindingsResult) -> None:
     if n := result.typos["mentions"]:
         found, right = result.typos["spans"], result.typos["findings"]
         typer.echo(f"  misspelt: {n} findings, {found} found, {right} with the right concept")
+    for each in result.mistakes if mistakes else ():
+        typer.echo(_mistake_line(each, "nothing"))

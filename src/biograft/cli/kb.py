@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Concept,
         ConceptRelation,
         KnowledgeBase,
-        Match,
         RelationCount,
         Replacement,
         SourceReport,
@@ -69,7 +68,7 @@ def build(
     if as_json:
         print_json(report.to_json())
     else:
-        print_report(report)
+        _print_report(report)
 
 
 def _build_config(sources: list[str], reading: SourceConfig, config: BuildConfig) -> BuildConfig:
@@ -96,7 +95,7 @@ def _read_build_file(path: Path) -> BuildConfig:
     return from_mapping(BuildConfig, values, f"{path}: ")
 
 
-def print_report(report: BuildReport) -> None:
+def _print_report(report: BuildReport) -> None:
     """Print what a build read, merged, filtered, rejected and kept."""
     for source in report.sources:
         _print_source(source)
@@ -213,7 +212,7 @@ def show(
             about = {} if retired is None else {"replacement": retired.to_json()}
             print_json({**concept.to_json(), **listed, **about})
         else:
-            print_concept(concept, related, counts, limit)
+            _print_concept(concept, related, counts, limit)
 
 
 def _concepts_by_id(
@@ -231,7 +230,7 @@ _MAX_KINDS = 100
 """Kinds of relations that are printed of a concept."""
 
 
-def print_concept(
+def _print_concept(
     concept: Concept,
     relations: Iterable[ConceptRelation],
     counts: Iterable[RelationCount],
@@ -306,12 +305,7 @@ def search(
     if as_json:
         for match in matches:
             print_json(match.to_json())
-    else:
-        print_matches(matches, text)
-
-
-def print_matches(matches: list[Match], text: str) -> None:
-    """Print the matches of a search."""
+        return
     if not matches:
         typer.echo(f"no name contains {text!r}", err=True)
     width = max((len(match.concept) for match in matches), default=0)
