@@ -23,10 +23,11 @@ from biograft.cli.options import (
     is_given,
     note_without_index,
     print_json,
-    warn_left_out,
+    print_log,
+    warn_faulty,
 )
 from biograft.config import split_columns
-from biograft.errors import ConfigError, visible
+from biograft.errors import ConfigError
 from biograft.linking.annotation.config import AnnotationConfig
 from biograft.linking.config import LinkerConfig
 from biograft.progress import Progress
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from biograft.text.segmentation import SegmentedEntity
     from biograft.text.tasks import Overlap, Summary, TaskSet
 
-_MAX_EXAMPLES = 3
 _MAX_LABELS = 20
 
 app = CommandGroup("Convert and annotate corpora, segment names, inspect task files.")
@@ -79,14 +79,7 @@ def convert(
 def _print_conversion(conversion: Conversion, source: Path, out: Path) -> None:
     counts = ", ".join(f"{n:,} {what}" for what, n in conversion.counts.items())
     typer.echo(f"read        {counts} of {source} ({conversion.source})")
-    log = conversion.log
-    for reason, n in log.filtered.items():
-        typer.echo(f"  left out  {n:,}  {reason}")
-    for what, faults in (("rejected", log.rejected), ("doubtful", log.doubtful)):
-        for reason, n in faults.counts.most_common():
-            typer.echo(f"  {what}  {n:,}  {reason}")
-            for example in faults.examples[reason][:_MAX_EXAMPLES]:
-                typer.echo(visible(f"            {example.path}:{example.line}: {example.text}"))
+    print_log(conversion.to_json())
     for kind, n in conversion.losses.most_common():
         typer.echo(f"  lost      {n:,}  {kind}")
     typer.echo(f"written     {out} ({conversion.target})")
@@ -157,10 +150,7 @@ def annotate(
     note_without_index(kb, config.index, quiet=quiet)
     manifest = annotate(kb, texts, out, config, execution, Progress(enabled=not quiet))
     rejected = manifest["report"]["rejected"]
-    for reason, entry in rejected.items():
-        typer.echo(f"rejected {entry['n']:,}: {reason}", err=True)
-        for example in entry["examples"]:
-            typer.echo(f"  {example['file']}:{example['line']}: {example['text']!r}", err=True)
+    warn_faulty("records left out", rejected)
     for note in manifest["notes"]:
         typer.echo(f"warning: {note}", err=True)
     for error in manifest["skipped"]:
@@ -421,12 +411,9 @@ def tasks(
         print_json(_task_json(file, task, summary, shared))
     else:
         _print_task(file, task, summary, shared)
-    rejected = task.log.rejected
-    warn_left_out(rejected.counts, "rows")
-    for examples in rejected.examples.values():
-        for example in examples[:1]:
-            typer.echo(visible(f"  {example.path}:{example.line}: {example.text}"), err=True)
-    if rejected.counts:
+    rejected = task.log.rejected.to_json()
+    warn_faulty("rows left out", rejected)
+    if rejected:
         raise typer.Exit(REJECTED)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.fields import CommandGroup, Offered
-from biograft.cli.options import Json, Overwrite, Quiet, Store, print_json
+from biograft.cli.options import Json, Overwrite, Quiet, Store, print_json, print_log
 from biograft.config import split_list
 from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
         KnowledgeBase,
         RelationCount,
         Replacement,
-        SourceReport,
         StoreDiff,
     )
 
-_MAX_EXAMPLES = 3
 
 _NO_PATH = Path()
 """Path of a source before the sources are known."""
@@ -97,8 +95,11 @@ def _read_build_file(path: Path) -> BuildConfig:
 
 def _print_report(report: BuildReport) -> None:
     """Print what a build read, merged, filtered, rejected and kept."""
-    for source in report.sources:
-        _print_source(source)
+    for source in report.to_json()["sources"]:
+        typer.echo(
+            f"read        {source['n_read']:,} rows of {source['path']} ({source['format']})"
+        )
+        print_log(source)
     merged = {what: n for what, n in report.merged.items() if n}
     if merged:
         typer.echo("merged      " + ", ".join(f"{n:,} {what}" for what, n in merged.items()))
@@ -110,21 +111,6 @@ def _print_report(report: BuildReport) -> None:
     counts = ", ".join(f"{n:,} {what}" for what, n in report.counts.items())
     typer.echo(f"kept        {counts}")
     typer.echo(f"store       {report.store}  ({sum(report.seconds.values()):.1f} s)")
-
-
-def _print_source(source: SourceReport) -> None:
-    typer.echo(f"read        {source.n_read:,} rows of {source.path} ({source.format})")
-    for reason, n in source.filtered.items():
-        typer.echo(f"  filtered  {n:,}  {reason}")
-    for what, faults in (("rejected", source.rejected), ("doubtful", source.doubtful)):
-        for reason, entry in faults.items():
-            typer.echo(f"  {what}  {entry['n']:,}  {reason}")
-            for example in entry["examples"][:_MAX_EXAMPLES]:
-                typer.echo(
-                    visible(f"            {example['file']}:{example['line']}: {example['text']}")
-                )
-    for note in source.notes:
-        typer.echo(f"  note      {note}")
 
 
 @app.command()
@@ -166,13 +152,7 @@ def _print_info(info: dict[str, Any], store: Path) -> None:
         typer.echo(
             f"  from         {source['path']} ({source['format']}): {source['n_read']:,} rows"
         )
-        for reason, n in source["filtered"].items():
-            typer.echo(f"               filtered {n:,}  {reason}")
-        for what in ("rejected", "doubtful"):
-            for reason, entry in source[what].items():
-                typer.echo(f"               {what} {entry['n']:,}  {reason}")
-        for note in source["notes"]:
-            typer.echo(f"               {note}")
+        print_log(source)
     for warning in info["warnings"]:
         typer.echo(f"  warning      {warning}")
 

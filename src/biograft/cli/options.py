@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 REJECTED = 1
 """Exit status when records or files were left out and all others were read."""
 
+_MAX_EXAMPLES = 3
+"""Printed examples of each reason."""
 _SHOWN = 20
 """Maximum lines about what was left out."""
 _KB = "Folder of the knowledge base."
@@ -151,16 +153,45 @@ def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None
         typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
 
 
+def print_log(log: Mapping[str, Any]) -> None:
+    """Print what a reader filtered, rejected and doubted, with examples, and its notes.
+
+    Args:
+        log: The log of a source, as plain values.
+    """
+    for reason, n in log["filtered"].items():
+        typer.echo(f"  filtered  {n:,}  {reason}")
+    for what in ("rejected", "doubtful"):
+        for reason, entry in log[what].items():
+            typer.echo(f"  {what}  {entry['n']:,}  {reason}")
+            for example in entry["examples"][:_MAX_EXAMPLES]:
+                typer.echo(
+                    visible(f"{'':12}{example['file']}:{example['line']}: {example['text']}")
+                )
+    for note in log.get("notes", ()):
+        typer.echo(f"  note      {note}")
+
+
+def warn_faulty(what: str, faults: Mapping[str, Any]) -> None:
+    """Warn of faulty records, with an example of each reason.
+
+    Args:
+        what: The records, and what was done with them.
+        faults: Counts and examples by reason, as plain values.
+    """
+    for reason, entry in faults.items():
+        typer.echo(f"warning: {entry['n']:,} {what}: {reason}", err=True)
+        for example in entry["examples"][:1]:
+            line = f"  {example['file']}:{example['line']}: {example['text']}"
+            typer.echo(visible(line), err=True)
+
+
 def report_inputs(inputs: Inputs) -> bool:
     """Report on stderr what was left out of inputs; return whether anything was."""
     for note in inputs.notes:
         typer.echo(f"warning: {note}", err=True)
-    for what, faults in (("left out", inputs.log.rejected), ("corrected", inputs.log.doubtful)):
-        for reason, n in faults.counts.items():
-            typer.echo(f"warning: {n:,} records {what}: {reason}", err=True)
-            for example in faults.examples[reason][:1]:
-                line = f"  {example.path}:{example.line}: {example.text}"
-                typer.echo(visible(line), err=True)
+    warn_faulty("records left out", inputs.log.rejected.to_json())
+    warn_faulty("records corrected", inputs.log.doubtful.to_json())
     for error in inputs.skipped:
         typer.echo(visible(f"skipped: {error}"), err=True)
     return bool(inputs.log.rejected.counts or inputs.skipped)

@@ -39,6 +39,7 @@ from biograft.serve.fhir.parameters import (
     TerminologyError,
     counted,
     list_in,
+    required_in,
     spend,
     text_in,
 )
@@ -605,9 +606,7 @@ def standards_status(extensions: Sequence[Resource]) -> str | None:
 
 def read_system(resource: Resource, number: int, first: int, *, room: int) -> SuppliedSystem:
     """Read a CodeSystem; its concepts may be nested, or name their parents as a property."""
-    url = text_in(resource, "url", "CodeSystem")
-    if url is None:
-        raise TerminologyError("required", "CodeSystem.url: missing")
+    url = required_in(resource, "url", "CodeSystem")
     concepts: list[SuppliedConcept] = []
     edges: dict[tuple[int, int], None] = {}
     listed = list_in(resource, "concept", "CodeSystem")
@@ -666,9 +665,7 @@ def _read_concepts(
     if depth > _MAX_DEPTH:
         raise TerminologyError("too-costly", f"{place}: nested more than {_MAX_DEPTH} deep")
     for each in listed:
-        code = text_in(each, "code", place)
-        if code is None:
-            raise TerminologyError("required", f"{place}.code: missing")
+        code = required_in(each, "code", place)
         if len(concepts) >= room:
             raise TerminologyError("too-costly", f"{place}: at most {MAX_CONCEPTS} in a request")
         own = len(concepts)

@@ -283,6 +283,14 @@ def text_in(container: Any, name: str, place: str) -> str | None:
     return value
 
 
+def required_in(container: Any, name: str, place: str) -> str:
+    """Return a text of a JSON object that must be there."""
+    value = text_in(container, name, place)
+    if value is None:
+        raise TerminologyError("required", f"{place}.{name}: missing")
+    return value
+
+
 def list_in(container: Any, name: str, place: str) -> list[Any]:
     """Return a list of a JSON object; empty if it is missing."""
     if not isinstance(container, dict):

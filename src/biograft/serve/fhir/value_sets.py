@@ -38,6 +38,7 @@ from biograft.serve.fhir.parameters import (
     counted,
     list_in,
     part,
+    required_in,
     spend,
     text_in,
 )
@@ -258,7 +259,7 @@ class CodeSet:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class ValueSet:
     """The codes of any of some sets, without those of others; all for the codes of one request.
 
@@ -266,15 +267,15 @@ class ValueSet:
     """
 
     url: str | None
-    included: tuple[CodeSet, ...]
-    excluded: tuple[CodeSet, ...] = ()
+    included: Sequence[CodeSet] = ()
+    excluded: Sequence[CodeSet] = ()
     displays: dict[int, str] = field(default_factory=dict)
     """Display names that the value set itself gives to codes."""
     designations: dict[int, list[Resource]] = field(default_factory=dict)
     """Further names that the value set itself gives a code."""
     active_only: bool = False
     """Whether codes out of use are left out."""
-    used: tuple[str, ...] = ()
+    used: dict[str, None] = field(default_factory=dict)
     """Value sets that it is made from."""
     resource: Resource = field(default_factory=dict)
     _entries: list[Entries] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -374,7 +375,9 @@ class ValueSetReader:
 
     def _supplied_set(self, url: str, contained: Sequence[Resource]) -> Resource | None:
         if url.startswith("#"):
-            return next((each for each in contained if each.get("id") == url[1:]), None)
+            spend(1 + len(contained))
+            resources = (each for each in contained if isinstance(each, dict))
+            return next((each for each in resources if each.get("id") == url[1:]), None)
         base, bar, version = url.partition("|")
         spend(1 + len(self._supplied))
         found = [
@@ -419,25 +422,20 @@ class ValueSetReader:
             raise TerminologyError("required", f"{_PLACE}.include: missing")
         if len(included) + len(excluded) > _MAX_PARTS:
             raise TerminologyError("too-costly", f"{_PLACE}: at most {_MAX_PARTS} parts")
-        made = _Made(list_in(resource, "contained", "valueSet"))
-        return ValueSet(
-            url,
-            tuple(part for each in included for part in self._parts(each, made, "include")),
-            tuple(part for each in excluded for part in self._parts(each, made, "exclude")),
-            made.displays,
-            made.designations,
-            isinstance(compose, dict) and compose.get("inactive") is False,
-            tuple(made.used),
-            resource,
-        )
+        made = ValueSet(url, resource=resource)
+        made.included = [part for each in included for part in self._parts(each, made, "include")]
+        made.excluded = [part for each in excluded for part in self._parts(each, made, "exclude")]
+        made.active_only = isinstance(compose, dict) and compose.get("inactive") is False
+        return made
 
-    def _parts(self, given: Any, made: _Made, what: str) -> list[CodeSet]:
+    def _parts(self, given: Any, made: ValueSet, what: str) -> list[CodeSet]:
         place = f"{_PLACE}.{what}"
         spend()
         urls = list_in(given, "valueSet", place)
         if not all(isinstance(url, str) for url in urls) or len(urls) > _MAX_PARTS:
             raise TerminologyError("invalid", f"{place}.valueSet: expected a list of URLs")
-        within = tuple(self.of_url(url, made.contained) for url in urls)
+        contained = list_in(made.resource, "contained", "valueSet")
+        within = tuple(self.of_url(url, contained) for url in urls)
         for each in within:
             spend(1 + len(each.used) + len(each.displays))
             made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
@@ -460,15 +458,13 @@ class ValueSetReader:
         return [CodeSet(system, tuple(self._filter(system, f) for f in filters), within=within)]
 
     def _listed(
-        self, system: CodeSystem, concepts: list[Any], made: _Made, place: str
+        self, system: CodeSystem, concepts: list[Any], made: ValueSet, place: str
     ) -> tuple[int, ...]:
         """Return the codes that are listed; those that the system has not are in no value set."""
         listed: dict[int, None] = {}
         for each in concepts:
             spend()
-            code = text_in(each, "code", place)
-            if code is None:
-                raise TerminologyError("required", f"{place}.code: missing")
+            code = required_in(each, "code", place)
             for entry in self._codes.resolve(system, code)[:1]:
                 listed[entry] = None
                 display = text_in(each, "display", place)
@@ -486,9 +482,9 @@ class ValueSetReader:
     def _filter(self, system: CodeSystem, given: Any) -> Condition:
         place = f"{_PLACE}.filter"
         spend()
-        name, operator, value = (text_in(given, key, place) for key in ("property", "op", "value"))
-        if name is None or operator is None or value is None:
-            raise TerminologyError("required", f"{place}: expected property, op and value")
+        name, operator, value = (
+            required_in(given, key, place) for key in ("property", "op", "value")
+        )
         if operator not in _OPERATORS:
             raise TerminologyError(
                 "invalid", f"{place}.op: {operator!r} is no operator of a filter"
@@ -563,16 +559,6 @@ class ValueSetReader:
 
     def _row(self, system: CodeSystem, code: str) -> int:
         return self._codes.row(self._codes.entry(system, code))
-
-
-class _Made:
-    """Intermediate result of reading a value set."""
-
-    def __init__(self, contained: list[Any]) -> None:
-        self.contained = [each for each in contained if isinstance(each, dict)]
-        self.displays: dict[int, str] = {}
-        self.designations: dict[int, list[Resource]] = {}
-        self.used: dict[str, None] = {}
 
 
 def _listed_in(expansion: Resource) -> list[Resource]:
@@ -813,9 +799,9 @@ class Expansion:
         codes, chosen = self._codes, self._chosen
         spend(_STEPS_OF_CODE)
         system = codes.known_system(entry)
-        concept = system.concept(entry) if isinstance(system, SuppliedSystem) else None
+        owner = codes.owner(entry)
         content: Resource = {"system": system.url}
-        if concept is not None and isinstance(system, SuppliedSystem) and system.is_abstract(entry):
+        if owner is not None and owner.is_abstract(entry):
             content["abstract"] = True
         if not codes.is_active(entry):
             content["inactive"] = True
@@ -830,10 +816,8 @@ class Expansion:
             spend(len(listed) * (1 + len(self._designations)))
             if listed := wanted_designations(listed, self._designations):
                 content["designation"] = listed
-        if concept is not None and isinstance(system, SuppliedSystem):
-            extensions = self._extensions(system, concept)
-            if extensions:
-                content["extension"] = extensions
+        if owner is not None and (found := self._extensions(owner, owner.concept(entry))):
+            content["extension"] = found
         return content
 
     def _has_versions(self, system: CodeSystem) -> bool:

@@ -113,6 +113,15 @@ class TestWork:
         body = parameters(sets, url="http://x.org/100")
         assert "too much work" in refused(limited.post("/fhir/ValueSet/$expand", json=body))
 
+    def test_a_search_through_contained_value_sets_is_counted(self, limited):
+        contained = [
+            *({"resourceType": "ValueSet"} for _ in range(1000)),
+            {**costly(1)[0], "id": "a"},
+        ]
+        own = value_set(0, *[{"valueSet": ["#a"]}] * 30)
+        body = parameters([{**own, "contained": contained}], url="http://x.org/0", count="1")
+        assert "too much work" in refused(limited.post("/fhir/ValueSet/$expand", json=body))
+
     def test_the_entries_of_a_batch_are_counted_together(self, limited):
         resource = parameters(costly(1), url="http://x.org/0", count="1")
         entry = {"request": {"method": "POST", "url": "ValueSet/$expand"}, "resource": resource}
