@@ -36,7 +36,6 @@ from biograft.text.input_config import InputConfig
 from biograft.text.segmentation.config import SegmentationConfig
 
 if TYPE_CHECKING:
-    from biograft.text.formats import Conversion
     from biograft.text.segmentation import SegmentedEntity
     from biograft.text.tasks import Overlap, Summary, TaskSet
 
@@ -72,11 +71,7 @@ def convert(
     conversion = convert_documents(source, out, to, form, overwrite=overwrite, strict=strict)
     if as_json:
         print_json({**conversion.to_json(), "out": str(out)})
-    else:
-        _print_conversion(conversion, source, out)
-
-
-def _print_conversion(conversion: Conversion, source: Path, out: Path) -> None:
+        return
     counts = ", ".join(f"{n:,} {what}" for what, n in conversion.counts.items())
     typer.echo(f"read        {counts} of {source} ({conversion.source})")
     print_log(conversion.to_json())
@@ -156,23 +151,20 @@ def annotate(
     for error in manifest["skipped"]:
         typer.echo(f"skipped: {error}", err=True)
     if as_json:
-        print_json(_annotation_json(manifest, out))
+        keys = ("n_shards", "n_documents", "n_spans", "n_concepts", "seconds")
+        print_json(
+            {
+                "folder": str(out),
+                **{key: manifest[key] for key in keys},
+                "n_skipped": len(manifest["skipped"]),
+                "n_rejected": sum(entry["n"] for entry in rejected.values()),
+                **manifest["report"],
+            }
+        )
     else:
         _print_annotation(manifest, out)
     if rejected or manifest["skipped"]:
         raise typer.Exit(REJECTED)
-
-
-def _annotation_json(manifest: dict[str, Any], out: Path) -> dict[str, Any]:
-    keys = ("n_shards", "n_documents", "n_spans", "n_concepts", "seconds")
-    report = manifest["report"]
-    return {
-        "folder": str(out),
-        **{key: manifest[key] for key in keys},
-        "n_skipped": len(manifest["skipped"]),
-        "n_rejected": sum(entry["n"] for entry in report["rejected"].values()),
-        **report,
-    }
 
 
 def _print_annotation(manifest: dict[str, Any], out: Path) -> None:
@@ -293,19 +285,17 @@ def segment(
         return
     for entity in map(Segmentation.open(out or folder).segment, show):
         if as_json:
-            print_json(_entity_json(entity))
+            print_json(
+                {
+                    "text": entity.text,
+                    "long": entity.is_long,
+                    "segments": entity.segments,
+                    "adjective": entity.adjective,
+                    "head": entity.head,
+                }
+            )
         else:
             typer.echo(_entity_line(entity))
-
-
-def _entity_json(entity: SegmentedEntity) -> dict[str, Any]:
-    return {
-        "text": entity.text,
-        "long": entity.is_long,
-        "segments": entity.segments,
-        "adjective": entity.adjective,
-        "head": entity.head,
-    }
 
 
 def _entity_line(entity: SegmentedEntity) -> str:
@@ -407,29 +397,23 @@ def tasks(
         shared = overlap(other.examples, task.examples)
     if out is not None:
         write_examples(task.examples, out, overwrite=overwrite)
+    rejected = task.log.rejected.to_json()
     if as_json:
-        print_json(_task_json(file, task, summary, shared))
+        values = {
+            "file": str(file),
+            "format": task.format,
+            **summary.to_json(),
+            "n_read": task.log.n_read,
+            "rejected": rejected,
+            "doubtful": task.log.doubtful.to_json(),
+            "notes": task.log.notes,
+        }
+        print_json(values if shared is None else {**values, "overlap": shared.to_json()})
     else:
         _print_task(file, task, summary, shared)
-    rejected = task.log.rejected.to_json()
     warn_faulty("rows left out", rejected)
     if rejected:
         raise typer.Exit(REJECTED)
-
-
-def _task_json(
-    file: Path, task: TaskSet, summary: Summary, shared: Overlap | None
-) -> dict[str, object]:
-    values: dict[str, object] = {
-        "file": str(file),
-        "format": task.format,
-        **summary.to_json(),
-        "n_read": task.log.n_read,
-        "rejected": task.log.rejected.to_json(),
-        "doubtful": task.log.doubtful.to_json(),
-        "notes": task.log.notes,
-    }
-    return values if shared is None else values | {"overlap": shared.to_json()}
 
 
 def _print_task(file: Path, task: TaskSet, summary: Summary, shared: Overlap | None) -> None:

@@ -68,13 +68,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a lin
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
-def refuse_repeated(what: str, values: Sequence[object], remedy: str = "name each once") -> None:
-    """Refuse a value that is given twice."""
-    for position, value in enumerate(values):
-        if value in values[:position]:
-            raise ConfigError(f"{what}: {value} is given twice; {remedy}")
-
-
 def is_given(context: typer.Context, name: str) -> bool:
     """Return True if the command line gives an option, whatever its value.
 

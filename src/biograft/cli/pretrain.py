@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run
+from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run, print_json
 from biograft.progress import Progress
 
 
@@ -65,7 +65,7 @@ def pretrain(
         progress=Progress(enabled=not quiet),
     )
     if as_json:
-        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
+        print_json(result.to_json())
         return
     trained = result.training
     loss = f"; loss {trained.loss:.4f}" if trained.loss is not None else ""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biograft.cli.fields import CommandGroup
-from biograft.cli.options import Changes, Json
+from biograft.cli.options import Changes, Json, print_json
 
 app = CommandGroup("List and show training recipes.")
 
@@ -36,7 +36,7 @@ def list_recipes(
         rows.append({"name": name, "kind": values["kind"], "about": about, "base": base})
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            print_json(row)
         return
     columns = ("name", "kind", "base")
     widths = {column: max(len(row[column] or "-") for row in rows) for column in columns}

@@ -90,7 +90,7 @@ class Service:
         self.engine = reopen()
         self.metrics = ServiceMetrics()
         self.batcher: MicroBatcher[LinkJob, Any] = MicroBatcher(
-            self._link,
+            lambda jobs: self.engine.link(jobs),  # noqa: PLW0108 - a reload replaces the engine
             max_batch=config.together,
             max_waiting=config.max_waiting,
             max_seconds=config.max_wait,
@@ -98,10 +98,6 @@ class Service:
         )
         self._reloading = asyncio.Lock()
         self.stopping = False
-
-    def _link(self, jobs: Sequence[LinkJob]) -> list[Any]:
-        """Answer by the engine that is in use now."""
-        return self.engine.link(jobs)
 
     async def reload(self) -> None:
         """Reopen the store and the index without losing a request in progress."""

@@ -89,11 +89,6 @@ class MicroBatcher(Generic[Job, Answer]):
         self._thread: ThreadPoolExecutor | None = None
         self._worker: asyncio.Task[None] | None = None
 
-    @property
-    def n_waiting(self) -> int:
-        """The number of jobs that no batch has taken yet."""
-        return self._waiting.qsize()
-
     async def submit(self, job: Job) -> Answer:
         """Return the answer to a job, or raise ``QueueFullError`` at once.
 

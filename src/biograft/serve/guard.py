@@ -14,7 +14,6 @@ import logging
 import time
 from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -133,16 +132,11 @@ class ServiceMetrics:
             "biograft_requests_in_progress", "Requests in progress", registry=self.registry
         )
         self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
-        self._of_route = lru_cache(256)(self._find)
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count an answer."""
-        requests, times = self._of_route(route, status)
-        requests.inc()
-        times.observe(seconds)
-
-    def _find(self, route: str, status: int) -> tuple[Counter, Histogram]:
-        return self.requests.labels(route, str(status)), self.seconds.labels(route)
+        self.requests.labels(route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
 
 
 class RefusedError(Exception):

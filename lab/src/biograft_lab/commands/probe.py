@@ -11,11 +11,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Json, Kb, Overwrite, Quiet, print_json, refuse_repeated
+from biograft.cli.options import Json, Kb, Overwrite, Quiet, print_json
 from biograft.config import split_list
 from biograft.errors import ConfigError, InputError, shorten
 from biograft.kb.names import language_codes, whole_number
 from biograft.progress import Progress
+from biograft_lab.commands.options import refuse_repeated
 from biograft_lab.commands.probe_attention import attention
 from biograft_lab.commands.probe_similarity import similarity
 

@@ -18,12 +18,12 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     print_json,
-    refuse_repeated,
     warn_left_out,
 )
 from biograft.errors import ConfigError
 from biograft.kb.names import language_codes
 from biograft.progress import Progress
+from biograft_lab.commands.options import refuse_repeated
 
 if TYPE_CHECKING:
     from biograft_lab.probing.attention import (

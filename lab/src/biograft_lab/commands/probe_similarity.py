@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Json, OptionalKb, Overwrite, Quiet, print_json, refuse_repeated
+from biograft.cli.options import Json, OptionalKb, Overwrite, Quiet, print_json
 from biograft.config import split_list
 from biograft.errors import ConfigError, InputError, nearest
 from biograft.kb.names import language_codes
 from biograft.progress import Progress
+from biograft_lab.commands.options import refuse_repeated
 
 if TYPE_CHECKING:
     from biograft.metrics.linking import Flags

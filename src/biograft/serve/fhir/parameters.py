@@ -229,6 +229,14 @@ class Parameters:
             raise TerminologyError("invalid", f"{name}: expected a number from 0 on")
         return value
 
+    def values(self, name: str, kind: str) -> list[Any]:
+        """Return the values of a parameter, read as a type of FHIR; none if it is missing."""
+        if name not in self:
+            return []
+        if kind == "Boolean":
+            return [self.flag(name)]
+        return [self.number(name)] if kind == "Integer" else self.all_texts(name)
+
     def coding(self, name: str) -> Coding | None:
         """Return a Coding, or None; in a query it is written ``system|code``."""
         value = self.single(name)

@@ -10,6 +10,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.search import NameSuggestions
 from biograft.serve.fhir.code_systems import (
     CodeSystems,
+    Entries,
     SuppliedSystem,
 )
 from biograft.serve.fhir.parameters import (
@@ -212,9 +213,9 @@ class Terminology:
         kept = codes is self.systems and not chosen.resource and "filter" not in asked
         return made.answer(self._expanded(asked.required("url")) if kept else None)
 
-    def _all_of_url(self, url: str) -> list[int]:
+    def _all_of_url(self, url: str) -> Entries:
         chosen = ValueSetReader(self.kb, self.systems).of_url(url)
-        return chosen.entries(self.systems)  # type: ignore[return-value]
+        return chosen.entries(self.systems)
 
     def validate_member(self, asked: Parameters) -> Resource:
         """Return whether a value set has a code (``ValueSet/$validate-code``)."""

@@ -126,12 +126,13 @@ def display(codes: CodeSystems, entry: int, languages: Languages) -> str | None:
     if not languages.tags and codes.is_primary(entry):
         return codes.name(row) or None
     system = codes.system(entry)
+    vocabulary = None if system is None else system.name
     names = codes.names(row)
 
     def rank(name: Name) -> tuple[int, bool, bool]:
         return (
             _position(name, languages),
-            not codes.is_primary(entry) and not _is_source(system, name.source),
+            not codes.is_primary(entry) and vocabulary_name(name.source) != vocabulary,
             name.kind != NameKind.PREFERRED,
         )
 
@@ -189,10 +190,6 @@ def wanted_designations(listed: Sequence[Resource], wanted: Sequence[str]) -> li
         return False
 
     return [each for each in listed if fits(each)]
-
-
-def _is_source(system: CodeSystem | None, source: str) -> bool:
-    return system is not None and vocabulary_name(source) == system.name
 
 
 class Condition(NamedTuple):
@@ -648,15 +645,20 @@ MAX_FOUND = 2_000
 """Concepts that a text filter finds; a filter that finds as many has no total."""
 _STEPS_OF_CODE = 40
 _STEPS_OF_SEARCH = 5_000
-_FLAGS = (
-    *("includeDesignations", "includeDefinition", "activeOnly", "excludeNested"),
-    *("excludeNotForUI", "excludePostCoordinated"),
-)
-PARAMETERS = (
-    *("url", "valueSet", "valueSetVersion", "filter", "offset", "count", *_FLAGS),
-    *("displayLanguage", "designation", "property", "tx-resource", "useSupplement"),
-    *("system-version", "check-system-version", "force-system-version"),
-)
+PARAMETERS: Mapping[str, str] = {
+    **dict.fromkeys(("url", "valueSet", "valueSetVersion"), ""),
+    "filter": "String",
+    "offset": "Integer",
+    "count": "Integer",
+    **dict.fromkeys(("includeDesignations", "includeDefinition", "activeOnly"), "Boolean"),
+    **dict.fromkeys(("excludeNested", "excludeNotForUI", "excludePostCoordinated"), "Boolean"),
+    "displayLanguage": "",
+    "designation": "String",
+    "property": "String",
+    **dict.fromkeys(("tx-resource", "useSupplement"), ""),
+    **dict.fromkeys(("system-version", "check-system-version", "force-system-version"), "Uri"),
+}
+"""Parameters of ``$expand``, and the type of those that its answer repeats."""
 _R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion"
 _DEPRECATED = "http://hl7.org/fhir/StructureDefinition/valueset-deprecated"
 _COPIED = (
@@ -686,7 +688,7 @@ class Expansion:
         self._properties = asked.all_texts("property")
         self._shown: dict[str, str] = {}
 
-    def answer(self, entries: Sequence[int] | None = None) -> Resource:
+    def answer(self, entries: Sequence[int] | Entries | None = None) -> Resource:
         """Return the value set with its expansion; ``entries`` are its codes, where known."""
         asked = self._asked
         text, offset = asked.text("filter"), asked.number("offset") or 0
@@ -697,7 +699,9 @@ class Expansion:
         if text:
             entries, total = self._filtered(text)
         else:
-            entries = self._in_use(self.all_entries() if entries is None else entries)
+            entries = self._in_use(
+                self._chosen.entries(self._codes) if entries is None else entries
+            )
             total = len(entries)
         last = len(entries) if count is None else min(offset + count, len(entries))
         if last - offset > MAX_EXPANSION:
@@ -730,17 +734,13 @@ class Expansion:
             },
         }
 
-    def all_entries(self) -> Sequence[int]:
-        """Return all codes of the value set."""
-        return self._chosen.entries(self._codes)  # type: ignore[return-value]
-
-    def _in_use(self, entries: Sequence[int]) -> Sequence[int]:
+    def _in_use(self, entries: Sequence[int] | Entries) -> Sequence[int] | Entries:
         if not self._asked.flag("activeOnly"):
             return entries
         spend(len(entries))
         return [entry for entry in entries if self._codes.is_active(int(entry))]
 
-    def _filtered(self, text: str) -> tuple[Sequence[int], int | None]:
+    def _filtered(self, text: str) -> tuple[Sequence[int] | Entries, int | None]:
         """Return the codes with a name that begins so, best first; no total if there are more."""
         spend(_STEPS_OF_SEARCH)
         rows = self._suggestions.rows(text, MAX_FOUND)
@@ -760,8 +760,8 @@ class Expansion:
                     for entry in self._codes.members(system).tolist()
                     if self._chosen.has(entry, self._codes) and self._has_words(entry, words)
                 ]
-        entries = list(self._in_use(entries))
-        return entries, len(entries) if len(rows) < MAX_FOUND else None
+        used = self._in_use(entries)
+        return used, len(used) if len(rows) < MAX_FOUND else None
 
     def _has_words(self, entry: int, words: list[str]) -> bool:
         names = [name.text for name in self._codes.names(entry)]
@@ -805,7 +805,7 @@ class Expansion:
             content["abstract"] = True
         if not codes.is_active(entry):
             content["inactive"] = True
-        if self._has_versions(system):
+        if sum(each.url == system.url for each in chosen.systems) > 1:
             content["version"] = system.version
         content["code"] = codes.code(entry)
         name = None if self._languages.tags else chosen.displays.get(entry)
@@ -819,10 +819,6 @@ class Expansion:
         if owner is not None and (found := self._extensions(owner, owner.concept(entry))):
             content["extension"] = found
         return content
-
-    def _has_versions(self, system: CodeSystem) -> bool:
-        """Whether the value set has codes of several versions of a system."""
-        return sum(each.url == system.url for each in self._chosen.systems) > 1
 
     def _extensions(self, system: SuppliedSystem, concept: SuppliedConcept) -> list[Resource]:
         """Return the properties that are asked for, and why a code is out of use."""
@@ -862,20 +858,14 @@ class Expansion:
 
     def _parameters(self) -> list[Resource]:
         """Return what the expansion was made with, and from."""
-        asked = self._asked
-        listed = [part(name, "Boolean", asked.flag(name)) for name in _FLAGS if name in asked]
-        listed += [part("filter", "String", asked.text("filter"))] if "filter" in asked else []
+        listed = [
+            part(name, kind, value)
+            for name, kind in PARAMETERS.items()
+            if kind
+            for value in self._asked.values(name, kind)
+        ]
         if self._languages.tags:
             listed.append(part("displayLanguage", "Code", ",".join(self._languages.tags)))
-        listed += [
-            part(name, "Integer", asked.number(name))
-            for name in ("offset", "count")
-            if name in asked
-        ]
-        for name in ("designation", "property"):
-            listed += [part(name, "String", each) for each in asked.all_texts(name)]
-        for name in ("system-version", "check-system-version", "force-system-version"):
-            listed += [part(name, "Uri", each) for each in asked.all_texts(name)]
         for system in self._chosen.systems:
             named = canonical(system.url, system.version)
             listed.append(part("used-codesystem", "Uri", named))
