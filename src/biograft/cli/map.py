@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from biograft.progress import Progress
 from biograft.text.input_config import TABLE, InputConfig
 
 if TYPE_CHECKING:
-    from biograft.mapping import EarlierDecisions, SourceTerm, TermMapping
+    from biograft.mapping import SourceTerm, TermMapping
     from biograft.text.inputs import Inputs
 
 _SETTINGS = (
@@ -84,6 +83,7 @@ def map_column(
     from biograft.linking.outputs import ConceptIds
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
+    from biograft.mapping.terms import FLAGS
     from biograft.text.inputs import Inputs
 
     form = format_of(out, to)
@@ -117,15 +117,18 @@ def map_column(
         source=source_vocabulary or table.name.partition(".")[0],
     )
     changed: list[dict[str, Any]] = []
-    mapped = _counted(map_terms(opened, terms, earlier), len(terms), progress)
+    mapped = _watched(map_terms(opened, terms, earlier), len(terms), progress, changed)
     left_out: list[tuple[str, str]] = []
-    counts = write_mapping(
-        _noted(mapped, changed), out, run, to=form, overwrite=overwrite, left_out=left_out
-    )
+    counts = write_mapping(mapped, out, run, to=form, overwrite=overwrite, left_out=left_out)
     report_left_out(left_out)
-    summary = _summary(len(terms), counts, earlier)
-    summary["n_left_out"] = len(left_out)
-    summary["seconds"] = round(time.perf_counter() - started, 3)
+    flags = [*_ALWAYS, "context", *(["rejected", *FLAGS] if earlier else [])]
+    summary: dict[str, Any] = {
+        "n_terms": len(terms),
+        **{f"n_{flag}": counts[flag] for flag in flags},
+        **({"n_unused_decisions": earlier.n_unused} if earlier else {}),
+        "n_left_out": len(left_out),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
     found = {} if earlier is None else {"changed": changed}
     _report(summary, changed, {**found, "out": str(out)} if as_json else None)
     if report_inputs(inputs):
@@ -158,21 +161,25 @@ def _terms(
     return distinct_terms(rows())
 
 
-def _counted(
-    mappings: Iterable[TermMapping], n_terms: int, progress: Progress
+def _watched(
+    mappings: Iterable[TermMapping],
+    n_terms: int,
+    progress: Progress,
+    changed: list[dict[str, Any]],
 ) -> Iterator[TermMapping]:
+    """Show the progress, and note the decisions that the knowledge base no longer has as they were.
+
+    Args:
+        mappings: The mappings.
+        n_terms: Their number.
+        progress: Shows it.
+        changed: Gets what was decided and what is known now.
+    """
+    from biograft.mapping.terms import CHANGES
+
     progress.start("map")
     for n, mapping in enumerate(mappings, 1):
         progress.advance(1, n / n_terms)
-        yield mapping
-    progress.finish()
-
-
-def _noted(mappings: Iterable[TermMapping], changed: list[dict[str, Any]]) -> Iterator[TermMapping]:
-    """Note the decisions that the knowledge base no longer has as they were."""
-    from biograft.mapping.terms import CHANGES
-
-    for mapping in mappings:
         if mapping.flag in CHANGES and mapping.decision is not None:
             changed.append(
                 {
@@ -184,18 +191,7 @@ def _noted(mappings: Iterable[TermMapping], changed: list[dict[str, Any]]) -> It
                 }
             )
         yield mapping
-
-
-def _summary(
-    n_terms: int, counts: Counter[str], earlier: EarlierDecisions | None
-) -> dict[str, Any]:
-    from biograft.mapping.terms import FLAGS
-
-    flags = [*_ALWAYS, "context", *(["rejected", *FLAGS] if earlier else [])]
-    summary: dict[str, Any] = {"n_terms": n_terms, **{f"n_{flag}": counts[flag] for flag in flags}}
-    if earlier is not None:
-        summary["n_unused_decisions"] = earlier.n_unused
-    return summary
+    progress.finish()
 
 
 def _report(

@@ -370,7 +370,7 @@ class KnowledgeBase:
         return Concept(
             id=self._id[row],
             name=self.name_at(row),
-            names=tuple(self.name(position) for position in self._range("names", row)),
+            names=self.names_at(row),
             definitions=tuple(
                 Definition(
                     self._definition[k],
@@ -387,6 +387,10 @@ class KnowledgeBase:
                 for k in self._range("ids", row)
             ),
         )
+
+    def names_at(self, row: int) -> tuple[Name, ...]:
+        """Return the names of the concept in a row."""
+        return tuple(self.name(position) for position in self._range("names", row))
 
     def name(self, position: int) -> Name:
         """Return the name in a row of the table of names."""

@@ -94,7 +94,6 @@ class ConceptTools:
     def __init__(self, engine: ServiceEngine) -> None:
         self.engine, self.kb = engine, engine.kb
         self._linking = threading.Lock()
-        self._ends = self.kb.numbers("concepts", "names_end")
         self.version = (
             f"{self.kb.manifest.get('made_at')} {store_fingerprint(self.kb)[:_FINGERPRINT]}"
         )
@@ -104,11 +103,11 @@ class ConceptTools:
 
     def described(self, row: int) -> Answer:
         """Return a concept by its id, its label, and the source of the label."""
-        first = int(self._ends[row - 1]) if row else 0
+        names = self.kb.names_at(row)
         return {
             "id": self.kb.id_at(row),
             "label": _cut(self.kb.name_at(row)),
-            "source": self.kb.name(first).source if first < self._ends[row] else None,
+            "source": names[0].source if names else None,
         }
 
     def of_id(self, identifier: str) -> Answer:
@@ -165,7 +164,7 @@ class ConceptTools:
         row = self.engine.row(id)
         names = [
             {**asdict(each), "text": _cut(each.text)}
-            for each in self.kb.concept_at(row).names
+            for each in self.kb.names_at(row)
             if language is None or each.language == language
         ]
         return self._answer(**self.described(row), **_listed("names", names, limit))

@@ -103,7 +103,6 @@ class CodeSystems:
         self._kind = kb.numbers("ids", "kind")
         self._further = kb.texts("ids", "id")
         self._ends = kb.numbers("concepts", "ids_end")
-        self._names_end = kb.numbers("concepts", "names_end")
         primary = self._number(kb.texts("concepts", "id"), own=True)
         further = self._number(self._further, own=False)
         self._of_entry = np.concatenate([self._by_source(primary), further])
@@ -388,12 +387,11 @@ class CodeSystems:
         entries = np.concatenate([own, further])
         return self.distinct(entries[np.argsort(rank[self._rows(entries)], kind="stable")])
 
-    def names(self, row: int) -> list[Name]:
+    def names(self, row: int) -> Sequence[Name]:
         """Return the names of a concept."""
         if (owner := self.owner(row)) is not None:
             return owner.names(row)
-        first = int(self._names_end[row - 1]) if row else 0
-        return [self._kb.name(position) for position in range(first, int(self._names_end[row]))]
+        return self._kb.names_at(row)
 
     def name(self, row: int) -> str:
         """Return the usual name of a concept."""

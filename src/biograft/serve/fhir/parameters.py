@@ -350,6 +350,17 @@ def part(name: str, kind: str, value: Any) -> Resource:
     return {"name": name, f"value{kind}": value}
 
 
+def optional(name: str, kind: str, value: Any) -> Resource | None:
+    """Return a parameter of an answer; None without a value."""
+    return part(name, kind, value) if value else None
+
+
+def coding(system: str | None, code: str, display: str | None) -> Resource:
+    """Return a Coding, of what is known of it."""
+    known = {"system": system, "code": code, "display": display}
+    return {key: value for key, value in known.items() if value}
+
+
 def parts(name: str, *inner: Resource | None) -> Resource:
     """Return a parameter that has parts; those that are None are left out."""
     return {"name": name, "part": [each for each in inner if each is not None]}

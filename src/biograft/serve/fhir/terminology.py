@@ -19,6 +19,8 @@ from biograft.serve.fhir.parameters import (
     Parameters,
     Resource,
     TerminologyError,
+    coding,
+    optional,
     pairs_of,
     part,
     parts,
@@ -93,30 +95,23 @@ class Terminology:
         shown = display(codes, entry, languages)
         listed = [
             part("name", "String", system.name or "kb"),
-            part("version", "String", system.version) if system.version else None,
-            part("display", "String", shown) if shown else None,
+            optional("version", "String", system.version),
+            optional("display", "String", shown),
             part("system", "Uri", system.url),
             part("code", "Code", codes.code(entry)),
         ]
         if _wants("designation", wanted):
-            listed += self._designations(codes, codes.row(entry), wanted)
-        return to_parameters(*listed, *self._properties(codes, entry, wanted, languages))
-
-    @staticmethod
-    def _designations(codes: CodeSystems, row: int, wanted: list[str]) -> list[Resource]:
-        only = [each.removeprefix("lang.") for each in wanted if each.startswith("lang.")]
-        listed = []
-        for each in wanted_designations(designations(codes, row), only):
-            language = each.get("language")
-            listed.append(
+            only = [each.removeprefix("lang.") for each in wanted if each.startswith("lang.")]
+            listed += [
                 parts(
                     "designation",
-                    part("language", "Code", language) if language else None,
-                    part("use", "Coding", each["use"]) if "use" in each else None,
+                    optional("language", "Code", each.get("language")),
+                    optional("use", "Coding", each.get("use")),
                     part("value", "String", each["value"]),
                 )
-            )
-        return listed
+                for each in wanted_designations(designations(codes, codes.row(entry)), only)
+            ]
+        return to_parameters(*listed, *self._properties(codes, entry, wanted, languages))
 
     def _properties(
         self, codes: CodeSystems, entry: int, wanted: list[str], languages: Languages
@@ -164,10 +159,8 @@ class Terminology:
                 for each in self.kb.relations(
                     self.kb.id_at(row), relation=name, direction="out", limit=_MAX_CHILDREN
                 ):
-                    system, code, called = self._described(self.kb.row(each.tail))
-                    coded = {"system": system, "code": code, "display": called}
-                    coded = {key: value for key, value in coded.items() if value}
-                    listed.append(_property(name, "Coding", coded))
+                    described = self._described(self.kb.row(each.tail))
+                    listed.append(_property(name, "Coding", coding(*described)))
         return listed
 
     def validate_code(self, asked: Parameters) -> Resource:
@@ -268,14 +261,12 @@ class Terminology:
                     continue
                 if target is not None and not self._is_in(target, system, code):
                     continue
-                coded = {"system": system, "code": code, "display": name}
-                concept = {key: value for key, value in coded.items() if value}
                 matches.setdefault(
                     (system, code),
                     parts(
                         "match",
                         part("equivalence", "Code", equivalence),
-                        part("concept", "Coding", concept),
+                        part("concept", "Coding", coding(system, code, name)),
                     ),
                 )
         found = len(matches) > 0
@@ -383,7 +374,7 @@ def _property(name: str, kind: str, value: Any, description: str = "") -> Resour
         "property",
         part("code", "Code", name),
         part("value", kind, value),
-        part("description", "String", description) if description else None,
+        optional("description", "String", description),
     )
 
 

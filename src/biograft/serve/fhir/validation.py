@@ -11,6 +11,7 @@ from biograft.serve.fhir.parameters import (
     Parameters,
     Resource,
     issue,
+    optional,
     part,
     spend,
     to_parameters,
@@ -52,8 +53,6 @@ class Validation:
     ) -> None:
         self._codes, self._asked, self._chosen, self._system = codes, asked, chosen, system
         self._languages: Languages = languages_of(asked, chosen)
-        self._lenient = asked.flag("lenient-display-validation")
-        self._membership_only = asked.flag("valueset-membership-only")
         self._infers = asked.flag("inferSystem")
 
     def answer(self) -> Resource:
@@ -99,7 +98,7 @@ class Validation:
         checked.entry = (inside or entries)[0]
         checked.right = bool(inside)
         self._check_use(checked, checked.entry)
-        if not self._membership_only:
+        if not self._asked.flag("valueset-membership-only"):
             self._check_display(checked, entries)
         return checked
 
@@ -208,7 +207,7 @@ class Validation:
         right = display(codes, checked.entry, self._languages)
         hint = f"; it is called {right!r}" if right else ""
         text = f"{given.display!r} is not a name of the code {given.code!r}{hint}"
-        severity = "warning" if self._lenient else "error"
+        severity = "warning" if self._asked.flag("lenient-display-validation") else "error"
         checked.note(severity, "invalid", "invalid-display", text, "display")
 
     # ---- the answer
@@ -241,10 +240,8 @@ class Validation:
         return to_parameters(
             part("result", "Boolean", bool(right) and not failed),
             *self._described(best or checked[0]),
-            part("message", "String", message) if message else None,
-            part("codeableConcept", "CodeableConcept", self._asked.single("codeableConcept"))
-            if is_concept
-            else None,
+            optional("message", "String", message),
+            optional("codeableConcept", "CodeableConcept", self._asked.single("codeableConcept")),
             {"name": "issues", "resource": outcome} if issues else None,
             *(part("x-caused-by-unknown-system", "Canonical", each) for each in unknown),
         )
@@ -264,11 +261,9 @@ class Validation:
         """Return the code against which it was validated, and what is known of it."""
         url = best.system.url if best.system else best.given.system
         listed: list[Resource | None] = [
-            part("code", "Code", best.given.code) if best.given.code else None,
-            part("system", "Uri", url) if url else None,
-            part("version", "String", best.system.version)
-            if best.system and best.system.version
-            else None,
+            optional("code", "Code", best.given.code),
+            optional("system", "Uri", url),
+            optional("version", "String", best.system and best.system.version),
         ]
         if best.entry is None:
             return listed
@@ -279,12 +274,12 @@ class Validation:
             else None
         )
         shown = name or display(codes, best.entry, self._languages)
-        listed.append(part("display", "String", shown) if shown else None)
+        listed.append(optional("display", "String", shown))
         if (spelled := codes.code(best.entry)) != best.given.code:
             listed.append(part("normalized-code", "Code", spelled))
         if not codes.is_active(best.entry):
             listed.append(part("inactive", "Boolean", True))
             if isinstance(best.system, SuppliedSystem):
                 status = best.system.status_of(best.system.concept(best.entry))
-                listed.append(part("status", "Code", status) if status else None)
+                listed.append(optional("status", "Code", status))
         return listed
