@@ -22,6 +22,7 @@ from biograft.cli.options import (
     Store,
     is_given,
     note_without_index,
+    open_kb,
     print_json,
     print_log,
     warn_faulty,
@@ -142,7 +143,7 @@ def annotate(
         reading=reading,
         chunk_bytes=shard_mib << 20,
     )
-    note_without_index(kb, config.index, quiet=quiet)
+    note_without_index(open_kb(kb), config.index, quiet=quiet)
     manifest = annotate(kb, texts, out, config, execution, Progress(enabled=not quiet))
     rejected = manifest["report"]["rejected"]
     warn_faulty("records left out", rejected)
@@ -251,12 +252,11 @@ def segment(
         out: Folder of the segmentation to build.
         show: Show how a name is segmented; repeatable.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.text.segmentation import Segmentation, build_segmentation
 
     if out is not None:
         manifest = build_segmentation(
-            KnowledgeBase.open(folder),
+            open_kb(folder),
             texts or [],
             out,
             config,
@@ -326,12 +326,11 @@ def stop_words(
         texts: Ordinary text: a document a line, any document format, or tables.
         min_count: Occurrences of a word in the text.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.text import NamesIndex, NamesIndexConfig
     from biograft.text.inputs import read_texts
     from biograft.text.stop_words import StopWordConfig, propose_stop_words, write_stop_words
 
-    base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
+    base, progress = open_kb(kb), Progress(enabled=not quiet)
     names = NamesIndex.from_store(base, NamesIndexConfig(languages=linker.languages), progress)
     progress.start("read texts")
     words = propose_stop_words(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from biograft.cli.options import open_kb
 from biograft.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
@@ -111,12 +112,11 @@ def _train(store: Path, folder: Path) -> Path | None:
         typer.echo(f"no trained encoder: {MissingExtraError('models', 'training an encoder')}\n")
         return None
     from biograft.artifacts import new_folder
-    from biograft.kb import KnowledgeBase
 
     untrained = folder / "untrained"
     if folder.exists() and not untrained.is_dir():
         raise OutputError(f"{folder}: not made by a demo; choose another folder with -o")
-    names = KnowledgeBase.open(store).table("names").column("text").to_pylist()
+    names = open_kb(store).table("names").column("text").to_pylist()
     with new_folder(folder, overwrite=True) as work:
         make_character_encoder(names, work / "untrained")
     settings = [word for setting in _SETTINGS for word in ("--set", setting)]
@@ -141,10 +141,9 @@ def _link(store: Path, index: Path, page: Path) -> None:
 def _evaluate(store: Path, index: Path, untrained: Path | None) -> None:
     """Compare searches on the built-in sample, which no part was trained on."""
     from biograft.evaluation import EvaluationConfig, evaluate_linking, read_gold
-    from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
-    base, config = KnowledgeBase.open(store), EvaluationConfig(n_resamples=1)
+    base, config = open_kb(store), EvaluationConfig(n_resamples=1)
     typer.echo(f"$ biograft evaluate link --kb {store} --gold starter --format sample ...")
     queries = read_gold("starter", "sample").queries
     typer.echo(f"{len(queries)} mentions, percent     acc@1  acc@5")
@@ -189,14 +188,13 @@ def _show_notes(store: Path, language: str) -> None:
         language: Language of the notes.
     """
     from biograft.evaluation import read_assertions
-    from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
     if language not in ("en", "zh"):
         raise ConfigError(f"--language: expected en or zh, found {language!r}")
     _build(store, "starter", "clinical-findings")
     shown = read_assertions(f"notes-{language}-demo")
-    linker = Linker.open(KnowledgeBase.open(store), k=1)
+    linker = Linker.open(open_kb(store), k=1)
     _print_findings(linker, next(note for note in shown if note.id == f"{language}-demo"))
     typer.echo()
     _run("evaluate", "findings", "--kb", store, "--gold", f"notes-{language}-test")

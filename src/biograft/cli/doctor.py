@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 import biograft
-from biograft.cli.options import REJECTED, Json, OptionalKb, print_json
+from biograft.cli.options import REJECTED, Json, OptionalKb, open_kb, print_json
 from biograft.errors import BiograftError, ConfigError, visible
 
 _REQUIREMENT = re.compile(
@@ -96,10 +96,9 @@ class Examination:
         }
 
     def _store(self, folder: Path) -> tuple[dict[str, Any], Any]:
-        from biograft.kb import KnowledgeBase
 
         try:
-            base = KnowledgeBase.open(folder)
+            base = open_kb(folder)
             base.verify()
         except BiograftError as error:
             self.problems.append(str(error))

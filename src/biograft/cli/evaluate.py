@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,8 @@ from biograft.cli.options import (
     Seed,
     Texts,
     Types,
-    note_without_index,
+    open_kb,
+    open_linker,
     print_json,
     refuse_given,
     warn_left_out,
@@ -34,11 +34,10 @@ from biograft.text.input_config import InputConfig
 if TYPE_CHECKING:
     from biograft.evaluation import (
         AssertionMistake,
-        EvaluationConfig,
         FindingMistake,
         Gold,
         LinkingResult,
-        LinkQuery,
+        Population,
         Score,
         ScoredQueries,
         TextResult,
@@ -118,18 +117,24 @@ def link(
     from biograft.evaluation import (
         EvaluationConfig,
         GoldConfig,
+        LinkingReport,
         ScoredQueries,
         TextIndex,
         drop_queries,
         evaluate_linking,
+        find_mistakes,
         read_gold,
         save_answers,
+        similarity_buckets,
+        sub_populations,
+        write_report,
     )
     from biograft.evaluation.linking import CUTOFFS, nil_as_linked
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
 
-    _check_outputs(report, answers, overwrite=overwrite)
+    if report is not None:
+        import biograft.evaluation.figures  # noqa: F401  # a missing extra is said at once
+    if answers is not None:
+        _refuse_existing(answers, overwrite=overwrite)
     other = ScoredQueries.load(against) if against is not None else None
     _check_fit(fit_calibration, aim, nil_below, files.calibration, overwrite=overwrite)
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
@@ -141,155 +146,142 @@ def link(
         context=not no_context,
         split_mentions=split_mentions,
     )
-    base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
+    base, texts = open_kb(kb), TextIndex.read(text or ())
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
-    note_without_index(base, files.index, quiet=quiet)
-    opened = Linker.open(base, **vars(files), config=linker)
+    opened = open_linker(base, files, linker, quiet=quiet)
     if nil_below is None and fit_calibration is None and (nil or files.calibration is not None):
         config = nil_as_linked(opened, config)
     result = evaluate_linking(opened, base, queries, scorer, config, Progress(enabled=not quiet))
-    evaluated = _Evaluated(base, gold_set, seen, config, result, opened.score_source)
-    evaluated.warn(with_texts=texts is not None)
+    _warn(gold_set, result, with_texts=texts is not None)
     if answers is not None:
         save_answers(result, answers, overwrite=overwrite)
     compared = _compare(result, other, against, seed)
+    populations = sub_populations(result, base, seen)
+    left_out = {**gold_set.log.filtered, **gold_set.log.rejected.counts}
+    nil_rule = ""
+    if config.nil_below is not None:
+        nil_rule = f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
     if report is not None:
-        inputs = {
-            "knowledge base": kb,
-            "gold": gold,
-            "format": form,
-            "index": files.index or "none",
-            "model": files.model or "none",
-            "calibration": files.calibration or "none",
-        }
-        evaluated.write_report(report, inputs, overwrite=overwrite)
+        from biograft.evaluation.figures import draw_figures
+
+        buckets = similarity_buckets(result, base)
+        described = LinkingReport(
+            result=result,
+            populations=populations,
+            buckets=buckets,
+            mistakes=find_mistakes(result, base),
+            figures=draw_figures(result, buckets),
+            provenance={
+                "knowledge base": str(kb),
+                "gold": gold,
+                "format": form,
+                "index": str(files.index or "none"),
+                "model": str(files.model or "none"),
+                "calibration": str(files.calibration or "none"),
+                "search": opened.score_source,
+                "NIL": nil_rule or "where nothing is found",
+                "left out": left_out,
+            },
+        )
+        write_report(described, report, overwrite=overwrite)
+        typer.echo(f"report written to {report}", err=True)
     fitted = {}
     if fit_calibration is not None:
         criterion = aim or ("f1" if nil else None)
-        fitted = evaluated.fit(criterion, fit_calibration, overwrite=overwrite)
+        search = opened.score_source
+        fitted = _fit(result, base, search, criterion, fit_calibration, overwrite=overwrite)
     if as_json:
+        values = {
+            "format": form,
+            **result.to_json(),
+            "search": opened.score_source,
+            "left_out": left_out,
+            "nil_below": config.nil_below,
+            "n_without_text": gold_set.n_without_text,
+        }
         more = {"calibration": fitted} if fitted else {}
-        print_json({"format": form, **evaluated.to_json(), **more, **compared})
+        print_json({**values, **more, **compared})
     else:
-        evaluated.print()
+        _print_link(result, populations, nil_rule)
         _print_compared(compared)
         if fitted:
             _print_fit(fitted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """The result of an evaluation, with what was evaluated."""
+def _warn(gold: Gold, result: LinkingResult, *, with_texts: bool) -> None:
+    """Warn of rows left out, doubtful rows, unknown ids, and mentions without text.
 
-    base: KnowledgeBase
-    gold: Gold
-    seen: Sequence[LinkQuery] | None
-    config: EvaluationConfig
-    result: LinkingResult
-    score_source: str
+    Args:
+        gold: The gold standard.
+        result: What a linker reached on it.
+        with_texts: Whether documents of the gold standard were named.
+    """
+    from biograft.evaluation.linking import DROPS
 
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Number of rows and queries left out, by reason."""
-        return {**self.gold.log.filtered, **self.gold.log.rejected.counts}
+    log, resolved = gold.log, result.resolved
+    warn_left_out(log.rejected.counts, "rows of the gold")
+    warn_left_out({r: log.filtered[r] for r in DROPS.values() if r in log.filtered}, "queries")
+    for reason, n in log.doubtful.counts.items():
+        typer.echo(f"warning: {n:,} rows of the gold: {reason}", err=True)
+    n = resolved.n_unreachable
+    warn_unknown(resolved.unknown, f"; {n:,} queries cannot be answered right, and count as wrong")
+    if with_texts:
+        warn_without_text(gold.n_without_text, len(gold.queries))
 
-    @property
-    def nil_rule(self) -> str:
-        """The NIL threshold in words; empty if there is none."""
-        config = self.config
-        if config.nil_below is None:
-            return ""
-        return f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
 
-    def warn(self, *, with_texts: bool) -> None:
-        """Warn of rows left out, doubtful rows, unknown ids, and mentions without text."""
-        from biograft.evaluation.linking import DROPS
+def _print_link(result: LinkingResult, populations: Sequence[Population], nil: str) -> None:
+    """Print metrics with their intervals, then those of sub-populations.
 
-        log, resolved = self.gold.log, self.result.resolved
-        warn_left_out(log.rejected.counts, "rows of the gold")
-        warn_left_out({r: log.filtered[r] for r in DROPS.values() if r in log.filtered}, "queries")
-        for reason, n in log.doubtful.counts.items():
-            typer.echo(f"warning: {n:,} rows of the gold: {reason}", err=True)
-        n = resolved.n_unreachable
-        warn_unknown(
-            resolved.unknown, f"; {n:,} queries cannot be answered right, and count as wrong"
-        )
-        if with_texts:
-            warn_without_text(self.gold.n_without_text, len(self.gold.queries))
+    Args:
+        result: Result of a linker.
+        populations: Its sub-populations.
+        nil: What counts as NIL, in words.
+    """
+    nil = f"; NIL {nil}" if nil else ""
+    typer.echo(f"{result.n:,} queries, {result.scorer} scorer{nil}")
+    for name, value in result.metrics.items():
+        interval = result.intervals.get(name)
+        bounds = f"   {100 * interval.low:6.2f} to {100 * interval.high:6.2f}" if interval else ""
+        typer.echo(f"  {name:14} {100 * value:6.2f}{bounds}")
+    for part in populations:
+        typer.echo(f"  {part.name:20} n={part.n:<7,} acc@1 {100 * part.acc1:6.2f}")
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **self.result.to_json(),
-            "search": self.score_source,
-            "left_out": self.left_out,
-            "nil_below": self.config.nil_below,
-            "n_without_text": self.gold.n_without_text,
-        }
 
-    def print(self) -> None:
-        """Print metrics with their intervals, then those of sub-populations."""
-        from biograft.evaluation import sub_populations
+def _fit(
+    result: LinkingResult,
+    base: KnowledgeBase,
+    search: str,
+    criterion: str | None,
+    file: Path,
+    *,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """Fit a calibration to the answers, write it, and return its summary.
 
-        result = self.result
-        nil = f"; NIL {self.nil_rule}" if self.nil_rule else ""
-        typer.echo(f"{result.n:,} queries, {result.scorer} scorer{nil}")
-        for name, value in result.metrics.items():
-            interval = result.intervals.get(name)
-            bounds = (
-                f"   {100 * interval.low:6.2f} to {100 * interval.high:6.2f}" if interval else ""
-            )
-            typer.echo(f"  {name:14} {100 * value:6.2f}{bounds}")
-        for part in sub_populations(result, self.base, self.seen):
-            typer.echo(f"  {part.name:20} n={part.n:<7,} acc@1 {100 * part.acc1:6.2f}")
+    Args:
+        result: The answers.
+        base: The knowledge base that they are from.
+        search: Where their scores are from.
+        criterion: Criterion of the NIL threshold; None fits none.
+        file: File to write.
+        overwrite: Replace the file.
+    """
+    from biograft.evaluation.linking import calibrate_result, calibration_gain
+    from biograft.kb.fingerprints import store_fingerprint
 
-    def write_report(self, folder: Path, inputs: Mapping[str, Any], *, overwrite: bool) -> None:
-        """Write a report with charts, which names the inputs of the command."""
-        from biograft.evaluation import (
-            LinkingReport,
-            find_mistakes,
-            similarity_buckets,
-            sub_populations,
-            write_report,
-        )
-        from biograft.evaluation.figures import draw_figures
-
-        buckets = similarity_buckets(self.result, self.base)
-        report = LinkingReport(
-            result=self.result,
-            populations=sub_populations(self.result, self.base, self.seen),
-            buckets=buckets,
-            mistakes=find_mistakes(self.result, self.base),
-            figures=draw_figures(self.result, buckets),
-            provenance={
-                **{name: str(value) for name, value in inputs.items()},
-                "search": self.score_source,
-                "NIL": self.nil_rule or "where nothing is found",
-                "left out": self.left_out,
-            },
-        )
-        write_report(report, folder, overwrite=overwrite)
-        typer.echo(f"report written to {folder}", err=True)
-
-    def fit(self, criterion: str | None, file: Path, *, overwrite: bool) -> dict[str, Any]:
-        """Fit a calibration to the answers, write it, and return its summary."""
-        from biograft.evaluation.linking import calibrate_result, calibration_gain
-        from biograft.kb.fingerprints import store_fingerprint
-
-        calibration = calibrate_result(
-            self.result, self.score_source, aim=criterion, store=store_fingerprint(self.base)
-        )
-        before, after = calibration_gain(self.result)
-        calibration.save(file, overwrite=overwrite)
-        return {
-            "file": str(file),
-            "n": calibration.n,
-            "search": self.score_source,
-            "threshold": calibration.threshold,
-            "ece_before": before,
-            "ece_after": after,
-        }
+    calibration = calibrate_result(result, search, aim=criterion, store=store_fingerprint(base))
+    before, after = calibration_gain(result)
+    calibration.save(file, overwrite=overwrite)
+    return {
+        "file": str(file),
+        "n": calibration.n,
+        "search": search,
+        "threshold": calibration.threshold,
+        "ece_before": before,
+        "ece_after": after,
+    }
 
 
 def _compare(
@@ -323,14 +315,6 @@ def _print_compared(compared: Mapping[str, Any]) -> None:
 
 def _p_value(p: float) -> str:
     return f"p = {p:.4f}" if p >= 0.0001 else "p < 0.0001"
-
-
-def _check_outputs(report: Path | None, answers: Path | None, *, overwrite: bool) -> None:
-    """Refuse before the evaluation what would fail after it."""
-    if report is not None:
-        import biograft.evaluation.figures  # noqa: F401  # a missing extra
-    if answers is not None:
-        _refuse_existing(answers, overwrite=overwrite)
 
 
 def _check_fit(
@@ -396,15 +380,12 @@ def text(
         limit: Evaluate the first N documents; 0: all.
     """
     from biograft.evaluation import evaluate_text, read_gold_texts
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
 
-    base = KnowledgeBase.open(kb)
+    base = open_kb(kb)
     gold_set = read_gold_texts(
         gold, form, types=split_list(types), limit=limit, encoding=reading.encoding
     )
-    note_without_index(base, files.index, quiet=quiet)
-    opened = Linker.open(base, **vars(files), config=linker)
+    opened = open_linker(base, files, linker, quiet=quiet)
     progress = Progress(enabled=not quiet)
     result = evaluate_text(opened, gold_set.documents, progress=progress, seed=seed)
     warn_left_out(gold_set.log.rejected.counts, "mentions of the gold")
@@ -635,12 +616,9 @@ def findings(
     from dataclasses import asdict
 
     from biograft.evaluation import evaluate_findings, read_assertions
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
 
-    base = KnowledgeBase.open(kb)
-    note_without_index(base, files.index)
-    opened = Linker.open(base, **vars(files), config=linker)
+    base = open_kb(kb)
+    opened = open_linker(base, files, linker)
     result = evaluate_findings(opened, read_assertions(gold), split_list(types))
     if as_json:
         listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}

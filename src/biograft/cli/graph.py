@@ -19,6 +19,7 @@ from biograft.cli.options import (
     Quiet,
     Resume,
     Store,
+    open_kb,
     print_json,
 )
 from biograft.errors import ConfigError, FormatError, InputError, OutputError, StoreError
@@ -68,7 +69,6 @@ def embed(
         GraphRecipe,
         embed_graph,
     )
-    from biograft.kb import KnowledgeBase
 
     if text is not None and text.exists() and not overwrite:
         raise OutputError(f"{text}: exists already; choose another file, or give --overwrite")
@@ -76,7 +76,7 @@ def embed(
     if seed is not None:
         recipe = recipe.with_seed(seed)
     result = embed_graph(
-        KnowledgeBase.open(kb),
+        open_kb(kb),
         recipe,
         out,
         start_from=start_from,
@@ -163,7 +163,6 @@ def evaluate(
 def _open_base(embeddings: Embeddings, kb: Path | None) -> KnowledgeBase:
     """Open the store that the embeddings were made from."""
     from biograft.graph.embedding import graph_fingerprint
-    from biograft.kb import KnowledgeBase
 
     folder = kb or Path(embeddings.manifest["kb"])
     if kb is None and not folder.exists():
@@ -172,7 +171,7 @@ def _open_base(embeddings: Embeddings, kb: Path | None) -> KnowledgeBase:
             path=embeddings.folder,
             remedy="name the knowledge base with --kb",
         )
-    base = KnowledgeBase.open(folder)
+    base = open_kb(folder)
     made_from = (embeddings.manifest["graph"], embeddings.manifest["n_entities"])
     if (graph_fingerprint(base), len(base)) != made_from:
         raise StoreError(
@@ -203,7 +202,6 @@ def neighbours(
         samples: Start value 1/M of uncounted entities; 0: M = all.
     """
     from biograft.graph.neighbours import build_neighbours
-    from biograft.kb import KnowledgeBase
 
     if frequencies and not pepr.rounds:
         raise ConfigError(
@@ -213,7 +211,7 @@ def neighbours(
         raise ConfigError("--samples: applies to the start vector; give --frequencies too")
     if samples < 0:
         raise ConfigError(f"--samples: expected 0 or more, found {samples}")
-    base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
+    base, progress = open_kb(kb), Progress(enabled=not quiet)
     start = _read_start(base, frequencies, samples) if frequencies else None
     manifest = build_neighbours(
         base, out, pepr, start=start, overwrite=overwrite, progress=progress

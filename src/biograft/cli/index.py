@@ -14,6 +14,7 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     Store,
+    open_kb,
     print_json,
     refuse_given,
 )
@@ -60,12 +61,11 @@ def index(
         steps: Normalisation steps of lexical search.
         update: Update INDEX; unchanged names are not encoded again.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.linking import IndexConfig, LexicalConfig, build_index, update_index
     from biograft.linking.dense.encoders import default_encoder, load_encoder
     from biograft.linking.index import is_current
 
-    base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
+    base, progress = open_kb(kb), Progress(enabled=not quiet)
     loaded: NameEncoder | None = None
     if encoder not in (None, "none"):
         loaded = load_encoder(

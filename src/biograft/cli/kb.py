@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.fields import CommandGroup, Offered
-from biograft.cli.options import Json, Overwrite, Quiet, Store, print_json, print_log
+from biograft.cli.options import Json, Overwrite, Quiet, Store, open_kb, print_json, print_log
 from biograft.config import split_list
 from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
@@ -131,9 +131,7 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Print the contents of a knowledge base, its sources and what was rejected."""
-    from biograft.kb import KnowledgeBase
-
-    base = KnowledgeBase.open(store)
+    base = open_kb(store)
     if as_json:
         print_json(base.info())
     else:
@@ -175,9 +173,7 @@ def show(
     """
     from dataclasses import asdict
 
-    from biograft.kb import KnowledgeBase
-
-    base = KnowledgeBase.open(store)
+    base = open_kb(store)
     retired = base.replacement(identifier)
     if retired is not None and not as_json:
         typer.echo(visible(str(retired)))
@@ -277,11 +273,11 @@ def search(
         limit: Maximum number of concepts.
         lang: Names in this language only.
     """
-    from biograft.kb import KnowledgeBase, search_names
+    from biograft.kb import search_names
     from biograft.kb.names import language_code
 
     language = language_code(lang) if lang else None
-    matches = search_names(KnowledgeBase.open(store), text, limit=limit, language=language)
+    matches = search_names(open_kb(store), text, limit=limit, language=language)
     if as_json:
         for match in matches:
             print_json(match.to_json())
@@ -309,11 +305,11 @@ def export(
         out: File to write; '-' is stdout.
         form: Format to write.
     """
-    from biograft.kb import KnowledgeBase, export_store
+    from biograft.kb import export_store
 
     target = None if out == "-" else Path(out)
     progress = Progress(enabled=not quiet)
-    base = KnowledgeBase.open(store)
+    base = open_kb(store)
     n_lines = export_store(base, target, form, overwrite=overwrite, progress=progress)
     if target is not None:
         typer.echo(f"{n_lines:,} lines written to {out}", err=True)
@@ -352,16 +348,14 @@ def diff(
         limit: Maximum examples of each kind.
         exit_code: Exit with 1 if anything has changed, otherwise with 0.
     """
-    from biograft.kb import KnowledgeBase, diff_stores
+    from biograft.kb import diff_stores
     from biograft.kb.diff import form_of
 
     if out is not None:
         form_of(out)  # refuse it before the work
     progress = Progress(enabled=not quiet)
     kinds = split_list(only)
-    changes = diff_stores(
-        KnowledgeBase.open(old), KnowledgeBase.open(new), only=kinds, progress=progress
-    )
+    changes = diff_stores(open_kb(old), open_kb(new), only=kinds, progress=progress)
     if out is not None:
         n_changes = changes.write(out, overwrite=overwrite, progress=progress)
         typer.echo(f"{n_changes:,} changes written to {out}", err=True)

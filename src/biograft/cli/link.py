@@ -19,7 +19,8 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     is_given,
-    note_without_index,
+    open_kb,
+    open_linker,
     refuse_input_as_output,
     report_inputs,
 )
@@ -91,9 +92,6 @@ def link(
         workers: Processes that link; give an INDEX, too.
         out: Output file, or folder for brat; default: stdout.
     """
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
-
     if terms and (files.detector is not None or linker.mentions is not None):
         other = "--ner" if files.detector is not None else "--mentions"
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
@@ -101,13 +99,11 @@ def link(
     to = _choose_output(to, out, as_json=as_json)
     refuse_input_as_output(out, *texts.files())
     progress = Progress(enabled=not quiet)
-    base = KnowledgeBase.open(kb)
+    base = open_kb(kb)
     review = _open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
-    note_without_index(base, files.index, quiet=quiet)
     progress.start("open")
-    opened = Linker.open(
-        base, **vars(files), config=replace(linker, assertions=linker.assertions and not terms)
-    )
+    settings = replace(linker, assertions=linker.assertions and not terms)
+    opened = open_linker(base, files, settings, quiet=quiet)
     linked = opened.pipe(texts.documents(), n_process=workers, engine=engine)
     linked = _counted(linked if review is None else review.apply(linked), progress)
     output = replace(output, terms=terms, all_candidates=is_given(context, "k"))

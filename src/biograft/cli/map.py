@@ -17,7 +17,8 @@ from biograft.cli.options import (
     Kb,
     Overwrite,
     Quiet,
-    note_without_index,
+    open_kb,
+    open_linker,
     print_json,
     refuse_input_as_output,
     report_inputs,
@@ -78,8 +79,6 @@ def map_column(
         source_vocabulary: Name or IRI of the vocabulary of the terms; default: the name of
             TABLE.
     """
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
     from biograft.linking.outputs import ConceptIds
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
@@ -98,9 +97,8 @@ def map_column(
         raise InputError(
             f"the column {column!r} has no term", path=table, remedy="name another column"
         )
-    base = KnowledgeBase.open(kb)
-    note_without_index(base, files.index, quiet=quiet)
-    opened = Linker.open(base, **vars(files), config=linker)
+    base = open_kb(kb)
+    opened = open_linker(base, files, linker, quiet=quiet)
     ids = ConceptIds(base, output.prefer)
     earlier = None if decided is None else EarlierDecisions(decided, base, ids)
     if earlier is not None and not earlier.n_decided:

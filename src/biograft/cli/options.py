@@ -13,6 +13,8 @@ from biograft.errors import ConfigError, visible
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
+    from biograft.linking import Linker
+    from biograft.linking.config import LinkerConfig, LinkerFiles
     from biograft.text.inputs import Inputs
 
 REJECTED = 1
@@ -123,21 +125,42 @@ def report_left_out(left_out: Sequence[tuple[str, str]]) -> None:
         typer.echo(f"not written: {len(left_out) - _SHOWN:,} more", err=True)
 
 
-def note_without_index(
-    kb: KnowledgeBase | Path, index: Path | None, *, quiet: bool = False
-) -> None:
-    """Say that a large knowledge base without an index is indexed anew in each process."""
-    if index is not None or quiet:
-        return
+def open_kb(folder: Path) -> KnowledgeBase:
+    """Open a knowledge base.
+
+    Args:
+        folder: Its folder.
+    """
     from biograft.kb import KnowledgeBase
 
-    base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
-    if base.n_names >= _MANY_NAMES:
+    return KnowledgeBase.open(folder)
+
+
+def note_without_index(base: KnowledgeBase, index: Path | None, *, quiet: bool = False) -> None:
+    """Say that a large knowledge base without an index is indexed anew in each process."""
+    if index is None and not quiet and base.n_names >= _MANY_NAMES:
         typer.echo(
             f"note: {base.n_names:,} names are being indexed in memory, which takes long; "
             "`biograft index` does it once, for --index",
             err=True,
         )
+
+
+def open_linker(
+    base: KnowledgeBase, files: LinkerFiles, linker: LinkerConfig, *, quiet: bool = False
+) -> Linker:
+    """Open a linker; note that a large knowledge base is indexed in memory without an index.
+
+    Args:
+        base: The knowledge base.
+        files: The index and the trained parts.
+        linker: Settings.
+        quiet: Leave the note out.
+    """
+    from biograft.linking import Linker
+
+    note_without_index(base, files.index, quiet=quiet)
+    return Linker.open(base, **vars(files), config=linker)
 
 
 def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:

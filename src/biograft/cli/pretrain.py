@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run, print_json
+from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run, open_kb, print_json
 from biograft.progress import Progress
 
 
@@ -40,7 +40,6 @@ def pretrain(
         segmentation: Segments of long entities (of `corpus segment`).
         workers: Processes that pack annotated text; default: one a core.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.training.pretraining.recipe import PretrainingRecipe
     from biograft.training.pretraining.run import pretrain as run_recipe
 
@@ -59,7 +58,7 @@ def pretrain(
         overrides.append(f"stream.workers={workers}")
     result = run_recipe(
         PretrainingRecipe.load(recipe, [*(changes or ()), *overrides], encoder=str(encoder or "")),
-        KnowledgeBase.open(kb) if kb else None,
+        open_kb(kb) if kb else None,
         out,
         resume=resume,
         progress=Progress(enabled=not quiet),

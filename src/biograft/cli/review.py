@@ -16,6 +16,7 @@ from biograft.cli.options import (
     Json,
     Kb,
     Overwrite,
+    open_kb,
     print_json,
     refuse_input_as_output,
     report_left_out,
@@ -441,7 +442,6 @@ def learn_decisions(
         out: Also write the approved terms as training pairs (gold format aap).
         forget: Remove learned names and weights from INDEX.
     """
-    from biograft.kb import KnowledgeBase
     from biograft.mapping.learning import forget as forget_decisions, learn, write_pairs
 
     if forget == bool(decisions):
@@ -454,7 +454,7 @@ def learn_decisions(
     refuse_input_as_output(out, decisions)
     started = time.perf_counter()
     made = _read(decisions, queue)
-    report = learn(KnowledgeBase.open(kb), index, made)
+    report = learn(open_kb(kb), index, made)
     n_pairs = None if out is None else write_pairs(out, made, overwrite=overwrite)
     summary = {**report.to_json(), "seconds": round(time.perf_counter() - started, 3)}
     if as_json:

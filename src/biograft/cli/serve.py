@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biograft.cli.fields import CommandGroup, Offered
-from biograft.cli.options import Json, Kb, Quiet, note_without_index, print_json
+from biograft.cli.options import Json, Kb, Quiet, note_without_index, open_kb, print_json
 from biograft.errors import ConfigError
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
@@ -59,7 +59,7 @@ def serve(
         if not quiet:
             typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
 
-    note_without_index(kb, files.index, quiet=quiet)
+    note_without_index(open_kb(kb), files.index, quiet=quiet)
     run_service(
         kb,
         files,
