@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 
 def to_json(content: Any) -> bytes:
-    """Return JSON in UTF-8; lone surrogates, which UTF-8 has not, are escaped."""
+    """Return JSON in UTF-8; lone surrogates, which UTF-8 has not, are escaped.
+
+    Args:
+        content: The body.
+    """
     try:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -47,7 +51,14 @@ def json_answer(
     headers: dict[str, str] | None = None,
     media_type: str = "application/json",
 ) -> Response:
-    """Answer in JSON."""
+    """Answer in JSON.
+
+    Args:
+        content: The body.
+        status: Status of the answer.
+        headers: Further headers.
+        media_type: Content type of the answer.
+    """
     from fastapi import Response  # the tools of biograft mcp, which need to_json, run without it
 
     return Response(to_json(content), status, headers, media_type=media_type)
@@ -93,6 +104,9 @@ class MicroBatcher(Generic[Job, Answer]):
         """Return the answer to a job, or raise ``QueueFullError`` at once.
 
         It is raised when as many jobs wait as may, or when those before it will take too long.
+
+        Args:
+            job: The job.
         """
         expected = self._size_waiting * self._seconds_each
         if self._waiting.qsize() >= self._max_waiting or expected > self._max_seconds:
@@ -220,7 +234,11 @@ class ServiceEngine:
     # ---- text
 
     def link(self, jobs: Sequence[LinkJob]) -> list[list[LinkedDocument] | list[list[Candidate]]]:
-        """Answer several requests; texts that are linked by the same settings go together."""
+        """Answer several requests; texts that are linked by the same settings go together.
+
+        Args:
+            jobs: The requests.
+        """
         groups: dict[tuple[bool, tuple[tuple[str, Any], ...]], list[int]] = {}
         for number, job in enumerate(jobs):
             groups.setdefault((job.as_terms, job.settings), []).append(number)
@@ -251,6 +269,9 @@ class ServiceEngine:
         """Return a concept with its names, definitions, types, ids, parents and children.
 
         At most ``MAX_RELATIVES`` parents, and as many children; ``relations`` has their numbers.
+
+        Args:
+            identifier: An id of the concept.
         """
         row = self.row(identifier)
         concept, identifier = self.kb.concept_at(row).to_json(), self.kb.id_at(row)
@@ -265,11 +286,23 @@ class ServiceEngine:
         }
 
     def search(self, text: str, limit: int, language: str | None) -> list[Match]:
-        """Return the concepts whose names begin with a text, or have words that do."""
+        """Return the concepts whose names begin with a text, or have words that do.
+
+        Args:
+            text: What was typed.
+            limit: Maximum number of concepts.
+            language: Language of the names; default: any.
+        """
         return self.suggestions.find(text, limit, language=language)
 
     def search_json(self, text: str, limit: int, language: str | None) -> bytes:
-        """Return what ``search`` returns as JSON; answers to frequent searches are kept."""
+        """Return what ``search`` returns as JSON; answers to frequent searches are kept.
+
+        Args:
+            text: What was typed.
+            limit: Maximum number of concepts.
+            language: Language of the names; default: any.
+        """
         answer = self._kept if limit <= _KEPT_HITS else self._search_json
         return answer(normalise(text), limit, language)
 
@@ -312,7 +345,12 @@ class ServiceEngine:
         return found
 
     def is_a(self, concept: str, ancestor: str) -> bool:
-        """Return whether a concept is another one, or below it."""
+        """Return whether a concept is another one, or below it.
+
+        Args:
+            concept: An id of the concept.
+            ancestor: An id of the other concept.
+        """
         return self.kb.hierarchy.is_a(self.row(concept), self.row(ancestor))
 
     def versions(self) -> dict[str, Any]:
@@ -331,6 +369,9 @@ class ServiceEngine:
         """Return the row of a concept, or say that there is none, without a place on disk.
 
         A code of another vocabulary that one concept alone refers to is an id of it, too.
+
+        Args:
+            identifier: An id of the concept.
         """
         row = self.kb.find_row(identifier)
         if row is not None:
@@ -350,7 +391,11 @@ class ServiceEngine:
 
 
 def settings_of(**wanted: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the settings that a request gives, in a fixed order; None means not given."""
+    """Return the settings that a request gives, in a fixed order; None means not given.
+
+    Args:
+        wanted: Settings by name; None is not given.
+    """
     given = {key: value for key, value in wanted.items() if value is not None}
     for key in ("types", "sources"):
         if key in given:

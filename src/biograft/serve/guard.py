@@ -134,7 +134,13 @@ class ServiceMetrics:
         self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count an answer.
+
+        Args:
+            route: Path of the route.
+            status: Status of the answer.
+            seconds: Time that it took.
+        """
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
@@ -153,7 +159,11 @@ class RefusedError(Exception):
         self.status, self.headers = status, headers
 
     async def answer(self, send: Send) -> None:
-        """Send the answer, in JSON."""
+        """Send the answer, in JSON.
+
+        Args:
+            send: Sends a message.
+        """
         body = json.dumps({"detail": str(self)}).encode()
         headers = {
             "content-type": "application/json",

@@ -29,7 +29,11 @@ class ApiKey(Config):
     sha256: str
 
     def allows(self, role: str) -> bool:
-        """Return whether the key allows what a role may do."""
+        """Return whether the key allows what a role may do.
+
+        Args:
+            role: The role.
+        """
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -42,7 +46,12 @@ class KeyFile:
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> KeyFile:
-        """Read a file of keys; with ``create`` a missing file has no keys."""
+        """Read a file of keys; with ``create`` a missing file has no keys.
+
+        Args:
+            path: The file.
+            create: Start without keys where the file is missing.
+        """
         path = Path(path)
         if create and not path.exists():
             return cls(path, {})
@@ -55,11 +64,20 @@ class KeyFile:
         return cls(path, keys)
 
     def find(self, key: str) -> ApiKey | None:
-        """Return the owner of a key, or None."""
+        """Return the owner of a key, or None.
+
+        Args:
+            key: The key.
+        """
         return self._by_hash.get(_hash(key))
 
     def add(self, name: str, role: str) -> str:
-        """Make a key for a user, write its hash into the file, and return the key."""
+        """Make a key for a user, write its hash into the file, and return the key.
+
+        Args:
+            name: Name of the user.
+            role: The role.
+        """
         if name in self.keys:
             raise ConfigError(f"{self.path}: {name!r} has a key; remove it first")
         key = _PREFIX + secrets.token_urlsafe(32)
@@ -69,7 +87,11 @@ class KeyFile:
         return key
 
     def remove(self, name: str) -> None:
-        """Take a key away; a service notices when it reads the file again."""
+        """Take a key away; a service notices when it reads the file again.
+
+        Args:
+            name: Name of the user.
+        """
         if name not in self.keys:
             raise NotFoundError(f"{self.path}: {name!r} has no key")
         self._write({key: value for key, value in self.keys.items() if key != name})

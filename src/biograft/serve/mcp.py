@@ -625,6 +625,11 @@ def http_app(server: ConceptServer, host: str = "127.0.0.1", keys: str | Path | 
     """Return the ASGI application of a server, which answers each request by itself.
 
     With ``keys`` the requests pass the guard of the service, with its limits.
+
+    Args:
+        server: The server.
+        host: Address to listen at.
+        keys: File of the keys.
     """
     app = server.streamable_http_app(host=host, json_response=True, stateless_http=True)
     if keys is None:

@@ -95,7 +95,12 @@ class FindingRequest(_Action):
 
 
 def add_review(app: FastAPI, store: ReviewStore | None) -> None:
-    """Add the routes of a review; without one, only the answer that there is none."""
+    """Add the routes of a review; without one, only the answer that there is none.
+
+    Args:
+        app: The application.
+        store: The review; default: none.
+    """
 
     @app.get("/v1/review", summary="The queues of the review, and who asks")
     def queues(request: HttpRequest) -> Response:

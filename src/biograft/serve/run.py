@@ -102,7 +102,13 @@ def run_service(
 
 
 def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
-    """Refuse to listen to other machines without keys."""
+    """Refuse to listen to other machines without keys.
+
+    Args:
+        host: Address to listen at.
+        keys: File of the keys.
+        otherwise: Another remedy, for the message.
+    """
     if keys is None and not is_loopback(host):
         raise ConfigError(
             f"--host {host}: others could read all that is sent; give --keys FILE (see `biograft "
@@ -111,7 +117,12 @@ def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
 
 
 def server_options(host: str, port: int) -> dict[str, Any]:
-    """Return the options of uvicorn, for every face of the service."""
+    """Return the options of uvicorn, for every face of the service.
+
+    Args:
+        host: Address to listen at.
+        port: Port to listen at.
+    """
     from biograft.serve.guard import LimitedProtocol
 
     return {
@@ -127,7 +138,12 @@ def server_options(host: str, port: int) -> dict[str, Any]:
 
 
 def free_port(first: int = 8080, tries: int = 100) -> int:
-    """Return a free port of this machine."""
+    """Return a free port of this machine.
+
+    Args:
+        first: First port to try.
+        tries: Number of ports to try.
+    """
     for port in range(first, first + tries):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))

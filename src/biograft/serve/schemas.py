@@ -57,7 +57,11 @@ class SearchQuery(BaseModel):
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> SearchQuery:
-        """Read a query; by itself, since FastAPI needs more time for it than a search."""
+        """Read a query; by itself, since FastAPI needs more time for it than a search.
+
+        Args:
+            query: The query.
+        """
         try:
             return cls.model_validate_strings(dict(query))
         except ValidationError as error:
@@ -260,6 +264,9 @@ def _number(value: float) -> str:
 
 def describe(error: Mapping[str, Any]) -> str:
     """Return what is wrong with a request, where.
+
+    Args:
+        error: The error, as pydantic describes it.
 
     >>> describe({"loc": ("body", "k"), "type": "greater_than_equal", "ctx": {"ge": 1}})
     'k: expected 1 or more'

@@ -73,7 +73,11 @@ class CodeSystem:
         return re.sub(r"[^a-z0-9.-]+", "-", self.name.lower()).strip("-")[:64] or "kb"
 
     def code(self, identifier: str) -> str:
-        """Return the code of an id; ids of a URI that was given lose their prefix."""
+        """Return the code of an id; ids of a URI that was given lose their prefix.
+
+        Args:
+            identifier: Id in the store.
+        """
         if self.known:
             return code_of(identifier, self.name)
         prefix, colon, code = identifier.partition(":")
@@ -219,10 +223,6 @@ class CodeSystems:
         found = [each.version for each in self.supplied if each.url == url and each.version]
         return f"; known versions: {', '.join(sorted(found, key=_version_key))}" if found else ""
 
-    def size(self, system: CodeSystem) -> int:
-        """Count the codes of a system."""
-        return len(self.members(system))
-
     # ---- is-a, by row
 
     def _related(self, way: Callable[[Hierarchy, int], Sequence[int]], row: int) -> Sequence[int]:
@@ -232,23 +232,44 @@ class CodeSystems:
         return counted([owner.first + each for each in way(owner.hierarchy, row - owner.first)])
 
     def parents(self, row: int) -> Sequence[int]:
-        """Return the direct parents."""
+        """Return the direct parents.
+
+        Args:
+            row: Row of the concept.
+        """
         return self._related(Hierarchy.parents, row)
 
     def children(self, row: int) -> Sequence[int]:
-        """Return the direct children."""
+        """Return the direct children.
+
+        Args:
+            row: Row of the concept.
+        """
         return self._related(Hierarchy.children, row)
 
     def ancestors(self, row: int) -> Sequence[int]:
-        """Return all ancestors."""
+        """Return all ancestors.
+
+        Args:
+            row: Row of the concept.
+        """
         return self._related(Hierarchy.ancestors, row)
 
     def descendants(self, row: int) -> Sequence[int]:
-        """Return all descendants."""
+        """Return all descendants.
+
+        Args:
+            row: Row of the concept.
+        """
         return self._related(Hierarchy.descendants, row)
 
     def is_a(self, row: int, goal: int) -> bool:
-        """Return whether a concept is another one, or below it."""
+        """Return whether a concept is another one, or below it.
+
+        Args:
+            row: Row of the concept.
+            goal: Row of the other concept.
+        """
         if self.owner(row) is None:
             return self._kb.hierarchy.is_a(row, goal)
         return row == goal or goal in self.ancestors(row)
@@ -256,56 +277,97 @@ class CodeSystems:
     # ---- entries
 
     def owner(self, entry: int) -> SuppliedSystem | None:
-        """Return the system of the request that a code is from; None for one of the store."""
+        """Return the system of the request that a code is from; None for one of the store.
+
+        Args:
+            entry: Number of the code.
+        """
         if entry < self._n_entries:
             return None
         return self.supplied[bisect.bisect_right(self.supplied, entry, key=_first) - 1]
 
     def row(self, entry: int) -> int:
-        """Return the row of the concept of a code; that of a code of the request is its number."""
+        """Return the row of the concept of a code; that of a code of the request is its number.
+
+        Args:
+            entry: Number of the code.
+        """
         is_further = self._n <= entry < self._n_entries
         return int(self._concept[entry - self._n] if is_further else entry)
 
     def identifier(self, entry: int) -> str:
-        """Return the id in the store."""
+        """Return the id in the store.
+
+        Args:
+            entry: Number of the code.
+        """
         if entry < self._n:
             return self._kb.id_at(entry)
         return self._further[entry - self._n]
 
     def system(self, entry: int) -> CodeSystem | None:
-        """Return the system of a code; None for a vocabulary without one."""
+        """Return the system of a code; None for a vocabulary without one.
+
+        Args:
+            entry: Number of the code.
+        """
         owner = self.owner(entry)
         return (
             None if owner is None and self._of_entry[entry] == _NONE else self.known_system(entry)
         )
 
     def known_system(self, entry: int) -> CodeSystem:
-        """Return the system of a code that is known to have one."""
+        """Return the system of a code that is known to have one.
+
+        Args:
+            entry: Number of the code.
+        """
         return self.owner(entry) or self._by_number[int(self._of_entry[entry])]
 
     def code(self, entry: int) -> str:
-        """Return the code."""
+        """Return the code.
+
+        Args:
+            entry: Number of the code.
+        """
         if (owner := self.owner(entry)) is not None:
             return owner.concept(entry).code
         system, identifier = self.system(entry), self.identifier(entry)
         return " ".join(identifier.split()) if system is None else system.code(identifier)
 
     def is_primary(self, entry: int) -> bool:
-        """Return whether the code is the primary id of its concept."""
+        """Return whether the code is the primary id of its concept.
+
+        Args:
+            entry: Number of the code.
+        """
         return not self._n <= entry < self._n_entries
 
     def is_active(self, entry: int) -> bool:
-        """Return whether the code is in use: not an old id beside one of the same vocabulary."""
+        """Return whether the code is in use: not an old id beside one of the same vocabulary.
+
+        Args:
+            entry: Number of the code.
+        """
         if (owner := self.owner(entry)) is not None:
             return owner.is_active(entry)
         return bool(entry < self._n or self._of_entry[self.row(entry)] != self._of_entry[entry])
 
     def is_xref(self, entry: int) -> bool:
-        """Return whether the id is a cross-reference, not one of the concept itself."""
+        """Return whether the id is a cross-reference, not one of the concept itself.
+
+        Args:
+            entry: Number of the code.
+        """
         return bool(entry >= self._n and self._kind[entry - self._n] != _ALTERNATE)
 
     def resolve(self, system: CodeSystem, code: str) -> list[int]:
-        """Return the entries of a code, given with or without prefix; the primary one first."""
+        """Return the entries of a code, given with or without prefix; the primary one first.
+
+        Args:
+            system: The code system.
+            code: The code.
+        """
         if isinstance(system, SuppliedSystem):
             found = system.find(code)
             return [] if found is None else [found]
@@ -339,7 +401,12 @@ class CodeSystems:
         return found[0]
 
     def referring(self, system: CodeSystem, code: str) -> list[int]:
-        """Return the rows of the concepts that have a code as cross-reference."""
+        """Return the rows of the concepts that have a code as cross-reference.
+
+        Args:
+            system: The code system.
+            code: The code.
+        """
         return [
             self._kb.row(concept.id)
             for spelling in _spellings(system, code)
@@ -347,13 +414,22 @@ class CodeSystems:
         ]
 
     def entries_at(self, row: int) -> list[int]:
-        """Return the ids of a concept, the primary one first; none of a retired concept."""
+        """Return the ids of a concept, the primary one first; none of a retired concept.
+
+        Args:
+            row: Row of the concept.
+        """
         first = int(self._ends[row - 1]) if row else 0
         further = range(first, int(self._ends[row]))
         return [row, *(self._n + k for k in further if self._kind[k] not in _RETIRED)]
 
     def codes_at(self, row: int, system: CodeSystem) -> list[int]:
-        """Return the codes in use of a concept in a system of the store."""
+        """Return the codes in use of a concept in a system of the store.
+
+        Args:
+            row: Row of the concept.
+            system: The code system.
+        """
         return [
             entry
             for entry in self.entries_at(row)
@@ -363,7 +439,11 @@ class CodeSystems:
         ]
 
     def members(self, system: CodeSystem) -> Entries:
-        """Return all codes in use of a system, in the order of the store."""
+        """Return all codes in use of a system, in the order of the store.
+
+        Args:
+            system: The code system.
+        """
         if isinstance(system, SuppliedSystem):
             return np.arange(system.first, system.first + len(system.concepts), dtype=np.int64)
         if system.number not in self._members:
@@ -372,7 +452,12 @@ class CodeSystems:
         return self._members[system.number]
 
     def of_rows(self, system: CodeSystem, rows: Sequence[int] | npt.NDArray[Any]) -> Entries:
-        """Return the codes in a system of some concepts, in the order of the concepts."""
+        """Return the codes in a system of some concepts, in the order of the concepts.
+
+        Args:
+            system: The code system.
+            rows: Rows of the concepts.
+        """
         if isinstance(system, SuppliedSystem):
             return np.array([row for row in rows if self.owner(int(row)) is system], np.int64)
         wanted = np.asarray(rows, np.int64)
@@ -388,19 +473,31 @@ class CodeSystems:
         return self.distinct(entries[np.argsort(rank[self._rows(entries)], kind="stable")])
 
     def names(self, row: int) -> Sequence[Name]:
-        """Return the names of a concept."""
+        """Return the names of a concept.
+
+        Args:
+            row: Row of the concept.
+        """
         if (owner := self.owner(row)) is not None:
             return owner.names(row)
         return self._kb.names_at(row)
 
     def name(self, row: int) -> str:
-        """Return the usual name of a concept."""
+        """Return the usual name of a concept.
+
+        Args:
+            row: Row of the concept.
+        """
         if (owner := self.owner(row)) is not None:
             return owner.concept(row).display or ""
         return self._kb.name_at(row)
 
     def distinct(self, entries: Entries) -> Entries:
-        """Return the entries without those whose code came before (of another concept)."""
+        """Return the entries without those whose code came before (of another concept).
+
+        Args:
+            entries: Numbers of the codes.
+        """
         keys = entries.astype(np.int64)
         further = keys >= self._n
         if further.any():
@@ -490,6 +587,9 @@ def _spellings(system: CodeSystem, code: str) -> Iterable[str]:
 def parse_systems(given: Sequence[str]) -> dict[str, str]:
     """Read options ``NAME=URI``, where NAME is a prefix of ids, or a source of names.
 
+    Args:
+        given: The options.
+
     >>> parse_systems(["LAB=http://example.org/lab"])
     {'LAB': 'http://example.org/lab'}
     """
@@ -530,7 +630,11 @@ class SuppliedConcept:
     extensions: list[Resource] = field(default_factory=list)
 
     def values(self, name: str) -> list[str]:
-        """Return the values of a property as texts."""
+        """Return the values of a property as texts.
+
+        Args:
+            name: Name of the property.
+        """
         return [_as_text(value) for code, value, _ in self.properties if code == name]
 
 
@@ -557,7 +661,11 @@ class SuppliedSystem(CodeSystem):
         return self.content not in ("not-present", "example")
 
     def names(self, entry: int) -> list[Name]:
-        """Return the names of a concept."""
+        """Return the names of a concept.
+
+        Args:
+            entry: Number of the code.
+        """
         concept = self.concept(entry)
         named = [(concept.display, self.language, NameKind.PREFERRED)] if concept.display else []
         for each in concept.designations:
@@ -567,16 +675,28 @@ class SuppliedSystem(CodeSystem):
         return [Name(text, language or "", kind, self.url) for text, language, kind in named]
 
     def concept(self, entry: int) -> SuppliedConcept:
-        """Return the concept with a number."""
+        """Return the concept with a number.
+
+        Args:
+            entry: Number of the code.
+        """
         return self.concepts[entry - self.first]
 
     def find(self, code: str) -> int | None:
-        """Return the number of a code."""
+        """Return the number of a code.
+
+        Args:
+            code: The code.
+        """
         position = self.by_code.get(code if self.case_sensitive else code.casefold())
         return None if position is None else self.first + position
 
     def status_of(self, concept: SuppliedConcept) -> str | None:
-        """Return why a concept is not in use, or that it is deprecated; None without a status."""
+        """Return why a concept is not in use, or that it is deprecated; None without a status.
+
+        Args:
+            concept: The concept.
+        """
         for name in self.status_names:
             for value in concept.values(name):
                 if value not in ("true", "false"):
@@ -586,16 +706,28 @@ class SuppliedSystem(CodeSystem):
         return standards_status(concept.extensions)
 
     def is_active(self, entry: int) -> bool:
-        """Return whether a concept is in use."""
+        """Return whether a concept is in use.
+
+        Args:
+            entry: Number of the code.
+        """
         return self.status_of(self.concept(entry)) not in _OUT_OF_USE
 
     def is_abstract(self, entry: int) -> bool:
-        """Return whether a concept is only there to group others."""
+        """Return whether a concept is only there to group others.
+
+        Args:
+            entry: Number of the code.
+        """
         return "true" in self.concept(entry).values("notSelectable")
 
 
 def standards_status(extensions: Sequence[Resource]) -> str | None:
-    """Return the status that an extension gives a concept or a name."""
+    """Return the status that an extension gives a concept or a name.
+
+    Args:
+        extensions: Extensions of the concept.
+    """
     for each in extensions:
         if each.get("url") == STANDARDS_STATUS and isinstance(each.get("valueCode"), str):
             return str(each["valueCode"])
@@ -603,7 +735,14 @@ def standards_status(extensions: Sequence[Resource]) -> str | None:
 
 
 def read_system(resource: Resource, number: int, first: int, *, room: int) -> SuppliedSystem:
-    """Read a CodeSystem; its concepts may be nested, or name their parents as a property."""
+    """Read a CodeSystem; its concepts may be nested, or name their parents as a property.
+
+    Args:
+        resource: The resource.
+        number: Number of the system.
+        first: Number of its first code.
+        room: Maximum number of concepts.
+    """
     url = required_in(resource, "url", "CodeSystem")
     concepts: list[SuppliedConcept] = []
     edges: dict[tuple[int, int], None] = {}

@@ -51,7 +51,15 @@ class TerminologyError(BiograftError):
 def issue(
     severity: str, code: str, kind: str | None, text: str, place: str | None = None
 ) -> dict[str, Any]:
-    """Return an issue; ``kind`` is one of HL7's types of terminology issues."""
+    """Return an issue; ``kind`` is one of HL7's types of terminology issues.
+
+    Args:
+        severity: error, warning or information.
+        code: Issue code of FHIR.
+        kind: Type of the issue, by HL7's list.
+        text: What is wrong.
+        place: Place in the request.
+    """
     details: dict[str, Any] = {"text": text}
     if kind is not None:
         details = {"coding": [{"system": ISSUE_TYPE, "code": kind}], **details}
@@ -168,7 +176,14 @@ class Parameters:
         body: bytes,
         accept_language: str | None = None,
     ) -> Parameters:
-        """Read a query, and a body that is a form, Parameters, or a ValueSet to expand."""
+        """Read a query, and a body that is a form, Parameters, or a ValueSet to expand.
+
+        Args:
+            query: The query.
+            media_type: Content type of the body.
+            body: The body.
+            accept_language: The header of this name.
+        """
         pairs: list[tuple[str, Any]] = list(query)
         if media_type.partition(";")[0].strip().lower() == FORM:
             pairs += parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
@@ -177,7 +192,12 @@ class Parameters:
         return cls(pairs, accept_language)
 
     def with_value(self, name: str, value: Any) -> Parameters:
-        """Return these parameters with another value of one."""
+        """Return these parameters with another value of one.
+
+        Args:
+            name: Name of the parameter.
+            value: The value.
+        """
         pairs = [(key, v) for key, values in self._values.items() for v in values if key != name]
         return Parameters([*pairs, (name, value)], self.accept_language)
 
@@ -185,26 +205,42 @@ class Parameters:
         return name in self._values
 
     def all_texts(self, name: str) -> list[str]:
-        """Return the values of a parameter that may be repeated."""
+        """Return the values of a parameter that may be repeated.
+
+        Args:
+            name: Name of the parameter.
+        """
         for value in self._values.get(name, ()):
             if not isinstance(value, str) or not value.strip():
                 raise TerminologyError("invalid", f"{name}: expected a text that is not empty")
         return list(self._values.get(name, ()))
 
     def text(self, name: str) -> str | None:
-        """Return the value of a parameter, or None."""
+        """Return the value of a parameter, or None.
+
+        Args:
+            name: Name of the parameter.
+        """
         self.single(name)
         return next(iter(self.all_texts(name)), None)
 
     def required(self, name: str) -> str:
-        """Return the value of a parameter that must be given."""
+        """Return the value of a parameter that must be given.
+
+        Args:
+            name: Name of the parameter.
+        """
         value = self.text(name)
         if value is None:
             raise TerminologyError("required", f"{name}: missing")
         return value
 
     def flag(self, name: str) -> bool:
-        """Return whether a parameter is true; it is false if it is missing."""
+        """Return whether a parameter is true; it is false if it is missing.
+
+        Args:
+            name: Name of the parameter.
+        """
         value = self.single(name)
         if value in (None, False, "false"):
             return False
@@ -213,11 +249,19 @@ class Parameters:
         raise TerminologyError("invalid", f"{name}: expected true or false")
 
     def is_false(self, name: str) -> bool:
-        """Return whether a parameter is given, and false."""
+        """Return whether a parameter is given, and false.
+
+        Args:
+            name: Name of the parameter.
+        """
         return name in self._values and not self.flag(name)
 
     def number(self, name: str) -> int | None:
-        """Return a number that is not negative, or None."""
+        """Return a number that is not negative, or None.
+
+        Args:
+            name: Name of the parameter.
+        """
         value = self.single(name)
         if isinstance(value, str) and value.isascii() and value.isdecimal():
             value = int(value) if len(value) <= _MAX_DIGITS else None
@@ -230,7 +274,12 @@ class Parameters:
         return value
 
     def values(self, name: str, kind: str) -> list[Any]:
-        """Return the values of a parameter, read as a type of FHIR; none if it is missing."""
+        """Return the values of a parameter, read as a type of FHIR; none if it is missing.
+
+        Args:
+            name: Name of the parameter.
+            kind: Type of the value.
+        """
         if name not in self:
             return []
         if kind == "Boolean":
@@ -238,7 +287,11 @@ class Parameters:
         return [self.number(name)] if kind == "Integer" else self.all_texts(name)
 
     def coding(self, name: str) -> Coding | None:
-        """Return a Coding, or None; in a query it is written ``system|code``."""
+        """Return a Coding, or None; in a query it is written ``system|code``.
+
+        Args:
+            name: Name of the parameter.
+        """
         value = self.single(name)
         if value is None:
             return None
@@ -248,7 +301,11 @@ class Parameters:
         return coding_of(value, name)
 
     def codings(self, name: str) -> list[Coding] | None:
-        """Return the Codings of a CodeableConcept, or None."""
+        """Return the Codings of a CodeableConcept, or None.
+
+        Args:
+            name: Name of the parameter.
+        """
         value = self.single(name)
         if value is None:
             return None
@@ -258,7 +315,12 @@ class Parameters:
         return [coding_of(each, name) for each in listed]
 
     def resource(self, name: str, kind: str) -> Resource | None:
-        """Return a resource of a kind, or None."""
+        """Return a resource of a kind, or None.
+
+        Args:
+            name: Name of the parameter.
+            kind: Type of the resource.
+        """
         value = self.single(name)
         if value is None:
             return None
@@ -267,14 +329,23 @@ class Parameters:
         return value
 
     def resources(self, name: str, *kinds: str) -> list[Resource]:
-        """Return the resources of a parameter that may be repeated."""
+        """Return the resources of a parameter that may be repeated.
+
+        Args:
+            name: Name of the parameter.
+            kinds: Types of resources that are accepted.
+        """
         for value in self._values.get(name, ()):
             if not isinstance(value, dict) or value.get("resourceType") not in kinds:
                 raise TerminologyError("invalid", f"{name}: expected {' or '.join(kinds)}")
         return list(self._values.get(name, ()))
 
     def single(self, name: str) -> Any:
-        """Return the value of a parameter as it is; None if it is missing."""
+        """Return the value of a parameter as it is; None if it is missing.
+
+        Args:
+            name: Name of the parameter.
+        """
         values = self._values.get(name, [None])
         if len(values) > 1:
             raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
@@ -282,7 +353,13 @@ class Parameters:
 
 
 def text_in(container: Any, name: str, place: str) -> str | None:
-    """Return a text of a JSON object, or None."""
+    """Return a text of a JSON object, or None.
+
+    Args:
+        container: The object.
+        name: Key of the text.
+        place: Place of the object, for messages.
+    """
     if not isinstance(container, dict):
         raise TerminologyError("invalid", f"{place}: expected an object")
     value = container.get(name)
@@ -292,7 +369,13 @@ def text_in(container: Any, name: str, place: str) -> str | None:
 
 
 def required_in(container: Any, name: str, place: str) -> str:
-    """Return a text of a JSON object that must be there."""
+    """Return a text of a JSON object that must be there.
+
+    Args:
+        container: The object.
+        name: Key of the text.
+        place: Place of the object, for messages.
+    """
     value = text_in(container, name, place)
     if value is None:
         raise TerminologyError("required", f"{place}.{name}: missing")
@@ -300,7 +383,13 @@ def required_in(container: Any, name: str, place: str) -> str:
 
 
 def list_in(container: Any, name: str, place: str) -> list[Any]:
-    """Return a list of a JSON object; empty if it is missing."""
+    """Return a list of a JSON object; empty if it is missing.
+
+    Args:
+        container: The object.
+        name: Key of the list.
+        place: Place of the object, for messages.
+    """
     if not isinstance(container, dict):
         raise TerminologyError("invalid", f"{place}: expected an object")
     value = container.get(name)
@@ -312,12 +401,21 @@ def list_in(container: Any, name: str, place: str) -> list[Any]:
 
 
 def coding_of(value: Any, place: str) -> Coding:
-    """Return a Coding of a request."""
+    """Return a Coding of a request.
+
+    Args:
+        value: The object.
+        place: Place of the object, for messages.
+    """
     return Coding(*(text_in(value, key, place) for key in ("system", "code", "display", "version")))
 
 
 def parse_json(body: bytes) -> Any:
-    """Return what a body of JSON says."""
+    """Return what a body of JSON says.
+
+    Args:
+        body: The body.
+    """
     try:
         return json.loads(body)
     except RecursionError:
@@ -327,7 +425,11 @@ def parse_json(body: bytes) -> Any:
 
 
 def pairs_of(content: Any) -> list[tuple[str, Any]]:
-    """Return the parameters of a resource: of type Parameters, or a ValueSet to expand."""
+    """Return the parameters of a resource: of type Parameters, or a ValueSet to expand.
+
+    Args:
+        content: The body.
+    """
     kind = content.get("resourceType") if isinstance(content, dict) else None
     if kind == "ValueSet":
         return [("valueSet", content)]
@@ -346,28 +448,55 @@ def pairs_of(content: Any) -> list[tuple[str, Any]]:
 
 
 def part(name: str, kind: str, value: Any) -> Resource:
-    """Return a parameter of an answer, such as ``part("result", "Boolean", True)``."""
+    """Return a parameter of an answer, such as ``part("result", "Boolean", True)``.
+
+    Args:
+        name: Name of the parameter.
+        kind: Type of the value.
+        value: The value.
+    """
     return {"name": name, f"value{kind}": value}
 
 
 def optional(name: str, kind: str, value: Any) -> Resource | None:
-    """Return a parameter of an answer; None without a value."""
+    """Return a parameter of an answer; None without a value.
+
+    Args:
+        name: Name of the parameter.
+        kind: Type of the value.
+        value: The value.
+    """
     return part(name, kind, value) if value else None
 
 
 def coding(system: str | None, code: str, display: str | None) -> Resource:
-    """Return a Coding, of what is known of it."""
+    """Return a Coding, of what is known of it.
+
+    Args:
+        system: The code system.
+        code: The code.
+        display: The name.
+    """
     known = {"system": system, "code": code, "display": display}
     return {key: value for key, value in known.items() if value}
 
 
 def parts(name: str, *inner: Resource | None) -> Resource:
-    """Return a parameter that has parts; those that are None are left out."""
+    """Return a parameter that has parts; those that are None are left out.
+
+    Args:
+        name: Name of the parameter.
+        inner: The parts; None is left out.
+    """
     return {"name": name, "part": [each for each in inner if each is not None]}
 
 
 def to_parameters(*listed: Resource | None) -> Resource:
-    """Return a resource of type Parameters; those that are None are left out."""
+    """Return a resource of type Parameters; those that are None are left out.
+
+    Args:
+        listed: The parts.
+    """
     return {
         "resourceType": "Parameters",
         "parameter": [each for each in listed if each is not None],

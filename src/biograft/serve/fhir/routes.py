@@ -77,7 +77,13 @@ _FILTERS = (
 
 
 def metadata(terminology: Terminology, asked: Parameters, base: str) -> Resource:
-    """Return the CapabilityStatement, or the TerminologyCapabilities with ``mode=terminology``."""
+    """Return the CapabilityStatement, or the TerminologyCapabilities with ``mode=terminology``.
+
+    Args:
+        terminology: The terminology of the store.
+        asked: The parameters of the request.
+        base: URL of the service.
+    """
     mode = asked.text("mode")
     common: Resource = {
         "status": "active",
@@ -190,7 +196,7 @@ def _describe(kind: str, terminology: Terminology, system: CodeSystem) -> Resour
         "hierarchyMeaning": "is-a",
         "valueSet": value_set,
         "content": "not-present",
-        "count": terminology.systems.size(system),
+        "count": len(terminology.systems.members(system)),
         "filter": [
             {"code": code, "operator": list(operators), "value": "a code"}
             for code, operators in _FILTERS

@@ -86,7 +86,11 @@ class Terminology:
     # ---- CodeSystem
 
     def lookup(self, asked: Parameters) -> Resource:
-        """Return what is known of a code (``CodeSystem/$lookup``)."""
+        """Return what is known of a code (``CodeSystem/$lookup``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         codes = self._codes(asked)
         given = asked.coding("coding") or Coding(asked.text("system"), asked.required("code"))
         entry = self._entry(codes, given._replace(version=given.version or asked.text("version")))
@@ -164,7 +168,11 @@ class Terminology:
         return listed
 
     def validate_code(self, asked: Parameters) -> Resource:
-        """Return whether a system has a code, by a name of it (``CodeSystem/$validate-code``)."""
+        """Return whether a system has a code, by a name of it (``CodeSystem/$validate-code``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         codes = self._codes(asked)
         url = asked.text("url") or asked.text("system")
         own = asked.resource("codeSystem", "CodeSystem")
@@ -174,7 +182,11 @@ class Terminology:
         return Validation(codes, asked, system=system).answer()
 
     def subsumes(self, asked: Parameters) -> Resource:
-        """Return how two codes stand to each other (``CodeSystem/$subsumes``)."""
+        """Return how two codes stand to each other (``CodeSystem/$subsumes``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         codes, default = self._codes(asked), asked.text("system")
         entries = []
         for which in "AB":
@@ -196,7 +208,11 @@ class Terminology:
     # ---- ValueSet
 
     def expand(self, asked: Parameters) -> Resource:
-        """Return the codes of a value set, page by page (``ValueSet/$expand``)."""
+        """Return the codes of a value set, page by page (``ValueSet/$expand``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         _refuse(asked, "context", "exclude-system")
         codes = self._codes(asked)
         chosen = self._value_set(asked, codes)
@@ -211,7 +227,11 @@ class Terminology:
         return chosen.entries(self.systems)
 
     def validate_member(self, asked: Parameters) -> Resource:
-        """Return whether a value set has a code (``ValueSet/$validate-code``)."""
+        """Return whether a value set has a code (``ValueSet/$validate-code``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         _refuse(asked, "context")
         codes = self._codes(asked)
         return Validation(codes, asked, chosen=self._value_set(asked, codes)).answer()
@@ -243,7 +263,11 @@ class Terminology:
     # ---- ConceptMap
 
     def translate(self, asked: Parameters) -> Resource:
-        """Return the codes of other systems for a code (``ConceptMap/$translate``)."""
+        """Return the codes of other systems for a code (``ConceptMap/$translate``).
+
+        Args:
+            asked: The parameters of the request.
+        """
         _refuse(asked, "conceptMap", "dependency")
         if asked.flag("reverse"):
             _refuse(asked, "targetsystem")  # the relations of a store go both ways

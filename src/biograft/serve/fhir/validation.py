@@ -35,7 +35,15 @@ class _Checked:
     """The code system that is not known."""
 
     def note(self, severity: str, code: str, kind: str, text: str, part: str = "code") -> None:
-        """Add an issue about a part of the code, such as its display."""
+        """Add an issue about a part of the code, such as its display.
+
+        Args:
+            severity: error, warning or information.
+            code: Issue code of FHIR.
+            kind: Type of the issue, by HL7's list.
+            text: What is wrong.
+            part: Part of the code, such as its display.
+        """
         place = f"{self.place}.{part}" if self.place else part
         self.issues.append(issue(severity, code, kind, text, place))
 

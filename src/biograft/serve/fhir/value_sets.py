@@ -63,7 +63,12 @@ class Languages(NamedTuple):
 
 
 def languages_of(asked: Parameters, chosen: ValueSet | None = None) -> Languages:
-    """Return the languages of a request, by parameter, value set, header, in this order."""
+    """Return the languages of a request, by parameter, value set, header, in this order.
+
+    Args:
+        asked: The parameters of the request.
+        chosen: The value set.
+    """
     given = asked.text("displayLanguage")
     if given is None and chosen is not None:
         given = _expansion_parameter(chosen.resource, "displayLanguage")
@@ -113,7 +118,12 @@ def _parsed(given: str) -> Languages:
 
 
 def same_language(tag: str, wanted: str) -> bool:
-    """Return whether a name's language is one that is asked for, regions aside."""
+    """Return whether a name's language is one that is asked for, regions aside.
+
+    Args:
+        tag: Language of the name.
+        wanted: Language that is wanted.
+    """
     return tag.partition("-")[0].lower() == wanted.partition("-")[0].lower()
 
 
@@ -121,6 +131,11 @@ def display(codes: CodeSystems, entry: int, languages: Languages) -> str | None:
     """Return the name of a code: in the first of these languages that it has a name in.
 
     A further id is called as its own vocabulary calls it, where that is a source of the store.
+
+    Args:
+        codes: The codes of the request.
+        entry: Number of the code.
+        languages: Languages of names, the wanted ones first.
     """
     row = codes.row(entry)
     if not languages.tags and codes.is_primary(entry):
@@ -150,7 +165,12 @@ def _position(name: Name, languages: Languages) -> int:
 
 
 def designations(codes: CodeSystems, row: int) -> list[Resource]:
-    """Return the names of a concept as designations; those of the request as they were given."""
+    """Return the names of a concept as designations; those of the request as they were given.
+
+    Args:
+        codes: The codes of the request.
+        row: Row of the concept.
+    """
     if (owner := codes.owner(row)) is not None:
         concept = owner.concept(row)
         listed: list[Resource] = []
@@ -174,7 +194,12 @@ def designations(codes: CodeSystems, row: int) -> list[Resource]:
 
 
 def wanted_designations(listed: Sequence[Resource], wanted: Sequence[str]) -> list[Resource]:
-    """Return those in some languages (``de`` or ``urn:ietf:bcp:47|de``), or for some uses."""
+    """Return those in some languages (``de`` or ``urn:ietf:bcp:47|de``), or for some uses.
+
+    Args:
+        listed: Designations.
+        wanted: Languages or uses; default: all.
+    """
     if not wanted:
         return list(listed)
 
@@ -201,13 +226,21 @@ class Condition(NamedTuple):
 
 
 def those(rows: Iterable[int]) -> Condition:
-    """Return the condition to be one of some concepts."""
+    """Return the condition to be one of some concepts.
+
+    Args:
+        rows: Rows of the concepts.
+    """
     known = dict.fromkeys(rows)
     return Condition(known.__contains__, lambda: list(known))
 
 
 def not_(condition: Condition) -> Condition:
-    """Return the opposite of a condition."""
+    """Return the opposite of a condition.
+
+    Args:
+        condition: The condition.
+    """
     return Condition(lambda row: not condition.holds(row))
 
 
@@ -222,7 +255,11 @@ class CodeSet:
     """Value sets that must have the code, too."""
 
     def entries(self, codes: CodeSystems) -> Entries:
-        """Return the codes."""
+        """Return the codes.
+
+        Args:
+            codes: The codes of the request.
+        """
         rest = list(self.conditions)
         if self.listed is not None:
             found = np.array(self.listed, np.int64)
@@ -244,7 +281,12 @@ class CodeSet:
         return found
 
     def has(self, entry: int, codes: CodeSystems) -> bool:
-        """Return whether a code is one of these."""
+        """Return whether a code is one of these.
+
+        Args:
+            entry: Number of the code.
+            codes: The codes of the request.
+        """
         spend(1 + len(self.listed or ()) // AT_ONCE)
         if codes.system(entry) != self.system:
             return False
@@ -295,7 +337,11 @@ class ValueSet:
         return canonical(self.url, self.version) if self.url else None
 
     def entries(self, codes: CodeSystems) -> Entries:
-        """Return the codes, each once, in the order of the sets."""
+        """Return the codes, each once, in the order of the sets.
+
+        Args:
+            codes: The codes of the request.
+        """
         if not self._entries:
             self._entries.append(self._find_entries(codes))
         return self._entries[0]
@@ -313,7 +359,12 @@ class ValueSet:
         return whole
 
     def has(self, entry: int, codes: CodeSystems) -> bool:
-        """Return whether a code is one of these."""
+        """Return whether a code is one of these.
+
+        Args:
+            entry: Number of the code.
+            codes: The codes of the request.
+        """
         if entry not in self._last:
             answer = (
                 any(each.has(entry, codes) for each in self.included)
@@ -350,7 +401,12 @@ class ValueSetReader:
     # ---- by URL
 
     def of_url(self, url: str, contained: Sequence[Resource] = ()) -> ValueSet:
-        """Return a value set of the request, or an implicit one of a code system."""
+        """Return a value set of the request, or an implicit one of a code system.
+
+        Args:
+            url: URL of the resource.
+            contained: Value sets that the resource contains.
+        """
         resource = self._supplied_set(url, contained)
         if resource is not None:
             own = id(resource)
@@ -408,7 +464,11 @@ class ValueSetReader:
     # ---- resources
 
     def of_resource(self, resource: Resource) -> ValueSet:
-        """Return the value set of a resource, by its ``compose``, else as it was expanded."""
+        """Return the value set of a resource, by its ``compose``, else as it was expanded.
+
+        Args:
+            resource: The resource.
+        """
         compose = resource.get("compose")
         url = text_in(resource, "url", "valueSet")
         if compose is None and isinstance(resource.get("expansion"), dict):
@@ -689,7 +749,11 @@ class Expansion:
         self._shown: dict[str, str] = {}
 
     def answer(self, entries: Sequence[int] | Entries | None = None) -> Resource:
-        """Return the value set with its expansion; ``entries`` are its codes, where known."""
+        """Return the value set with its expansion; ``entries`` are its codes, where known.
+
+        Args:
+            entries: Numbers of the codes.
+        """
         asked = self._asked
         text, offset = asked.text("filter"), asked.number("offset") or 0
         count = asked.number("count")
