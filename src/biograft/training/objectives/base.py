@@ -83,27 +83,6 @@ def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, floa
     return losses / n_counted, float(correct / n_counted)
 
 
-def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
-    """Count what a loss is a mean over: sequences (``sequence_sum``), or else items."""
-    return n_sequences if reduction == "sequence_sum" else n_items
-
-
-def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:
-    """Reduce the losses of items (n,): their mean, or their sum per sequence; 0 without items."""
-    n_counted = count_reduced(reduction, len(losses), n_sequences)
-    return losses.sum() / max(1, n_counted)
-
-
-def reduced_cross_entropy(
-    reduction: str, scores: Tensor, labels: Tensor, n_sequences: int
-) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of items (n, classes) that are all labelled, and its statistics."""
-    loss, accuracy = labelled_cross_entropy(scores, labels)
-    if reduction == "sequence_sum":
-        loss = loss * (len(labels) / n_sequences)
-    return loss, {"loss": float(loss.detach()), "accuracy": accuracy}
-
-
 @dataclass(frozen=True, slots=True)
 class TextStates:
     """The output of a forward pass over a batch of text.
@@ -241,10 +220,44 @@ class Objective(LossTerm):
         return {"": self}
 
 
-class LabelledObjective(Objective):
-    """An objective whose loss is the mean cross-entropy over all that has a label."""
+class ReducedTerm(LossTerm):
+    """A term that is a mean over items, or over sequences where ``reduction`` is "sequence_sum"."""
 
-    labelled: ClassVar[tuple[str, str]]
+    config: Any
+
+    @property
+    def sums_sequences(self) -> bool:
+        """Whether the losses of a sequence are added."""
+        return getattr(self.config, "reduction", "") == "sequence_sum"
+
+    def count(self, batch: TextBatch) -> int:
+        """Count items, or sequences, as ``reduction`` says.
+
+        Args:
+            batch: A batch, as arrays.
+
+        Returns:
+            The number that the sum of the losses is divided by.
+        """
+        return len(batch) if self.sums_sequences else self.count_items(batch)
+
+    def reduce(self, losses: Tensor, batch: TensorBatch) -> Tensor:
+        """Reduce the losses of items to a number; 0 without items.
+
+        Args:
+            losses: (items,)
+            batch: The batch of the items.
+
+        Returns:
+            Their mean, or their sum per sequence.
+        """
+        return losses.sum() / max(1, len(batch) if self.sums_sequences else len(losses))
+
+
+class LabelledTerm(ReducedTerm):
+    """A term that is the cross-entropy of all that has a label."""
+
+    labelled: tuple[str, str]
     """Where its labels are: a field of batches, such as ``token_labels``, and their name there."""
 
     def labels(self, batch: TextBatch | TensorBatch) -> Any:
@@ -259,7 +272,7 @@ class LabelledObjective(Objective):
         field, name = self.labelled
         return getattr(batch, field)[name]
 
-    def count(self, batch: TextBatch) -> int:
+    def count_items(self, batch: TextBatch) -> int:
         """Count the labels.
 
         Args:
@@ -270,15 +283,22 @@ class LabelledObjective(Objective):
         """
         return int((self.labels(batch) != IGNORED).sum())
 
-    def mean_loss(self, scores: Tensor, labels: Tensor) -> Loss:
-        """Compute the weighted mean over labels, with loss and accuracy.
+    def mean_loss(self, scores: Tensor, labels: Tensor, batch: TensorBatch) -> Loss:
+        """Compute the weighted loss over labels, with loss and accuracy.
 
         Args:
             scores: (n, classes)
             labels: (n,), of which ``IGNORED`` ones do not count.
+            batch: The batch of the labels.
 
         Returns:
             The loss times the weight of the objective, and its statistics.
         """
         loss, accuracy = labelled_cross_entropy(scores, labels)
+        if self.sums_sequences:
+            loss = loss * (len(labels) / len(batch))
         return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}
+
+
+class LabelledObjective(LabelledTerm, Objective):
+    """An objective whose loss is the cross-entropy of all that has a label."""

@@ -17,14 +17,13 @@ from torch import Tensor, nn
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     GeluNorm,
+    LabelledTerm,
     Loss,
     LossTerm,
     Objective,
     TensorBatch,
     TextStates,
-    count_reduced,
     init_weights,
-    reduced_cross_entropy,
 )
 from biograft.training.objectives.configs import BidirectionalEntityMaskingConfig
 from biograft.training.objectives.examples import (
@@ -32,11 +31,9 @@ from biograft.training.objectives.examples import (
     IGNORED,
     SPECIAL,
     Setting,
-    TextBatch,
     TextExample,
 )
 
-NAME = "bidirectional_entity_masking"
 HEAD, ADJECTIVE = "head", "adjective"
 PARTS = (HEAD, ADJECTIVE)
 
@@ -117,7 +114,7 @@ class MaskedPartTokens(NamedTuple):
     """The original token."""
 
 
-class Direction(LossTerm):
+class Direction(LabelledTerm):
     """Predict masked heads from adjective parts, or masked adjective parts from heads.
 
     Its tokens have labels of their own, ``IGNORED`` where nothing is predicted.
@@ -125,31 +122,22 @@ class Direction(LossTerm):
 
     def __init__(self, part: str, head: nn.Module, config: BidirectionalEntityMaskingConfig):
         self.part, self.head, self.config = part, head, config
-        self.label = f"{NAME}.{part}"
-
-    def count(self, batch: TextBatch) -> int:
-        """Count the tokens to predict, or sequences, as ``reduction`` says."""
-        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
-
-    def count_items(self, batch: TextBatch) -> int:
-        """Count the tokens to predict."""
-        return int((batch.token_labels[self.label] != IGNORED).sum())
+        self.labelled = ("token_labels", f"{BidirectionalEntityMasking.name}.{part}")
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the loss over masked tokens, scored against the whole vocabulary."""
-        vectors = states.require("embeddings", NAME)
+        vectors = states.require("embeddings", BidirectionalEntityMasking.name)
         if vectors.shape[1] != states.final.shape[2]:
             raise ConfigError(
-                f"objective.{NAME}: expected input embeddings as wide as the states "
-                f"({states.final.shape[2]}), found {vectors.shape[1]}; choose an encoder of BERT's "
-                "kind"
+                f"objective.{BidirectionalEntityMasking.name}: expected input embeddings as wide "
+                f"as the states ({states.final.shape[2]}), found {vectors.shape[1]}; choose an "
+                "encoder of BERT's kind"
             )
         tokens = self.masked_tokens(batch)
         first = states.final[tokens.sequence, tokens.first]
         last = states.final[tokens.sequence, tokens.last]
         scores = self.head(first, last, tokens.position) @ vectors.T  # (tokens, vocabulary)
-        loss, stats = reduced_cross_entropy(self.config.reduction, scores, tokens.label, len(batch))
-        return self.config.weight * loss, stats
+        return self.mean_loss(scores, tokens.label, batch)
 
     def masked_tokens(self, batch: TensorBatch) -> MaskedPartTokens:
         """Find the tokens to predict, in the order of mentions."""
@@ -161,9 +149,7 @@ class Direction(LossTerm):
         position = torch.arange(self.config.max_tokens, device=begin.device)
         tokens = begin[:, None] + position  # (mentions, max_tokens)
         inside = tokens <= end[:, None]
-        labels = batch.token_labels[self.label][
-            sequence[:, None], torch.where(inside, tokens, begin[:, None])
-        ]
+        labels = self.labels(batch)[sequence[:, None], torch.where(inside, tokens, begin[:, None])]
         row, position = (inside & (labels != IGNORED)).nonzero(as_tuple=True)
         return MaskedPartTokens(
             sequence[row], visible[0][row], visible[1][row], position, labels[row, position]
@@ -176,7 +162,7 @@ class BidirectionalEntityMasking(Objective):
     The loss is the sum of two terms, one for each direction, each with a mean of its own.
     """
 
-    name = NAME
+    name = "bidirectional_entity_masking"
     order: ClassVar[int] = -1
 
     def __init__(self, config: BidirectionalEntityMaskingConfig, setting: Setting) -> None:
@@ -203,23 +189,23 @@ class BidirectionalEntityMasking(Objective):
         """
         if HEAD_OFFSET not in example.mention_labels:
             raise ConfigError(
-                f"objective.{NAME}: the text has no segmented entities; set "
+                f"objective.{self.name}: the text has no segmented entities; set "
                 "stream.segmentation to a folder of biograft corpus segment"
             )
         config = self.config
         chosen = choose_masked_parts(example, config.entity_ratio, config.max_token_ratio, rng)
         tokens = example.tokens.copy()
-        labels = {
-            term.label: np.full(len(tokens), IGNORED, np.int64)
-            for term in self._directions.values()
-        }
+        labels = {part: np.full(len(tokens), IGNORED, np.int64) for part in PARTS}
         for _, part, first, last in chosen:
             tokens[first : last + 1] = self.mask
             predicted = slice(first, min(last + 1, first + config.max_tokens))
-            labels[self._directions[part].label][predicted] = example.tokens[predicted]
+            labels[part][predicted] = example.tokens[predicted]
         return replace(
             example,
             tokens=tokens,
-            token_labels={**example.token_labels, **labels},
+            token_labels={
+                **example.token_labels,
+                **{f"{self.name}.{part}": values for part, values in labels.items()},
+            },
             fixed=example.fixed_with(masked.row for masked in chosen),
         )

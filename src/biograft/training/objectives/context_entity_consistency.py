@@ -29,8 +29,6 @@ from biograft.training.objectives.examples import (
     TextExample,
 )
 
-NAME = "context_entity_consistency"
-
 
 class ConsistencyHead(nn.Module):
     """W2 LN(GELU(W1 [x_before ; x_after])) (EMBERT's equations 1 and 2)."""
@@ -54,7 +52,7 @@ class ContextEntityConsistency(LabelledObjective):
     tokens at the edges, must carry the answer.
     """
 
-    name = NAME
+    name = "context_entity_consistency"
     labelled = ("mention_labels", CONSISTENT)
     order: ClassVar[int] = -2
     head: ConsistencyHead
@@ -66,8 +64,8 @@ class ContextEntityConsistency(LabelledObjective):
         """Exclude replaced entities from masking, because a masked one could not be classified."""
         if CONSISTENT not in example.mention_labels:
             raise ConfigError(
-                f"objective.{NAME}: no entity of the text is replaced; give the recipe a table "
-                "[stream.substitution]"
+                f"objective.{self.name}: no entity of the text is replaced; give the recipe a "
+                "table [stream.substitution]"
             )
         replaced = np.flatnonzero(example.mention_labels[CONSISTENT] != IGNORED)
         return replace(example, fixed=example.fixed_with(replaced))
@@ -78,4 +76,4 @@ class ContextEntityConsistency(LabelledObjective):
         counted = labels != IGNORED
         sequence, first, last = batch.mentions[counted].unbind(1)
         scores = self.head(states.final[sequence, first - 1], states.final[sequence, last + 1])
-        return self.mean_loss(scores, labels[counted])
+        return self.mean_loss(scores, labels[counted], batch)

@@ -15,8 +15,6 @@ from biograft.training.objectives.base import (
 )
 from biograft.training.objectives.examples import TextExample
 
-NAME = "entity_detection"
-
 
 class EntityDetection(LabelledObjective):
     """Cross-entropy of tags over all tokens, special ones (O) included.
@@ -24,8 +22,8 @@ class EntityDetection(LabelledObjective):
     The tags are predicted from the text-only states.
     """
 
-    name = NAME
-    labelled = ("token_labels", NAME)
+    name = "entity_detection"
+    labelled = ("token_labels", name)
 
     def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
         """Add the labels."""
@@ -33,9 +31,9 @@ class EntityDetection(LabelledObjective):
         for first, last in example.mentions[:, :2]:
             labels[first + 1 : last + 1] = INSIDE
         labels[example.mentions[:, 0]] = BEGIN
-        return replace(example, token_labels={**example.token_labels, NAME: labels})
+        return replace(example, token_labels={**example.token_labels, self.name: labels})
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over all tokens except padding."""
-        scores = states.require("detection", NAME).flatten(0, 1)
-        return self.mean_loss(scores, self.labels(batch).flatten())
+        scores = states.require("detection", self.name).flatten(0, 1)
+        return self.mean_loss(scores, self.labels(batch).flatten(), batch)

@@ -16,8 +16,6 @@ from biograft.training.objectives.base import Loss, Objective, TensorBatch, Text
 from biograft.training.objectives.configs import EntityLinkingConfig
 from biograft.training.objectives.examples import Setting, TextBatch
 
-NAME = "entity_linking"
-
 
 def full_losses(
     queries: Tensor, table: Tensor, gold: Tensor, max_scores: int
@@ -74,7 +72,7 @@ class EntityLinking(Objective):
     A sample is taken by ``entity_counts``, each at least 1; without these it is uniform.
     """
 
-    name = NAME
+    name = "entity_linking"
 
     def __init__(self, config: EntityLinkingConfig, setting: Setting | None = None) -> None:
         self.config = config
@@ -87,11 +85,11 @@ class EntityLinking(Objective):
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over mentions of known entities; 0 where there is none."""
-        queries, table = states.require("queries", NAME), states.require("table", NAME)
+        queries, table = states.require("queries", self.name), states.require("table", self.name)
         if not len(table):
             raise ConfigError(
-                f"objective.{NAME}: the entity table is empty; lower stream.min_count, or annotate "
-                "more text"
+                f"objective.{self.name}: the entity table is empty; lower stream.min_count, or "
+                "annotate more text"
             )
         known = batch.entities >= 0
         queries, gold = queries[known], batch.entities[known]
@@ -119,8 +117,8 @@ class EntityLinking(Objective):
             counts = np.ones(len(table)) if self._counts is None else self._counts
             if len(counts) != len(table):
                 raise ConfigError(
-                    f"objective.{NAME}: the table has {len(table)} entities, and counts are known "
-                    f"of {len(counts)}; pack the text with the entities of the model"
+                    f"objective.{self.name}: the table has {len(table)} entities, and counts are "
+                    f"known of {len(counts)}; pack the text with the entities of the model"
                 )
             sums = np.cumsum(np.maximum(counts, 1), dtype=np.float64)
             self._rates = torch.from_numpy(sums).to(table.device)

@@ -27,8 +27,6 @@ from biograft.training.objectives.examples import (
     TextExample,
 )
 
-NAME = "entity_prediction"
-
 
 class EntityPrediction(LabelledObjective):
     """Predict the entities of corrupted mentions among all entities of the batch, as published.
@@ -37,21 +35,21 @@ class EntityPrediction(LabelledObjective):
     the objective therefore prepares examples after ``EntityVisibility``.
     """
 
-    name = NAME
-    labelled = ("mention_labels", NAME)
+    name = "entity_prediction"
+    labelled = ("mention_labels", name)
     order: ClassVar[int] = 2
 
     def __init__(self, config: EntityPredictionConfig, setting: Setting) -> None:
         self.config, self._n_entities = config, _count_entities(setting)
         if config.replaced_ratio and not self._n_entities:
             raise ConfigError(
-                f"objective.{NAME}: there are no entities to replace others by; give the "
+                f"objective.{self.name}: there are no entities to replace others by; give the "
                 "recipe a knowledge layer and annotated text, or set replaced_ratio to 0"
             )
 
     def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
         """Withhold or replace some entities; an example that is prepared already is unchanged."""
-        if NAME in example.mention_labels:
+        if self.name in example.mention_labels:
             return example
         own = np.where(example.mentions[:, 2] >= 0, example.mentions[:, 2], IGNORED)
         visible = example.mention_labels.get(VISIBLE_ENTITIES, own).copy()
@@ -64,12 +62,12 @@ class EntityPrediction(LabelledObjective):
         if replaced.any():
             visible[replaced] = rng.integers(self._n_entities, size=int(replaced.sum()))
         predicted = np.where(withheld | replaced, own, IGNORED)
-        labels = {**example.mention_labels, VISIBLE_ENTITIES: visible, NAME: predicted}
+        labels = {**example.mention_labels, VISIBLE_ENTITIES: visible, self.name: predicted}
         return replace(example, mention_labels=labels)
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over corrupted mentions; 0 where there is none."""
-        table, read = states.require("table", NAME), states.require("read_mentions", NAME)
+        table, read = states.require("table", self.name), states.require("read_mentions", self.name)
         labels = self.labels(batch)
         counted = labels != IGNORED
         vectors = read(states.final, batch.mentions[counted])
@@ -78,7 +76,7 @@ class EntityPrediction(LabelledObjective):
         occurring = torch.unique(batch.entities[batch.entities >= 0])  # ascending
         scores = vectors @ table[occurring].T  # (mentions, entities of the batch)
         gold = torch.searchsorted(occurring, labels[counted])
-        return self.mean_loss(scores, gold)
+        return self.mean_loss(scores, gold, batch)
 
 
 def _count_entities(setting: Setting) -> int:

@@ -9,24 +9,19 @@ from torch import Tensor, nn
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     GeluNorm,
+    LabelledObjective,
     Loss,
-    Objective,
     TensorBatch,
     TextStates,
-    count_reduced,
     init_weights,
-    reduced_cross_entropy,
 )
 from biograft.training.objectives.configs import EntitySegmentationConfig
 from biograft.training.objectives.examples import (
     IGNORED,
     SEGMENT_ENDS,
     Setting,
-    TextBatch,
     TextExample,
 )
-
-NAME = "entity_segmentation"
 
 
 class SegmentationHead(nn.Module):
@@ -44,10 +39,11 @@ class SegmentationHead(nn.Module):
         return scores
 
 
-class EntitySegmentation(Objective):
+class EntitySegmentation(LabelledObjective):
     """Classify the tokens of long mentions, masked ones included: 1 ends a segment, 0 does not."""
 
-    name = NAME
+    name = "entity_segmentation"
+    labelled = ("token_labels", SEGMENT_ENDS)
     head: SegmentationHead
 
     def __init__(self, config: EntitySegmentationConfig, setting: Setting) -> None:
@@ -57,25 +53,14 @@ class EntitySegmentation(Objective):
         """Check that the stream labels segments; the example stays as it is."""
         if SEGMENT_ENDS not in example.token_labels:
             raise ConfigError(
-                f"objective.{NAME}: the text has no segmented entities; set "
+                f"objective.{self.name}: the text has no segmented entities; set "
                 "stream.segmentation to a folder of biograft corpus segment"
             )
         return example
 
-    def count(self, batch: TextBatch) -> int:
-        """Count the tokens of long mentions, or sequences, as ``reduction`` says."""
-        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
-
-    def count_items(self, batch: TextBatch) -> int:
-        """Count the tokens of long mentions."""
-        return int((batch.token_labels[SEGMENT_ENDS] != IGNORED).sum())
-
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the loss over the tokens of long mentions."""
-        labels = batch.token_labels[SEGMENT_ENDS]
+        labels = self.labels(batch)
         counted = labels != IGNORED
         scores = self.head(states.final[counted])  # (labelled tokens, 2)
-        loss, stats = reduced_cross_entropy(
-            self.config.reduction, scores, labels[counted], len(batch)
-        )
-        return self.config.weight * loss, stats
+        return self.mean_loss(scores, labels[counted], batch)

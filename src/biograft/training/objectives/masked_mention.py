@@ -16,10 +16,9 @@ from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     Loss,
     Objective,
+    ReducedTerm,
     TensorBatch,
     TextStates,
-    count_reduced,
-    reduced,
     to_float32,
 )
 from biograft.training.objectives.configs import MaskedMentionConfig
@@ -33,8 +32,6 @@ from biograft.training.objectives.examples import (
     TextBatch,
     masked_mentions,
 )
-
-NAME = "masked_mention"
 
 
 class FirstEmbeddings(nn.Module):
@@ -53,31 +50,31 @@ class FirstEmbeddings(nn.Module):
             return embedding(tokens, self.vectors)
 
 
-class MaskedMention(Objective):
+class MaskedMention(ReducedTerm, Objective):
     """Pull masked mentions with visible entities towards the vectors of their original tokens.
 
     Where all entities are visible, it pulls all mentions.
     """
 
-    name = NAME
+    name = "masked_mention"
     head: FirstEmbeddings
 
     def __init__(self, config: MaskedMentionConfig, setting: Setting) -> None:
         if setting.embeddings is None:
             raise ConfigError(
-                f"objective.{NAME}: the input embeddings of the starting model are unknown; "
+                f"objective.{self.name}: the input embeddings of the starting model are unknown; "
                 "choose an encoder that has them, or remove the objective"
             )
         self.config, self.entity_visibility = config, setting.entity_visibility
         self.head = FirstEmbeddings(setting.embeddings)
 
-    def count(self, batch: TextBatch) -> int:
-        """Count mentions, or sequences, as ``reduction`` says."""
-        return count_reduced(self.config.reduction, int(self._selected(batch).sum()), len(batch))
+    def count_items(self, batch: TextBatch) -> int:
+        """Count the mentions."""
+        return int(self._selected(batch).sum())
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean squared error over mentions; 0 where there is none."""
-        read = states.require("read_mentions", NAME)
+        read = states.require("read_mentions", self.name)
         mentions = batch.mentions[self._selected(batch)]
         predicted = to_float32(read(states.final, mentions))
         # Detached, lest both sides shrink together. Not under no_grad: within autocast the copies
@@ -85,7 +82,7 @@ class MaskedMention(Objective):
         wanted = to_float32(read(self.head(batch.original_tokens), mentions)).detach()
         squares = (predicted - wanted).square()  # (mentions, dim)
         losses = squares.mean(1) if self.config.reduction == "mse" else squares.sum(1)
-        loss = reduced(self.config.reduction, losses, len(batch))
+        loss = self.reduce(losses, batch)
         return self.config.weight * loss, {"loss": float(loss.detach())}
 
     def _selected(self, batch: TextBatch | TensorBatch) -> Any:

@@ -19,10 +19,9 @@ from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     Loss,
     Objective,
+    ReducedTerm,
     TensorBatch,
     TextStates,
-    count_reduced,
-    reduced,
     to_float32,
 )
 from biograft.training.objectives.configs import MaskedNeighbourConfig
@@ -36,8 +35,6 @@ from biograft.training.objectives.examples import (
     Setting,
     TextBatch,
 )
-
-NAME = "masked_neighbour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +248,7 @@ def _root(squares: Tensor) -> Tensor:
     return squares.clamp_min(_FLOOR).sqrt()
 
 
-class MaskedNeighbour(Objective):
+class MaskedNeighbour(ReducedTerm, Objective):
     """Predict the neighbours of the entities of mentions.
 
     A mention whose entity is not visible to the knowledge layers predicts all of them, one whose
@@ -259,13 +256,13 @@ class MaskedNeighbour(Objective):
     withheld, every mention predicts all. Negatives are sampled for every batch.
     """
 
-    name = NAME
+    name = "masked_neighbour"
 
     def __init__(self, config: MaskedNeighbourConfig, setting: Setting) -> None:
         if setting.graph is None:
             raise ConfigError(
-                f"objective.{NAME}: no neighbours of entities are known; add the knowledge layer "
-                "neighbour_attention, or remove the objective"
+                f"objective.{self.name}: no neighbours of entities are known; add the knowledge "
+                "layer neighbour_attention, or remove the objective"
             )
         self.config, self.graph = config, setting.graph
         self.entity_visibility = setting.entity_visibility
@@ -273,10 +270,6 @@ class MaskedNeighbour(Objective):
         self._scorer = Scorer(self.head, config.form)
         self._edges, self._types = EdgeTable.of(self.graph), TypeSampler.of(self.graph)
         self._correction = {"log_q": 1.0, "mu_log_q": config.mu, "none": 0.0}[config.correction]
-
-    def count(self, batch: TextBatch) -> int:
-        """Count true neighbours of mentions, or sequences, as ``reduction`` says."""
-        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
 
     def count_items(self, batch: TextBatch) -> int:
         """Count the true neighbours of mentions."""
@@ -287,7 +280,7 @@ class MaskedNeighbour(Objective):
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the loss over the true neighbours of mentions; 0 where there is none."""
-        table, read = states.require("table", NAME), states.require("read_mentions", NAME)
+        table, read = states.require("table", self.name), states.require("read_mentions", self.name)
         self._check(table)
         selected = self._selected(batch)
         vectors = to_float32(read(states.final, batch.mentions[selected]))
@@ -303,7 +296,7 @@ class MaskedNeighbour(Objective):
         else:  # no edges, but still connected to the parameters
             losses = vectors[:0].sum(1) + table[:0].sum()
             correct = losses.detach()
-        loss = reduced(self.config.reduction, losses, len(batch))
+        loss = self.reduce(losses, batch)
         return self.config.weight * loss, {
             "loss": float(loss.detach()),
             "accuracy": float(correct.sum()) / max(1, len(edges)),
@@ -338,7 +331,7 @@ class MaskedNeighbour(Objective):
         expected = (len(self.graph.neighbours), self.graph.projections.shape[1])
         if tuple(table.shape) != expected:
             raise ConfigError(
-                f"objective.{NAME}: the table has {table.shape[0]} entities of {table.shape[1]} "
-                f"dimensions, and the graph {expected[0]} of {expected[1]}; make both of the same "
-                "store and vectors"
+                f"objective.{self.name}: the table has {table.shape[0]} entities of "
+                f"{table.shape[1]} dimensions, and the graph {expected[0]} of {expected[1]}; "
+                "make both of the same store and vectors"
             )

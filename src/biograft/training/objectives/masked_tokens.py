@@ -24,8 +24,6 @@ from biograft.training.objectives.examples import (
     TextExample,
 )
 
-NAME = "masked_tokens"
-
 
 def unit_indices(example: TextExample, mode: str) -> Ints:
     """Number the masking units of the tokens, ascending from 0; ``SPECIAL`` where there is none.
@@ -80,8 +78,8 @@ def choose_units(sizes: Ints, ratio: float, rng: np.random.Generator) -> Ints:
 class MaskedTokens(LabelledObjective):
     """Predict masked tokens: cross-entropy over the vocabulary."""
 
-    name = NAME
-    labelled = ("token_labels", NAME)
+    name = "masked_tokens"
+    labelled = ("token_labels", name)
 
     def __init__(self, config: MaskedTokensConfig, setting: Setting) -> None:
         self.config, self.mask = config, setting.mask
@@ -107,11 +105,13 @@ class MaskedTokens(LabelledObjective):
         labels[action != IGNORED] = example.tokens[action != IGNORED]
         tokens[action == 0] = self.mask
         tokens[action == 1] = rng.choice(self._ordinary, int((action == 1).sum()))
-        return replace(example, tokens=tokens, token_labels={**example.token_labels, NAME: labels})
+        return replace(
+            example, tokens=tokens, token_labels={**example.token_labels, self.name: labels}
+        )
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over labelled tokens; only these are scored."""
         labels = self.labels(batch)
         counted = labels != IGNORED
         scores = states.token_scores(states.final[counted])  # (labelled tokens, vocabulary)
-        return self.mean_loss(scores, labels[counted])
+        return self.mean_loss(scores, labels[counted], batch)

@@ -18,8 +18,6 @@ from biograft.training.objectives.base import Loss, Objective, TensorBatch, Text
 from biograft.training.objectives.configs import NameGeometryConfig
 from biograft.training.objectives.examples import Setting, TextBatch
 
-NAME = "name_geometry"
-
 
 class FrozenEncoder(nn.Module):
     """A frozen copy of the encoder that training starts from; it has no dropout."""
@@ -43,13 +41,13 @@ class FrozenEncoder(nn.Module):
 class NameGeometry(Objective):
     """Keep the cosines of the names of mentions as they were before training."""
 
-    name = NAME
+    name = "name_geometry"
     head: FrozenEncoder
 
     def __init__(self, config: NameGeometryConfig, setting: Setting) -> None:
         if setting.encoder is None:
             raise ConfigError(
-                f"objective.{NAME}: is for an encoder without knowledge layers; remove it, or "
+                f"objective.{self.name}: is for an encoder without knowledge layers; remove it, or "
                 "[knowledge]"
             )
         self.config, self.ends = config, (setting.first, setting.separator)
@@ -62,7 +60,7 @@ class NameGeometry(Objective):
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over pairs of names; 0 where there are fewer than two."""
-        encode = states.require("encode", NAME)
+        encode = states.require("encode", self.name)
         mentions = batch.mentions[: self.config.max_names]
         if len(mentions) < 2:
             return states.final.new_zeros((), dtype=torch.float32), {"loss": 0.0}

@@ -39,4 +39,4 @@ class NextSentence(LabelledObjective):
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over labelled sequences."""
         scores = self.head(states.final)
-        return self.mean_loss(scores, self.labels(batch))
+        return self.mean_loss(scores, self.labels(batch), batch)

@@ -24,8 +24,6 @@ from biograft.training.objectives.examples import (
     TextExample,
 )
 
-NAME = "sentence_order"
-
 
 def swap_segments(example: TextExample) -> TextExample:
     """Turn ``[CLS] A [SEP] B [SEP]`` into ``[CLS] B [SEP] A [SEP]``, labels included."""
@@ -60,8 +58,8 @@ def _renumber(words: Ints) -> Ints:
 class SentenceOrder(LabelledObjective):
     """Classify the order of two segments of one text: 1 original, 0 swapped."""
 
-    name = NAME
-    labelled = ("labels", NAME)
+    name = "sentence_order"
+    labelled = ("labels", name)
     head: PairHead
 
     def __init__(self, config: SentenceOrderConfig, setting: Setting) -> None:
@@ -78,8 +76,8 @@ class SentenceOrder(LabelledObjective):
         is_random = example.labels.get(FOLLOWS) == 0
         label = IGNORED if is_random else int(not swapped)
         example = swap_segments(example) if swapped and not is_random else example
-        return replace(example, labels={**example.labels, NAME: label})
+        return replace(example, labels={**example.labels, self.name: label})
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the mean over sequences whose segments are of one text."""
-        return self.mean_loss(self.head(states.final), self.labels(batch))
+        return self.mean_loss(self.head(states.final), self.labels(batch), batch)
