@@ -13,7 +13,7 @@ from torch.nn.functional import embedding
 
 from biograft.training.objectives.configs import MaskedNeighbourConfig
 from biograft.training.objectives.examples import EntityGraph
-from biograft.training.objectives.masked_neighbour import (
+from biograft.training.objectives.smedbert import (
     EdgeTable,
     NeighbourEdges,
     RelationProducts,

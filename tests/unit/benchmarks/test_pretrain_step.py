@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from biograft.training.objectives import EdgeTable, RelationProducts
-from biograft.training.objectives.masked_neighbour import Scorer
+from biograft.training.objectives.smedbert import Scorer
 
 SIZES = {
     "WIDTH": 24,

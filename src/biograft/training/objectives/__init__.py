@@ -15,8 +15,10 @@ if TYPE_CHECKING:
         TextStates as TextStates,
         labelled_cross_entropy as labelled_cross_entropy,
     )
-    from biograft.training.objectives.bidirectional_entity_masking import (
-        BidirectionalEntityMasking as BidirectionalEntityMasking,
+    from biograft.training.objectives.bert import (
+        MaskedTokens as MaskedTokens,
+        NextSentence as NextSentence,
+        SentenceOrder as SentenceOrder,
     )
     from biograft.training.objectives.configs import (
         LOSSES as LOSSES,
@@ -37,14 +39,15 @@ if TYPE_CHECKING:
         SynonymMarginalConfig as SynonymMarginalConfig,
         TextObjectiveConfig as TextObjectiveConfig,
     )
-    from biograft.training.objectives.context_entity_consistency import (
+    from biograft.training.objectives.embert import (
+        BidirectionalEntityMasking as BidirectionalEntityMasking,
         ContextEntityConsistency as ContextEntityConsistency,
-    )
-    from biograft.training.objectives.entity_detection import EntityDetection as EntityDetection
-    from biograft.training.objectives.entity_linking import EntityLinking as EntityLinking
-    from biograft.training.objectives.entity_prediction import EntityPrediction as EntityPrediction
-    from biograft.training.objectives.entity_segmentation import (
         EntitySegmentation as EntitySegmentation,
+    )
+    from biograft.training.objectives.entities import (
+        EntityDetection as EntityDetection,
+        EntityLinking as EntityLinking,
+        EntityPrediction as EntityPrediction,
     )
     from biograft.training.objectives.examples import (
         CONSISTENT as CONSISTENT,
@@ -63,14 +66,6 @@ if TYPE_CHECKING:
         collate as collate,
         set_visible_entities as set_visible_entities,
     )
-    from biograft.training.objectives.masked_mention import MaskedMention as MaskedMention
-    from biograft.training.objectives.masked_neighbour import (
-        EdgeTable as EdgeTable,
-        MaskedNeighbour as MaskedNeighbour,
-        RelationProducts as RelationProducts,
-        TypeSampler as TypeSampler,
-    )
-    from biograft.training.objectives.masked_tokens import MaskedTokens as MaskedTokens
     from biograft.training.objectives.name_examples import (
         NameBatches as NameBatches,
         NameExample as NameExample,
@@ -81,8 +76,13 @@ if TYPE_CHECKING:
         SequenceBatch as SequenceBatch,
     )
     from biograft.training.objectives.name_geometry import NameGeometry as NameGeometry
-    from biograft.training.objectives.next_sentence import NextSentence as NextSentence
-    from biograft.training.objectives.sentence_order import SentenceOrder as SentenceOrder
+    from biograft.training.objectives.smedbert import (
+        EdgeTable as EdgeTable,
+        MaskedMention as MaskedMention,
+        MaskedNeighbour as MaskedNeighbour,
+        RelationProducts as RelationProducts,
+        TypeSampler as TypeSampler,
+    )
     from biograft.training.objectives.synonym_alignment import (
         SynonymAlignment as SynonymAlignment,
         TripletMarginMiner as TripletMarginMiner,

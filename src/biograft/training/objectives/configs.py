@@ -80,7 +80,7 @@ class MaskedTokensConfig(TextObjectiveConfig):
     unchanged; all of these are predicted.
     """
 
-    implementation: ClassVar[str] = "biograft.training.objectives.masked_tokens:MaskedTokens"
+    implementation: ClassVar[str] = "biograft.training.objectives.bert:MaskedTokens"
 
     mode: Annotated[str, Choice(*MASKING_MODES)] = "whole_entity"
     mask_ratio: Ratio = 0.12
@@ -106,7 +106,7 @@ class MaskedTokensConfig(TextObjectiveConfig):
 class EntityDetectionConfig(TextObjectiveConfig):
     """The weight of entity detection."""
 
-    implementation: ClassVar[str] = "biograft.training.objectives.entity_detection:EntityDetection"
+    implementation: ClassVar[str] = "biograft.training.objectives.entities:EntityDetection"
 
     weight: Weight = 1.0
 
@@ -120,7 +120,7 @@ class EntityLinkingConfig(TextObjectiveConfig):
     at once; more are computed in blocks.
     """
 
-    implementation: ClassVar[str] = "biograft.training.objectives.entity_linking:EntityLinking"
+    implementation: ClassVar[str] = "biograft.training.objectives.entities:EntityLinking"
 
     n_sampled: Annotated[int, AtLeast(0)] = 0
     max_scores: Annotated[int, AtLeast(1)] = 1 << 25
@@ -131,7 +131,7 @@ class EntityLinkingConfig(TextObjectiveConfig):
 class NextSentenceConfig(TextObjectiveConfig):
     """The weight of next sentence prediction; the stream samples random next segments."""
 
-    implementation: ClassVar[str] = "biograft.training.objectives.next_sentence:NextSentence"
+    implementation: ClassVar[str] = "biograft.training.objectives.bert:NextSentence"
 
     weight: Weight = 1.0
 
@@ -140,7 +140,7 @@ class NextSentenceConfig(TextObjectiveConfig):
 class SentenceOrderConfig(TextObjectiveConfig):
     """The probability that the two segments of a sequence are swapped."""
 
-    implementation: ClassVar[str] = "biograft.training.objectives.sentence_order:SentenceOrder"
+    implementation: ClassVar[str] = "biograft.training.objectives.bert:SentenceOrder"
 
     swap_probability: Ratio = 0.5
     weight: Weight = 1.0
@@ -153,9 +153,7 @@ class ContextEntityConsistencyConfig(TextObjectiveConfig):
     The loss is the mean over replaced entities, as published.
     """
 
-    implementation: ClassVar[str] = (
-        "biograft.training.objectives.context_entity_consistency:ContextEntityConsistency"
-    )
+    implementation: ClassVar[str] = "biograft.training.objectives.embert:ContextEntityConsistency"
 
     weight: Weight = 2.0
 
@@ -164,9 +162,7 @@ class ContextEntityConsistencyConfig(TextObjectiveConfig):
 class EntitySegmentationConfig(TextObjectiveConfig):
     """The weight of entity segmentation; ``reduction`` is over the tokens of long mentions."""
 
-    implementation: ClassVar[str] = (
-        "biograft.training.objectives.entity_segmentation:EntitySegmentation"
-    )
+    implementation: ClassVar[str] = "biograft.training.objectives.embert:EntitySegmentation"
 
     reduction: Annotated[str, Choice(*REDUCTIONS)] = "mean"
     weight: Weight = 2.0
@@ -184,9 +180,7 @@ class BidirectionalEntityMaskingConfig(TextObjectiveConfig):
     ``reduction`` is over the tokens of each.
     """
 
-    implementation: ClassVar[str] = (
-        "biograft.training.objectives.bidirectional_entity_masking:BidirectionalEntityMasking"
-    )
+    implementation: ClassVar[str] = "biograft.training.objectives.embert:BidirectionalEntityMasking"
 
     entity_ratio: Annotated[float, Range(above=0, max=1)] = 0.5
     max_token_ratio: Annotated[float, Range(above=0, max=1)] = 0.15
@@ -207,7 +201,7 @@ class MaskedNeighbourConfig(TextObjectiveConfig):
     logarithm, ``mu`` times it, or nothing. ``reduction`` is over true neighbours.
     """
 
-    implementation: ClassVar[str] = "biograft.training.objectives.masked_neighbour:MaskedNeighbour"
+    implementation: ClassVar[str] = "biograft.training.objectives.smedbert:MaskedNeighbour"
 
     n_negatives: Annotated[int, AtLeast(1)] = 10
     mu: Annotated[float, Above(0)] = 10.0
@@ -227,7 +221,7 @@ class MaskedMentionConfig(TextObjectiveConfig):
     others count as they are.
     """
 
-    implementation: ClassVar[str] = "biograft.training.objectives.masked_mention:MaskedMention"
+    implementation: ClassVar[str] = "biograft.training.objectives.smedbert:MaskedMention"
 
     reduction: Annotated[str, Choice(*MENTION_REDUCTIONS)] = "mse"
     weight: Weight = 4.0
@@ -241,9 +235,7 @@ class EntityPredictionConfig(TextObjectiveConfig):
     random one of the table; the others get their own, which is not predicted.
     """
 
-    implementation: ClassVar[str] = (
-        "biograft.training.objectives.entity_prediction:EntityPrediction"
-    )
+    implementation: ClassVar[str] = "biograft.training.objectives.entities:EntityPrediction"
 
     withheld_ratio: Ratio = 0.15
     replaced_ratio: Ratio = 0.05

@@ -19,7 +19,6 @@ from biograft.models.knowledge.entity_finder import takes_entity_inputs
 from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft.training import Task, train
-from biograft.training.objectives import masked_neighbour
 from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.training.objectives.examples import (
     ALL,
@@ -33,6 +32,7 @@ from biograft.training.objectives.examples import (
     TextBatch,
     sort_by_order,
 )
+from biograft.training.objectives.smedbert import MaskedNeighbour
 from biograft.training.pretraining.knowledge_model import (
     graft,
     hash_knowledge,
@@ -261,7 +261,7 @@ def example_transforms(
     if not takes_entity_inputs(lm.base_model):
         return [*objectives.values()]
     predicted = (
-        graph.neighbours if graph and masked_neighbour.MaskedNeighbour.name in objectives else None
+        graph.neighbours if graph and MaskedNeighbour.name in objectives else None
     )
     visibility = knowledge.entity_visibility if knowledge else MIXED
     return [*objectives.values(), EntityVisibility(visibility, predicted)]

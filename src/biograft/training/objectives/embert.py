@@ -1,7 +1,9 @@
-"""Bidirectional entity masking of EMBERT (equations 6 to 9).
+"""Objectives of EMBERT: consistency of entities, segmentation, bidirectional masking.
 
-One part of a long mention is masked and predicted from the other: the head from the adjective
-part, or the adjective part from the head.
+Context-entity consistency (equations 1 and 2) detects entities that do not fit, from the states on
+both sides. Entity segmentation (equations 4 and 5) predicts where sub-entities end. Bidirectional
+entity masking (equations 6 to 9) masks one part of a long mention, the head or the adjective part,
+and predicts it from the other.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from torch import Tensor, nn
 from biograft.errors import ConfigError
 from biograft.training.objectives.base import (
     GeluNorm,
+    LabelledObjective,
     LabelledTerm,
     Loss,
     LossTerm,
@@ -25,14 +28,112 @@ from biograft.training.objectives.base import (
     TextStates,
     init_weights,
 )
-from biograft.training.objectives.configs import BidirectionalEntityMaskingConfig
+from biograft.training.objectives.configs import (
+    BidirectionalEntityMaskingConfig,
+    ContextEntityConsistencyConfig,
+    EntitySegmentationConfig,
+)
 from biograft.training.objectives.examples import (
+    CONSISTENT,
     HEAD_OFFSET,
     IGNORED,
+    SEGMENT_ENDS,
     SPECIAL,
     Setting,
     TextExample,
 )
+
+
+class ConsistencyHead(nn.Module):
+    """W2 LN(GELU(W1 [x_before ; x_after])) (EMBERT's equations 1 and 2)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = GeluNorm(2 * width, width)
+        self.classes = nn.Linear(width, 2, bias=False)
+        init_weights(self)
+
+    def forward(self, before: Tensor, after: Tensor) -> Tensor:
+        """Compute scores (entities, 2) from the states (entities, width) just outside of each."""
+        scores: Tensor = self.classes(self.inner(torch.cat([before, after], -1)))
+        return scores
+
+
+class ContextEntityConsistency(LabelledObjective):
+    """Classify replaced entities: 1 is a synonym, 0 another entity; the stream replaces them.
+
+    The states of the entity itself are not used: those of its neighbours, which may be the special
+    tokens at the edges, must carry the answer.
+    """
+
+    name = "context_entity_consistency"
+    labelled = ("mention_labels", CONSISTENT)
+    order: ClassVar[int] = -2
+    head: ConsistencyHead
+
+    def __init__(self, config: ContextEntityConsistencyConfig, setting: Setting) -> None:
+        self.config, self.head = config, ConsistencyHead(setting.width)
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Exclude replaced entities from masking, because a masked one could not be classified."""
+        if CONSISTENT not in example.mention_labels:
+            raise ConfigError(
+                f"objective.{self.name}: no entity of the text is replaced; give the recipe a "
+                "table [stream.substitution]"
+            )
+        replaced = np.flatnonzero(example.mention_labels[CONSISTENT] != IGNORED)
+        return replace(example, fixed=example.fixed_with(replaced))
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over replaced entities."""
+        labels = self.labels(batch)
+        counted = labels != IGNORED
+        sequence, first, last = batch.mentions[counted].unbind(1)
+        scores = self.head(states.final[sequence, first - 1], states.final[sequence, last + 1])
+        return self.mean_loss(scores, labels[counted], batch)
+
+
+class SegmentationHead(nn.Module):
+    """W5 tanh(W3 LN(GELU(W4 x)) + b) (EMBERT's equation 4)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner, self.outer = GeluNorm(width, width), nn.Linear(width, width)
+        self.classes = nn.Linear(width, 2, bias=False)
+        init_weights(self)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Compute scores (tokens, 2) from states (tokens, width)."""
+        scores: Tensor = self.classes(torch.tanh(self.outer(self.inner(states))))
+        return scores
+
+
+class EntitySegmentation(LabelledObjective):
+    """Classify the tokens of long mentions, masked ones included: 1 ends a segment, 0 does not."""
+
+    name = "entity_segmentation"
+    labelled = ("token_labels", SEGMENT_ENDS)
+    head: SegmentationHead
+
+    def __init__(self, config: EntitySegmentationConfig, setting: Setting) -> None:
+        self.config, self.head = config, SegmentationHead(setting.width)
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Check that the stream labels segments; the example stays as it is."""
+        if SEGMENT_ENDS not in example.token_labels:
+            raise ConfigError(
+                f"objective.{self.name}: the text has no segmented entities; set "
+                "stream.segmentation to a folder of biograft corpus segment"
+            )
+        return example
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the loss over the tokens of long mentions."""
+        labels = self.labels(batch)
+        counted = labels != IGNORED
+        scores = self.head(states.final[counted])  # (labelled tokens, 2)
+        return self.mean_loss(scores, labels[counted], batch)
+
 
 HEAD, ADJECTIVE = "head", "adjective"
 PARTS = (HEAD, ADJECTIVE)

@@ -1,9 +1,14 @@
-"""Entity linking of KeBioLM (Yuan et al. 2021, equation 10): softmax of mentions over entities.
+"""Objectives of entities: detection and linking of KeBioLM, prediction of ERNIE.
 
-The softmax runs over the whole entity table, in blocks, or over a sample (sampled softmax).
+Entity detection tags every token O, B or I (Yuan et al. 2021, equation 9). Entity linking is a
+softmax of mentions over entities (equation 10), over the whole table, in blocks, or over a sample.
+Entity prediction restores entities that were withheld or replaced (Zhang et al. 2019).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,9 +17,46 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from biograft.errors import ConfigError
-from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
-from biograft.training.objectives.configs import EntityLinkingConfig
-from biograft.training.objectives.examples import Setting, TextBatch
+from biograft.models.knowledge.layers import BEGIN, INSIDE, OUTSIDE
+from biograft.training.objectives.base import (
+    LabelledObjective,
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    to_float32,
+)
+from biograft.training.objectives.configs import EntityLinkingConfig, EntityPredictionConfig
+from biograft.training.objectives.examples import (
+    IGNORED,
+    VISIBLE_ENTITIES,
+    Setting,
+    TextBatch,
+    TextExample,
+)
+
+
+class EntityDetection(LabelledObjective):
+    """Cross-entropy of tags over all tokens, special ones (O) included.
+
+    The tags are predicted from the text-only states.
+    """
+
+    name = "entity_detection"
+    labelled = ("token_labels", name)
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add the labels."""
+        labels = np.full(len(example.tokens), OUTSIDE, np.int64)
+        for first, last in example.mentions[:, :2]:
+            labels[first + 1 : last + 1] = INSIDE
+        labels[example.mentions[:, 0]] = BEGIN
+        return replace(example, token_labels={**example.token_labels, self.name: labels})
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over all tokens except padding."""
+        scores = states.require("detection", self.name).flatten(0, 1)
+        return self.mean_loss(scores, self.labels(batch).flatten(), batch)
 
 
 def full_losses(
@@ -123,3 +165,61 @@ class EntityLinking(Objective):
             sums = np.cumsum(np.maximum(counts, 1), dtype=np.float64)
             self._rates = torch.from_numpy(sums).to(table.device)
         return self._rates
+
+
+class EntityPrediction(LabelledObjective):
+    """Predict the entities of corrupted mentions among all entities of the batch, as published.
+
+    So the rest of a batch makes the task harder or easier. Only visible entities are corrupted;
+    the objective therefore prepares examples after ``EntityVisibility``.
+    """
+
+    name = "entity_prediction"
+    labelled = ("mention_labels", name)
+    order: ClassVar[int] = 2
+
+    def __init__(self, config: EntityPredictionConfig, setting: Setting) -> None:
+        self.config, self._n_entities = config, _count_entities(setting)
+        if config.replaced_ratio and not self._n_entities:
+            raise ConfigError(
+                f"objective.{self.name}: there are no entities to replace others by; give the "
+                "recipe a knowledge layer and annotated text, or set replaced_ratio to 0"
+            )
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Withhold or replace some entities; an example that is prepared already is unchanged."""
+        if self.name in example.mention_labels:
+            return example
+        own = np.where(example.mentions[:, 2] >= 0, example.mentions[:, 2], IGNORED)
+        visible = example.mention_labels.get(VISIBLE_ENTITIES, own).copy()
+        available = (visible != IGNORED) & (own != IGNORED)
+        chance = rng.random(len(own))
+        withheld = available & (chance < self.config.withheld_ratio)
+        replaced = available & ~withheld
+        replaced &= chance < self.config.withheld_ratio + self.config.replaced_ratio
+        visible[withheld] = IGNORED
+        if replaced.any():
+            visible[replaced] = rng.integers(self._n_entities, size=int(replaced.sum()))
+        predicted = np.where(withheld | replaced, own, IGNORED)
+        labels = {**example.mention_labels, VISIBLE_ENTITIES: visible, self.name: predicted}
+        return replace(example, mention_labels=labels)
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over corrupted mentions; 0 where there is none."""
+        table, read = states.require("table", self.name), states.require("read_mentions", self.name)
+        labels = self.labels(batch)
+        counted = labels != IGNORED
+        vectors = read(states.final, batch.mentions[counted])
+        if not len(vectors):  # no mention, but still connected to the parameters
+            return vectors.sum() + table[:0].sum(), {"loss": 0.0, "accuracy": 0.0}
+        occurring = torch.unique(batch.entities[batch.entities >= 0])  # ascending
+        scores = vectors @ table[occurring].T  # (mentions, entities of the batch)
+        gold = torch.searchsorted(occurring, labels[counted])
+        return self.mean_loss(scores, gold, batch)
+
+
+def _count_entities(setting: Setting) -> int:
+    """Count the rows of the entity table; 0 where that is unknown."""
+    if setting.graph is not None:  # it has all rows; counts may be those of the text alone
+        return len(setting.graph.neighbours)
+    return 0 if setting.entity_counts is None else len(setting.entity_counts)
