@@ -7,7 +7,7 @@ import pytest
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.models.knowledge.entities import TableEntity, write_entities
-from biograft.models.tasks.configs import NerConfig
+from biograft.models.tasks.task import NerConfig
 from biograft.text.documents import Document, Mention
 from biograft.text.formats import write_documents
 from biograft_lab.replication.differences import Arms, find_difference

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.metrics import entity_report
-from biograft.models.tasks.configs import MatchingConfig, NerConfig, RankingConfig, RelationConfig
+from biograft.models.tasks.task import MatchingConfig, NerConfig, RankingConfig, RelationConfig
 from biograft.text.documents import Document, Mention
 from biograft.text.formats import write_documents
 from biograft.text.tasks import Answer, RankingExample

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from biograft.kb import KnowledgeBase
     from biograft.metrics.precision_recall import Counts
-    from biograft.models.tasks.configs import TaskDataConfig
+    from biograft.models.tasks.task import TaskDataConfig
 
 
 app = CommandGroup("Evaluate a linker, or the model of a task.")
@@ -446,7 +446,7 @@ def task(
         against: Compare the runs MODEL and RUN over their seeds.
         published: Compare the run MODEL with a published result.
     """
-    from biograft.models.tasks.configs import TaskDataConfig
+    from biograft.models.tasks.task import TaskDataConfig
     from biograft.training.tasks import compare_runs, compare_with_value
 
     results: dict[str, Any] = {}

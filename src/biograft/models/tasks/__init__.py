@@ -22,31 +22,23 @@ if TYPE_CHECKING:
         MatchingModel as MatchingModel,
         classification_report as classification_report,
     )
-    from biograft.models.tasks.configs import (
-        ClassificationConfig as ClassificationConfig,
-        InferenceConfig as InferenceConfig,
-        MatchingConfig as MatchingConfig,
-        NerConfig as NerConfig,
-        RankingConfig as RankingConfig,
-        RelationConfig as RelationConfig,
-        TaskDataConfig as TaskDataConfig,
-        TaskTraining as TaskTraining,
-    )
     from biograft.models.tasks.folder import open_task as open_task, write_model as write_model
-    from biograft.models.tasks.model import LengthBatches as LengthBatches, TaskModel as TaskModel
-    from biograft.models.tasks.ner import NerModel as NerModel
-    from biograft.models.tasks.ner_heads import (
+    from biograft.models.tasks.model import (
+        LengthBatches as LengthBatches,
+        LinearHead as LinearHead,
+        TaskModel as TaskModel,
+        TaskNetwork as TaskNetwork,
+    )
+    from biograft.models.tasks.ner import (
         CrfHead as CrfHead,
+        NerModel as NerModel,
         SpanHead as SpanHead,
         TagHead as TagHead,
-    )
-    from biograft.models.tasks.ner_text import (
         TagSet as TagSet,
         TextUnit as TextUnit,
         Window as Window,
         cut_windows as cut_windows,
     )
-    from biograft.models.tasks.network import LinearHead as LinearHead, TaskNetwork as TaskNetwork
     from biograft.models.tasks.ranking import (
         RankingModel as RankingModel,
         RankingPrediction as RankingPrediction,
@@ -59,8 +51,16 @@ if TYPE_CHECKING:
     from biograft.models.tasks.task import (
         CLASSIFICATION as CLASSIFICATION,
         TASKS as TASKS,
+        ClassificationConfig as ClassificationConfig,
+        InferenceConfig as InferenceConfig,
+        MatchingConfig as MatchingConfig,
+        NerConfig as NerConfig,
+        RankingConfig as RankingConfig,
+        RelationConfig as RelationConfig,
+        TaskDataConfig as TaskDataConfig,
         TaskExamples as TaskExamples,
         TaskKind as TaskKind,
+        TaskTraining as TaskTraining,
         reader_of as reader_of,
     )
     from biograft.models.tasks.tokens import (

@@ -20,8 +20,8 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, Counts
 from biograft.models import TextEncoder
-from biograft.models.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
-from biograft.models.tasks.network import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.task import ClassificationConfig, InferenceConfig, MatchingConfig
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
 from biograft.text.tasks.registry import ClassExample, Example, labels_of, texts_of
 

@@ -1,40 +1,481 @@
 """Named entity recognition: an encoder with a head over words, trained on documents.
 
-Documents are split into texts, words and windows (``ner_text.py``); the head tags words or scores
-spans (``ner_heads.py``).
+Documents are split into texts, words and windows; the head tags words or scores spans. A word is
+the unit that gets a label. Words are the tokens of a tokenised file (CoNLL); otherwise texts are
+split by one rule for all encoders: runs of letters and digits, each punctuation character, each
+Chinese character.
+
+There are three heads: token classification (softmax), linear-chain CRF, and span scoring. The CRF
+adds scores for transitions between tags, and for the first and the last tag; its loss is -log p of
+the whole tag sequence, and its predictions obey the tag scheme. The span head scores every span
+and type by itself (global pointer), so that it finds nested entities.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor, nn
 
+from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, entity_report
 from biograft.metrics.precision_recall import Entity
 from biograft.models import TextEncoder
-from biograft.models.tasks.configs import NerConfig
-from biograft.models.tasks.ner_heads import CrfHead, SpanHead, TagHead
-from biograft.models.tasks.ner_text import (
-    TagSet,
-    TextUnit,
-    Window,
-    WordSpan,
-    cut_windows,
-    find_spans,
-    owner_of,
-    split_texts,
-)
-from biograft.models.tasks.network import Outputs, TaskNetwork
-from biograft.models.tasks.tokens import TaskTokenizer
-from biograft.text.alignment import NONE
-from biograft.text.documents import Document, Mention
+from biograft.models.tasks.model import Outputs, TaskNetwork
+from biograft.models.tasks.task import NerConfig
+from biograft.models.tasks.tokens import Ints, TaskTokenizer, TextTokens, tokens_of_words
+from biograft.text.alignment import NONE, align_spans, split_tokens
+from biograft.text.documents import Document, Mention, Passage
 from biograft.text.formats import write_documents
+from biograft.text.formats.conll import OUTSIDE, TOKENS, Scheme, decode, encode, tokens_of
+from biograft.text.sentences import split_sentences
+
+WordSpan = tuple[int, int, str]
+"""First word, end (exclusive), type."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnit:
+    """A text that is encoded by itself: a passage, a sentence or a whole document."""
+
+    document: int
+    """Row of its document."""
+    words: Ints
+    """(words, 2): offsets in the document; words without tokens are left out."""
+    tokens: tuple[tuple[int, ...], ...]
+    """The tokens of each word."""
+
+
+def split_texts(
+    documents: Sequence[Document], tokenizer: TaskTokenizer, read: str
+) -> list[TextUnit]:
+    """Split documents into texts, and these into words."""
+    sections = [
+        (row, section)
+        for row, document in enumerate(documents)
+        for section in _sections(document, read)
+    ]
+    texts = [documents[row].text[section.start : section.end] for row, section in sections]
+    return [
+        _text_unit(row, documents[row], section, tokens, tokenizer)
+        for (row, section), tokens in zip(sections, tokenizer.read(texts), strict=True)
+    ]
+
+
+def _sections(document: Document, read: str) -> Iterator[Passage]:
+    """Yield disjoint sections in order; mentions outside of them are lost."""
+    whole = Passage(0, len(document.text), "")
+    passages = sorted(document.passages, key=lambda p: (p.start, -p.end)) or [whole]
+    if read == "documents":
+        in_tokens = all(passage.kind == TOKENS for passage in passages)
+        passages = [Passage(0, len(document.text), TOKENS if in_tokens else "")]
+    reached = 0
+    for passage in passages:
+        if passage.start < reached:
+            continue  # inside the one before
+        reached = passage.end
+        if read == "sentences" and passage.kind != TOKENS:
+            for start, end in split_sentences(document.text[passage.start : passage.end]):
+                yield Passage(passage.start + start, passage.start + end, "")
+        else:
+            yield passage
+
+
+def _text_unit(
+    row: int, document: Document, section: Passage, tokens: TextTokens, tokenizer: TaskTokenizer
+) -> TextUnit:
+    text = document.text[section.start : section.end]
+    spans = _given_tokens(document, section) if section.kind == TOKENS else split_tokens(text)
+    words = np.array(spans, np.int64).reshape(-1, 2)
+    if section.kind == TOKENS:
+        words -= section.start
+    of_words = tokens_of_words(text, words, tokens, tokenizer)
+    has_tokens = np.array([bool(ids) for ids in of_words], bool)
+    cut = tuple(tuple(ids[: tokenizer.room]) for ids in of_words if ids)
+    return TextUnit(row, words[has_tokens] + section.start, cut)
+
+
+def _given_tokens(document: Document, section: Passage) -> list[tuple[int, int]]:
+    """Return the offsets of the whitespace-separated tokens of a tokenised section."""
+    lines = [p for p in document.passages if section.start <= p.start and p.end <= section.end]
+    return [span for line in lines or [section] for span in tokens_of(document, line)]
+
+
+def find_spans(
+    text: TextUnit, mentions: Sequence[Mention], *, nested: bool, lost: Counter[str]
+) -> list[WordSpan]:
+    """Return the word spans of the mentions of a text, in order; what is lost is counted.
+
+    A mention whose bounds are not word bounds is widened to whole words, so that a prediction
+    cannot match it exactly. Unless ``nested``, only the longest of overlapping mentions stays.
+    """
+    bounds = [(mention.start, mention.end) for mention in mentions]
+    exact: dict[WordSpan, bool] = {}
+    for mention, (first, last) in zip(mentions, align_spans(text.words, bounds), strict=True):
+        if first == NONE:
+            lost["mentions without any token"] += 1
+            continue
+        span = (int(first), int(last) + 1, mention.type)
+        fits = (text.words[first, 0], text.words[last, 1]) == (mention.start, mention.end)
+        if not fits:
+            lost["mentions whose bounds are not those of words"] += 1
+        exact[span] = exact.get(span, False) or fits
+    return sorted(exact) if nested else _disjoint(exact, len(text.words), lost)
+
+
+def _disjoint(exact: Mapping[WordSpan, bool], n_words: int, lost: Counter[str]) -> list[WordSpan]:
+    """Keep the longest of overlapping spans; count the exact ones that are dropped."""
+    taken = np.zeros(n_words, bool)
+    disjoint = []
+    for first, end, kind in sorted(exact, key=lambda span: (span[0] - span[1], span)):
+        if not taken[first:end].any():
+            taken[first:end] = True
+            disjoint.append((first, end, kind))
+        elif exact[first, end, kind]:
+            lost["mentions that share words with a longer one"] += 1
+    return sorted(disjoint)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A sequence of consecutive words of a text; windows of a text overlap."""
+
+    text: int
+    """Index of the text."""
+    first: int
+    """Index of the first word in the text."""
+    own: tuple[int, int]
+    """The words of the text, end exclusive, whose tags are taken from this window."""
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...]
+    """The first token of each word."""
+    tags: tuple[int, ...] = ()
+    """The gold tag of each word, for training."""
+    spans: tuple[tuple[int, int, int], ...] = ()
+    """The gold entities, for training: first word of the window, last word (inclusive), type."""
+    n_after: int = 0
+    """Number of special tokens after the text."""
+
+    @property
+    def n_words(self) -> int:
+        """The number of words."""
+        return len(self.positions)
+
+    def holds(self, first: int, last: int) -> bool:
+        """Whether the window holds the words of the text from ``first`` to ``last`` inclusive."""
+        return self.first <= first and last < self.first + self.n_words
+
+    def context(self, first: int, last: int) -> int:
+        """Count the context tokens of words, on the side that has fewer."""
+        end, after = len(self.tokens) - self.n_after, last + 1 - self.first
+        next_word = self.positions[after] if after < self.n_words else end
+        return min(self.positions[first - self.first] - self.positions[0], end - next_word)
+
+
+def cut_windows(
+    index: int, text: TextUnit, tokenizer: TaskTokenizer, overlap: int
+) -> Iterator[Window]:
+    """Yield the windows of a text; none for a text without words."""
+    if 2 * overlap > tokenizer.room:
+        raise ConfigError(
+            f"overlap: expected at most half of the {tokenizer.room} tokens read at once, "
+            f"found {overlap}"
+        )
+    if not text.tokens:
+        return
+    ends = np.cumsum([len(ids) for ids in text.tokens], dtype=np.int64)
+    starts = ends - np.array([len(ids) for ids in text.tokens], np.int64)
+    bounds = _bounds(starts, ends, tokenizer.room, overlap)
+    cuts = [0, *_cuts(bounds, starts, ends), len(ends)]
+    for (first, end), own in zip(bounds, pairwise(cuts), strict=True):
+        ids = [i for word in text.tokens[first:end] for i in word]
+        tokens = tokenizer.frame(ids)
+        positions = starts[first:end] - starts[first] + tokenizer.n_before
+        n_after = len(tokens) - tokenizer.n_before - len(ids)
+        yield Window(index, first, own, tuple(tokens), tuple(positions.tolist()), n_after=n_after)
+
+
+def owner_of(windows: Sequence[Window], first: int, last: int) -> int:
+    """Return the index of the window that holds words with the most context, or ``NONE``.
+
+    The first of equal windows is chosen.
+    """
+    holding = [index for index, window in enumerate(windows) if window.holds(first, last)]
+    return max(holding, key=lambda index: windows[index].context(first, last), default=NONE)
+
+
+def _bounds(starts: Ints, ends: Ints, room: int, overlap: int) -> list[tuple[int, int]]:
+    """Return the first and the end word of each window."""
+    bounds: list[tuple[int, int]] = []
+    first, n_words = 0, len(starts)
+    while first < n_words:
+        end = int(np.searchsorted(ends, starts[first] + room, side="right"))
+        bounds.append((first, end))
+        if end == n_words:
+            break
+        back = int(np.searchsorted(starts, ends[end - 1] - overlap, side="left"))
+        first = min(max(back, first + 1), end)
+    return bounds
+
+
+def _cuts(bounds: list[tuple[int, int]], starts: Ints, ends: Ints) -> Iterator[int]:
+    """Yield, for each window but the first, its first word with more context than before."""
+    reached = 0
+    for (_, end), (first, _) in pairwise(bounds):
+        before = starts[first:end] - starts[first]
+        after = ends[end - 1] - ends[first:end]
+        reached = max(reached, first + int(np.searchsorted(before > after, True)))
+        yield reached
+
+
+Flags = npt.NDArray[np.bool_]
+_SCHEMES = {"bio": (Scheme.IOB2, "BI"), "bioes": (Scheme.IOBES, "BIES")}
+_CONTINUES, _ENDS = "IE", "ES"
+
+
+@dataclass(frozen=True, slots=True)
+class TagSet:
+    """The tags of some entity types in a scheme, by index; 0 is outside."""
+
+    types: tuple[str, ...]
+    scheme: str
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags, such as ``B-Disease``; the prefix alone for a type without a name."""
+        prefixes = _SCHEMES[self.scheme][1]
+        inside = [
+            f"{prefix}-{kind}" if kind else prefix for kind in self.types for prefix in prefixes
+        ]
+        return (OUTSIDE, *inside)
+
+    def encode(self, n_words: int, spans: Sequence[WordSpan]) -> list[int]:
+        """Return the tag of each word; spans are in order and disjoint."""
+        index = {tag: row for row, tag in enumerate(self.tags)}
+        return [index[tag] for tag in encode(n_words, spans, _SCHEMES[self.scheme][0])]
+
+    def decode(self, tags: Sequence[int]) -> list[WordSpan]:
+        """Return the spans of tags; an ``I`` without a ``B`` also begins an entity."""
+        names = self.tags
+        return decode(names[tag] for tag in tags)
+
+    def may_follow(self) -> tuple[Flags, Flags, Flags]:
+        """Return the allowed transitions (from, to), and the allowed first and last tags."""
+        names = self.tags
+        begins = np.array([tag[0] not in _CONTINUES for tag in names])
+        # in BIO any tag may be the last of an entity
+        open_ends = self.scheme == "bio"
+        ends = np.array([open_ends or tag == OUTSIDE or tag[0] in _ENDS for tag in names])
+        follows = ends[:, None] & begins[None, :]
+        for before, tag in enumerate(names):
+            if tag != OUTSIDE and tag[0] not in _ENDS:
+                for after, other in enumerate(names):
+                    if other[0] in _CONTINUES and other[1:] == tag[1:]:
+                        follows[before, after] = True
+        return follows, begins, ends
+
+
+Scores = npt.NDArray[np.float32]
+_INIT_STD = 0.02
+
+IGNORED = -100
+"""The label of tokens that a loss leaves out, as in torch."""
+
+
+class TagHead(nn.Module):
+    """A linear layer over the state of each word's first token."""
+
+    def __init__(self, width: int, tags: TagSet) -> None:
+        super().__init__()
+        self.tags = tags
+        self.linear = nn.Linear(width, len(tags.tags))
+        nn.init.normal_(self.linear.weight, std=_INIT_STD)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Compute tag scores of each word: (texts, words, tags)."""
+        return (self.linear(states),)
+
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute the mean over words of -log p of the gold tag."""
+        scores = outputs[0]
+        labels = _labels(windows, mask, IGNORED)
+        return nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+    def count(self, windows: Sequence[Window]) -> int:
+        """Count the words."""
+        return sum(window.n_words for window in windows)
+
+    def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
+        """Return the spans of a text from the outputs of its windows, in order."""
+        own = [
+            outputs[0][window.own[0] - window.first : window.own[1] - window.first]
+            for window, outputs in windows
+        ]
+        return self.tags.decode(self.best(torch.cat(own).numpy()).tolist())
+
+    def best(self, scores: Scores) -> npt.NDArray[np.int64]:
+        """Choose the tags of a text: (words, tags) to (words,)."""
+        best: npt.NDArray[np.int64] = scores.argmax(axis=1)
+        return best
+
+
+class CrfHead(TagHead):
+    """A linear layer with a linear-chain CRF: learned scores for transitions between tags."""
+
+    def __init__(self, width: int, tags: TagSet) -> None:
+        super().__init__(width, tags)
+        n_tags = len(tags.tags)
+        self.transitions = nn.Parameter(torch.zeros(n_tags, n_tags))  # (from, to)
+        self.begin = nn.Parameter(torch.zeros(n_tags))
+        self.end = nn.Parameter(torch.zeros(n_tags))
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Compute tag scores, and repeat the transition scores for each text."""
+        n_texts = len(states)
+        transitions = (self.transitions, self.begin, self.end)
+        repeated = (each.float().expand(n_texts, *each.shape) for each in transitions)
+        return (self.linear(states), *repeated)
+
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute -log p of the gold tag sequences, divided by the number of words."""
+        scores, follow, begin, end = outputs
+        transitions = (follow[0], begin[0], end[0])
+        labels = _labels(windows, mask, 0)
+        gold = sequence_scores(scores, labels, mask, transitions)
+        return (log_partition(scores, mask, transitions) - gold).sum() / mask.sum()
+
+    def best(self, scores: Scores) -> npt.NDArray[np.int64]:
+        """Choose the best tag sequence that the scheme allows."""
+        transitions = [
+            np.where(allowed, score.detach().float().cpu().numpy(), -np.inf)
+            for allowed, score in zip(
+                self.tags.may_follow(), (self.transitions, self.begin, self.end), strict=True
+            )
+        ]
+        return viterbi(scores, *transitions)
+
+
+def sequence_scores(
+    scores: Tensor, labels: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
+    """Compute the scores of given tag sequences: (texts,); every text has at least one word."""
+    follow, begin, end = transitions
+    by_word = scores.gather(2, labels[:, :, None])[:, :, 0] * mask
+    steps = follow[labels[:, :-1], labels[:, 1:]] * mask[:, 1:]
+    last = labels.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]
+    return by_word.sum(1) + steps.sum(1) + begin[labels[:, 0]] + end[last]
+
+
+def log_partition(
+    scores: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
+    """Compute the log of the sum over all tag sequences of e^score: (texts,)."""
+    follow, begin, end = transitions
+    reached = begin + scores[:, 0]  # (texts, tags): all ways to the tag of this word
+    for word in range(1, scores.shape[1]):
+        ways = reached[:, :, None] + follow[None]  # (texts, from, to)
+        step = torch.logsumexp(ways, dim=1) + scores[:, word]
+        reached = torch.where(mask[:, word, None], step, reached)
+    return torch.logsumexp(reached + end, dim=1)
+
+
+def viterbi(scores: Any, follow: Any, begin: Any, end: Any) -> npt.NDArray[np.int64]:
+    """Find the best tag sequence of one text; ties go to the lower tags."""
+    n_words = len(scores)
+    back = np.zeros(scores.shape, np.int64)
+    reached = begin + scores[0]
+    for word in range(1, n_words):
+        ways = reached[:, None] + follow  # (from, to)
+        back[word] = ways.argmax(axis=0)
+        reached = ways.max(axis=0) + scores[word]
+    tags = np.zeros(n_words, np.int64)
+    tags[-1] = (reached + end).argmax()
+    for word in range(n_words - 1, 0, -1):
+        tags[word - 1] = back[word, tags[word]]
+    return tags
+
+
+def _labels(windows: Sequence[Window], mask: Tensor, padding: int) -> Tensor:
+    """Return the gold tags of windows, padded: (texts, words)."""
+    labels = torch.full(mask.shape, padding, dtype=torch.int64)
+    for row, window in enumerate(windows):
+        labels[row, : window.n_words] = torch.tensor(window.tags)
+    return labels.to(mask.device)
+
+
+_DIM = 64
+
+
+class SpanHead(nn.Module):
+    """Scores of all spans up to a length, for each entity type (global pointer)."""
+
+    def __init__(self, width: int, types: tuple[str, ...], max_span: int) -> None:
+        super().__init__()
+        self.types, self.max_span = types, max_span
+        self.first = nn.Linear(width, len(types) * _DIM)
+        self.last = nn.Linear(width, len(types) * _DIM)
+        self.length = nn.Parameter(torch.zeros(len(types), max_span))
+        for layer in (self.first, self.last):
+            nn.init.normal_(layer.weight, std=_INIT_STD)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Compute span scores: (texts, types, first word, last word), -inf for invalid spans."""
+        shape = (*states.shape[:2], len(self.types), _DIM)
+        first, last = self.first(states).view(shape), self.last(states).view(shape)
+        scores = torch.einsum("bitd,bjtd->btij", first, last) / _DIM**0.5
+        words = torch.arange(states.shape[1], device=states.device)
+        length = words[None, :] - words[:, None]  # (first, last)
+        fits = (length >= 0) & (length < self.max_span)
+        bias = self.length.float()[:, length.clamp(0, self.max_span - 1)]
+        return ((scores + bias).masked_fill(~fits, -torch.inf),)
+
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute the multi-label cross-entropy with threshold 0, mean over texts and types."""
+        scores = outputs[0]
+        scores = scores.masked_fill(~(mask[:, None, :, None] & mask[:, None, None, :]), -torch.inf)
+        gold = torch.zeros(scores.shape, dtype=torch.bool)
+        for row, window in enumerate(windows):
+            for first, last, kind in window.spans:
+                gold[row, kind, first, last] = True
+        gold = gold.to(scores.device)
+        of_negatives = _log_one_plus(scores.masked_fill(gold, -torch.inf))
+        of_positives = _log_one_plus((-scores).masked_fill(~gold, -torch.inf))
+        return (of_negatives + of_positives).mean()
+
+    def count(self, windows: Sequence[Window]) -> int:
+        """Count the windows."""
+        return len(windows)
+
+    def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
+        """Return the spans of a text, each from the window where it has the most context."""
+        alone = [window for window, _ in windows]
+        spans = []
+        for index, (window, outputs) in enumerate(windows):
+            n_words = window.n_words
+            scores = outputs[0][:, :n_words, :n_words]
+            for kind, first, last in (scores > 0).nonzero().tolist():
+                start, end = window.first + first, window.first + last
+                if owner_of(alone, start, end) == index:
+                    spans.append((start, end + 1, self.types[kind]))
+        return sorted(spans)
+
+
+def _log_one_plus(scores: Tensor) -> Tensor:
+    """Compute log(1 + sum of e^s) over the spans: (texts, types)."""
+    flat = scores.flatten(2)
+    return torch.logsumexp(torch.cat([flat, torch.zeros_like(flat[:, :, :1])], dim=2), dim=2)
+
 
 _BATCH_DOCUMENTS = 2000
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.models import TextEncoder
-from biograft.models.tasks.configs import RankingConfig
-from biograft.models.tasks.network import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.task import RankingConfig
 from biograft.models.tasks.tokens import SequenceTokenizer, TextSequence
 from biograft.text.tasks.registry import RankingExample
 from biograft.text.tasks.summary import random_ranking

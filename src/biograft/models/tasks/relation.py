@@ -23,8 +23,8 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, label_report
 from biograft.models import TextEncoder
-from biograft.models.tasks.configs import RelationConfig
-from biograft.models.tasks.network import LinearHead, TaskNetwork
+from biograft.models.tasks.model import LinearHead, TaskNetwork
+from biograft.models.tasks.task import RelationConfig
 from biograft.models.tasks.tokens import TaskTokenizer
 from biograft.text.tasks.registry import RelationExample, anonymise
 

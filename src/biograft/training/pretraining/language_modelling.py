@@ -260,9 +260,7 @@ def example_transforms(
     """
     if not takes_entity_inputs(lm.base_model):
         return [*objectives.values()]
-    predicted = (
-        graph.neighbours if graph and MaskedNeighbour.name in objectives else None
-    )
+    predicted = graph.neighbours if graph and MaskedNeighbour.name in objectives else None
     visibility = knowledge.entity_visibility if knowledge else MIXED
     return [*objectives.values(), EntityVisibility(visibility, predicted)]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, nearest
-from biograft.models.tasks.configs import SearchConfig, TaskDataConfig
-from biograft.models.tasks.task import TASKS, TaskKind
+from biograft.models.tasks.task import TASKS, SearchConfig, TaskDataConfig, TaskKind
 from biograft.recipe import Recipe, read_table
 from biograft.training.pretraining.recipe import EncoderConfig
 

@@ -14,7 +14,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.models.tasks.configs import TaskTraining
 from biograft.models.tasks.model import (
     CountingModel,
     LengthBatches,
@@ -23,7 +22,7 @@ from biograft.models.tasks.model import (
     Sized,
     TaskModel,
 )
-from biograft.models.tasks.task import TASKS
+from biograft.models.tasks.task import TASKS, TaskTraining
 from biograft.progress import Progress
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
