@@ -7,8 +7,7 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,100 +30,81 @@ _MODULES = {"pyyaml": "yaml"}
 """Modules that are not called as their packages are."""
 
 
-@dataclass
-class Examination:
-    """Facts of the installation by section, and problems."""
+def _required(package: str, problems: list[str]) -> str:
+    """Return the version of a package that has to be here."""
+    try:
+        importlib.import_module(_MODULES.get(package, package))
+    except ImportError as error:
+        problems.append(f"{package} cannot be imported ({error}); install biograft again")
+    return _version(package) or "missing"
 
-    sections: dict[str, dict[str, Any]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
 
-    def examine(self, kb: Path | None, index: Path | None) -> None:
-        """Fill all sections."""
-        self.sections["biograft"] = {
-            "version": biograft.__version__,
-            "installed in": str(Path(biograft.__file__).parent),
-            "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
-        }
-        self.sections["machine"] = {**_processor(), **self._gpu()}
-        self.sections["core"] = {name: self._required(name) for name in _requirements("")}
-        self.sections["extras"] = dict(_extras())
-        self.sections["folders"] = self._folders()
-        if kb is not None:
-            self.sections["knowledge base"], opened = self._store(kb)
-            if index is not None:
-                self.sections["index"] = self._index(index, opened)
+def _gpu(problems: list[str]) -> dict[str, Any]:
+    if not _version("torch"):
+        return {"GPU": "unknown without torch"}
+    try:
+        import torch
 
-    def _required(self, package: str) -> str:
-        """Return the version of a package that has to be here."""
-        try:
-            importlib.import_module(_MODULES.get(package, package))
-        except ImportError as error:
-            self.problems.append(f"{package} cannot be imported ({error}); install biograft again")
-        return _version(package) or "missing"
+        found = torch.cuda.is_available()
+        names = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+        bf16 = found and torch.cuda.is_bf16_supported(including_emulation=False)
+    except (ImportError, OSError, RuntimeError) as error:
+        problems.append(f"torch is installed and cannot be used ({error})")
+        return {"GPU": "unknown"}
+    return {"GPU": ", ".join(names) if found else "none", "GPU has bfloat16": bool(bf16)}
 
-    def _gpu(self) -> dict[str, Any]:
-        if not _version("torch"):
-            return {"GPU": "unknown without torch"}
-        try:
-            import torch
 
-            found = torch.cuda.is_available()
-            names = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-            bf16 = found and torch.cuda.is_bf16_supported(including_emulation=False)
-        except (ImportError, OSError, RuntimeError) as error:
-            self.problems.append(f"torch is installed and cannot be used ({error})")
-            return {"GPU": "unknown"}
-        return {"GPU": ", ".join(names) if found else "none", "GPU has bfloat16": bool(bf16)}
+def _folders(problems: list[str]) -> dict[str, Any]:
+    from biograft.compute import cache_folder
 
-    def _folders(self) -> dict[str, Any]:
-        from biograft.compute import cache_folder
+    cache = cache_folder()
+    if cache is None:
+        problems.append(
+            "no folder for compiled loops can be written, so every process compiles them anew; "
+            "set NUMBA_CACHE_DIR to a folder of your own"
+        )
+    data = os.environ.get("BIOGRAFT_DATA")
+    if data and not Path(data).is_dir():
+        problems.append(f"BIOGRAFT_DATA: {data} is no folder; change or unset it")
+    return {
+        "compiled loops": str(cache) if cache else "none",
+        "temporary files": _temporary_files(),
+        "public files for tests and papers (BIOGRAFT_DATA)": data or "not set",
+        "all else": "only where an output option (-o) says",
+    }
 
-        cache = cache_folder()
-        if cache is None:
-            self.problems.append(
-                "no folder for compiled loops can be written, so every process compiles them anew; "
-                "set NUMBA_CACHE_DIR to a folder of your own"
-            )
-        data = os.environ.get("BIOGRAFT_DATA")
-        if data and not Path(data).is_dir():
-            self.problems.append(f"BIOGRAFT_DATA: {data} is no folder; change or unset it")
-        return {
-            "compiled loops": str(cache) if cache else "none",
-            "temporary files": _temporary_files(),
-            "public files for tests and papers (BIOGRAFT_DATA)": data or "not set",
-            "all else": "only where an output option (-o) says",
-        }
 
-    def _store(self, folder: Path) -> tuple[dict[str, Any], Any]:
+def _store(folder: Path, problems: list[str]) -> tuple[dict[str, Any], Any]:
 
-        try:
-            base = open_kb(folder)
-            base.verify()
-        except BiograftError as error:
-            self.problems.append(str(error))
-            return {"folder": str(folder), "state": "cannot be used"}, None
-        return {
-            **_described(folder, base.manifest),
-            "concepts": len(base),
-            "names": base.n_names,
-            "relations": base.n_relations,
-            "state": "every file is as it was built",
-        }, base
+    try:
+        base = open_kb(folder)
+        base.verify()
+    except BiograftError as error:
+        problems.append(str(error))
+        return {"folder": str(folder), "state": "cannot be used"}, None
+    return {
+        **_described(folder, base.manifest),
+        "concepts": len(base),
+        "names": base.n_names,
+        "relations": base.n_relations,
+        "state": "every file is as it was built",
+    }, base
 
-    def _index(self, folder: Path, base: Any) -> dict[str, Any]:
-        from biograft.linking.index import INDEX, open_index
 
-        found: dict[str, Any] = {"folder": str(folder)}
-        try:
-            manifest = INDEX.read(folder)
-            found = _described(folder, manifest)
-            if base is None:
-                return {**found, "state": "not opened, as its knowledge base cannot be used"}
-            open_index(base, folder)
-        except BiograftError as error:
-            self.problems.append(str(error))
-            return {**found, "state": "cannot be used"}
-        return {**found, "parts": " and ".join(manifest["parts"]), "state": "opens"}
+def _index(folder: Path, base: Any, problems: list[str]) -> dict[str, Any]:
+    from biograft.linking.index import INDEX, open_index
+
+    found: dict[str, Any] = {"folder": str(folder)}
+    try:
+        manifest = INDEX.read(folder)
+        found = _described(folder, manifest)
+        if base is None:
+            return {**found, "state": "not opened, as its knowledge base cannot be used"}
+        open_index(base, folder)
+    except BiograftError as error:
+        problems.append(str(error))
+        return {**found, "state": "cannot be used"}
+    return {**found, "parts": " and ".join(manifest["parts"]), "state": "opens"}
 
 
 def _processor() -> dict[str, Any]:
@@ -215,24 +195,38 @@ def doctor(
     """
     if index is not None and kb is None:
         raise ConfigError("--index: needs the knowledge base that it was made from; give --kb")
-    found = Examination()
-    found.examine(kb, index)
+    problems: list[str] = []
+    sections: dict[str, dict[str, Any]] = {
+        "biograft": {
+            "version": biograft.__version__,
+            "installed in": str(Path(biograft.__file__).parent),
+            "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
+        },
+        "machine": {**_processor(), **_gpu(problems)},
+        "core": {name: _required(name, problems) for name in _requirements("")},
+        "extras": dict(_extras()),
+        "folders": _folders(problems),
+    }
+    if kb is not None:
+        sections["knowledge base"], opened = _store(kb, problems)
+        if index is not None:
+            sections["index"] = _index(index, opened, problems)
     if as_json:
-        print_json({**found.sections, "problems": found.problems})
+        print_json({**sections, "problems": problems})
     else:
-        _print(found)
-    if found.problems:
+        _print(sections, problems)
+    if problems:
         raise typer.Exit(REJECTED)
 
 
-def _print(found: Examination) -> None:
-    for title, entries in found.sections.items():
+def _print(sections: Mapping[str, Mapping[str, Any]], problems: Sequence[str]) -> None:
+    for title, entries in sections.items():
         typer.echo(title)
         width = max(map(len, entries), default=0)
         for name, value in entries.items():
             shown = ("no", "yes")[value] if isinstance(value, bool) else value
             typer.echo(visible(f"  {name:{width}}  {shown}"))
-    for problem in found.problems:
+    for problem in problems:
         typer.echo(visible(f"problem: {problem}"), err=True)
-    if not found.problems:
+    if not problems:
         typer.echo("no problem found")

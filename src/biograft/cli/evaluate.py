@@ -54,7 +54,6 @@ _SETTINGS = (
     *("abbreviations", "appositions", "short_forms"),
 )
 """Settings of a linker that count for given mentions; of the gold are the types."""
-FINDING_TYPES = "disease,symptom,finding"
 NOT_OF_TEXT = ("k", "mentions", "types", "assertions", "explain")
 """Settings of a linker that are fixed where plain text is linked to be evaluated."""
 
@@ -597,7 +596,7 @@ def findings(
     files: LinkerFiles,
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1)],
     gold: Annotated[str, "FILE|notes-en-test|..."],
-    types: Annotated[str, "disease,..."] = FINDING_TYPES,
+    types: Annotated[str, "disease,..."] = "disease,symptom,finding",
     mistakes: Annotated[bool, "--mistakes"] = False,
     as_json: Json = False,
 ) -> None:
@@ -617,8 +616,7 @@ def findings(
 
     from biograft.evaluation import evaluate_findings, read_assertions
 
-    base = open_kb(kb)
-    opened = open_linker(base, files, linker)
+    opened = open_linker(open_kb(kb), files, linker)
     result = evaluate_findings(opened, read_assertions(gold), split_list(types))
     if as_json:
         listed = {"mistakes": [asdict(each) for each in result.mistakes]} if mistakes else {}

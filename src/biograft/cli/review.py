@@ -127,13 +127,8 @@ def list_terms(
     """
     with open_review(review) as store:
         items, total = store.items(queue, where, limit=n), store.count(queue, where)
-    if as_json:
-        for item in items:
-            print_json(item.to_json())
-        return
-    for item in items:
-        typer.echo(_line(item))
-    if total > len(items):
+    _report(items, None, as_json)
+    if total > len(items) and not as_json:
         typer.echo(f"{len(items):,} of {total:,}; see -n", err=True)
 
 

@@ -208,10 +208,8 @@ class Validation:
             if not n.language or any(same_language(n.language, tag) for tag in tags)
         ]
         among = fitting if tags and fitting else names
-        if any(normalise(name.text) == key for name in among):
+        if not names or any(normalise(name.text) == key for name in among):
             return
-        if not names:
-            return  # nothing to compare with
         right = display(codes, checked.entry, self._languages)
         hint = f"; it is called {right!r}" if right else ""
         text = f"{given.display!r} is not a name of the code {given.code!r}{hint}"
@@ -276,12 +274,7 @@ class Validation:
         if best.entry is None:
             return listed
         codes = self._codes
-        name = (
-            self._chosen.displays.get(best.entry)
-            if self._chosen and not self._languages.tags
-            else None
-        )
-        shown = name or display(codes, best.entry, self._languages)
+        shown = display(codes, best.entry, self._languages, self._chosen)
         listed.append(optional("display", "String", shown))
         if (spelled := codes.code(best.entry)) != best.given.code:
             listed.append(part("normalized-code", "Code", spelled))

@@ -127,7 +127,9 @@ def same_language(tag: str, wanted: str) -> bool:
     return tag.partition("-")[0].lower() == wanted.partition("-")[0].lower()
 
 
-def display(codes: CodeSystems, entry: int, languages: Languages) -> str | None:
+def display(
+    codes: CodeSystems, entry: int, languages: Languages, chosen: ValueSet | None = None
+) -> str | None:
     """Return the name of a code: in the first of these languages that it has a name in.
 
     A further id is called as its own vocabulary calls it, where that is a source of the store.
@@ -136,7 +138,10 @@ def display(codes: CodeSystems, entry: int, languages: Languages) -> str | None:
         codes: The codes of the request.
         entry: Number of the code.
         languages: Languages of names, the wanted ones first.
+        chosen: Value set, whose own names of codes come first.
     """
+    if chosen is not None and not languages.tags and (own := chosen.displays.get(entry)):
+        return own
     row = codes.row(entry)
     if not languages.tags and codes.is_primary(entry):
         return codes.name(row) or None
@@ -872,8 +877,7 @@ class Expansion:
         if sum(each.url == system.url for each in chosen.systems) > 1:
             content["version"] = system.version
         content["code"] = codes.code(entry)
-        name = None if self._languages.tags else chosen.displays.get(entry)
-        if shown := name or display(codes, entry, self._languages):
+        if shown := display(codes, entry, self._languages, chosen):
             content["display"] = shown
         if self._designated:
             listed = [*designations(codes, codes.row(entry)), *chosen.designations.get(entry, [])]
