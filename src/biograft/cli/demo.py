@@ -14,6 +14,7 @@ import typer
 
 from biograft.cli.options import open_kb
 from biograft.errors import ConfigError, MissingExtraError, OutputError
+from biograft.progress import align
 
 if TYPE_CHECKING:
     from biograft.evaluation import AssertionDocument
@@ -211,16 +212,5 @@ def _print_findings(linker: Linker, note: AssertionDocument) -> None:
             values = ", ".join(each.text for each in mention.measurements)
             name = linker.kb[mention.concept].name
             rows.append((mention.text, name, mention.status or "", mention.section or "", values))
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
-        )
-        typer.echo("  " + "  ".join(cells).rstrip())
-
-
-def _width(text: str) -> int:
-    """Return how many columns a text takes; a Chinese character takes two."""
-    from unicodedata import east_asian_width
-
-    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+    for line in align(rows):
+        typer.echo(f"  {line}")

@@ -9,6 +9,7 @@ import typer
 
 from biograft.cli.fields import CommandGroup
 from biograft.cli.options import Changes, Json, print_json
+from biograft.progress import align
 
 app = CommandGroup("List and show training recipes.")
 
@@ -38,11 +39,8 @@ def list_recipes(
         for row in rows:
             print_json(row)
         return
-    columns = ("name", "kind", "base")
-    widths = {column: max(len(row[column] or "-") for row in rows) for column in columns}
-    for row in rows:
-        cells = "  ".join(f"{row[column] or '-':{widths[column]}}" for column in columns)
-        typer.echo(f"{cells}  {row['about']}")
+    table = [(row["name"], row["kind"], row["base"] or "-", row["about"]) for row in rows]
+    typer.echo("\n".join(align(table)))
 
 
 @app.command()

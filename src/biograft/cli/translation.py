@@ -13,13 +13,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
-from unicodedata import east_asian_width
 
 import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
 from biograft.errors import InputError
+from biograft.progress import width
 
 _MAX_WIDTH, _MAX_LEFT = 80, 28
 _SPACE = re.compile(r"\s+")
@@ -170,27 +170,23 @@ class _Help:
         return "\n".join(lines).rstrip()
 
     def _table(self, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-        column = min(max(_width_of(left) for left, _ in rows), _MAX_LEFT) + 4
+        column = min(max(width(left) for left, _ in rows), _MAX_LEFT) + 4
         for left, text in rows:
             lines = list(_wrap(text, self._width - column, ""))
             first = f"  {left}"
-            if _width_of(first) > column - 2:
+            if width(first) > column - 2:
                 yield first
             else:
-                padded = first + " " * (column - _width_of(first))
+                padded = first + " " * (column - width(first))
                 yield padded + (lines.pop(0) if lines else "")
             yield from (" " * column + line for line in lines)
 
 
-def _width_of(text: str) -> int:
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def _wrap(text: str, width: int, indent: str) -> Iterator[str]:
+def _wrap(text: str, columns: int, indent: str) -> Iterator[str]:
     """Break a text into lines of a width: at spaces, and between Chinese characters."""
     line = ""
     for unit in _UNIT.findall(text):
-        fits = _width_of(line + unit) <= width or unit in _NO_LINE_STARTS
+        fits = width(line + unit) <= columns or unit in _NO_LINE_STARTS
         if fits or not line.strip():
             line += unit
         else:

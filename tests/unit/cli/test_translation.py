@@ -8,8 +8,9 @@ import re
 import pytest
 import typer
 
-from biograft.cli import app, translation
+from biograft.cli import app
 from biograft.cli.translation import Catalogue
+from biograft.progress import width
 
 CATALOGUE = Catalogue.open("zh")
 COMPLETE = ("index", "link", "kb build")
@@ -66,7 +67,7 @@ def test_help(run_main, chinese):
     assert done.out.startswith("用法：biograft link [OPTIONS]")
     assert "知识库所在的文件夹。 [必填]" in done.out
     lines = done.out.splitlines()
-    assert max(map(translation._width_of, lines)) <= 80
+    assert max(map(width, lines)) <= 80
     for parameter in TREE["link"].params:
         assert parameter.param_type_name == "argument" or parameter.opts[-1] in done.out
     assert "  build    用任意格式的本体文件建立知识库。" in run_main("kb").err
