@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from biograft.linking.candidates import (
         Candidate as Candidate,
+        Context as Context,
         Evidence as Evidence,
         Generator as Generator,
         LinkedDocument as LinkedDocument,
@@ -117,7 +118,6 @@ if TYPE_CHECKING:
     )
     from biograft.linking.outputs.lines import candidates_table as candidates_table, table as table
     from biograft.linking.queries import (
-        Context as Context,
         LabelledMention as LabelledMention,
         LabelledQuery as LabelledQuery,
         label_examples as label_examples,

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from biograft.compute import Workers, n_cores, run_in_order
 from biograft.errors import BiograftError, ConfigError, shorten
 from biograft.linking.candidates import LinkedDocument
-from biograft.linking.cluster import run_on_ray
 from biograft.text.documents import Document
 
 BATCH = 32
@@ -114,6 +113,8 @@ def link_in_processes(
         )
     jobs: Iterable[_Job] = _jobs(batches)
     if engine == "ray":
+        from biograft.linking.cluster import run_on_ray
+
         opener, purpose = _Reopened(reopen, 1), "linking with --engine ray"
         done = run_on_ray(_link_batch, jobs, opener, n_process, purpose)
     else:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.linking.calibration import Calibration
-from biograft.linking.candidates import Candidate, Generator
+from biograft.linking.candidates import Candidate, Context, Generator
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
@@ -20,9 +19,11 @@ from biograft.linking.fusion import (
     empty_pool,
     fuse_scores,
 )
-from biograft.linking.queries import Context
 from biograft.linking.rankers import CandidateRanker, needs_search
-from biograft.linking.reviewed import ReviewedNames
+
+if TYPE_CHECKING:
+    from biograft.linking.calibration import Calibration
+    from biograft.linking.reviewed import ReviewedNames
 
 _CHUNK = 512
 """Texts searched at once: enough to keep all cores busy, few enough for memory."""

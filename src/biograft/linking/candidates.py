@@ -63,6 +63,55 @@ def names_in(kb: KnowledgeBase, languages: Sequence[str]) -> npt.NDArray[np.bool
     return np.isin(kb.numbers("names", "language"), codes)
 
 
+class Query(Protocol):
+    """A mention to be linked: the texts to look up, and their context."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The texts to look up; several for a composite mention."""
+
+    @property
+    def document(self) -> str:
+        """Id of the document; one document is never on both sides of a training split."""
+
+    @property
+    def context(self) -> str:
+        """The whole text of the document; empty if unknown."""
+
+    @property
+    def start(self) -> int | None:
+        """Start offset of the mention in ``context``."""
+
+    @property
+    def end(self) -> int | None:
+        """End offset of the mention in ``context``."""
+
+
+class Context(NamedTuple):
+    """The text around a mention and its offsets there; empty if unknown."""
+
+    text: str = ""
+    start: int = 0
+    end: int = 0
+
+    def split(self) -> tuple[str, str, str]:
+        """Split the text at the mention.
+
+        Returns:
+            The text before the mention, the mention, and the text after it.
+
+        Raises:
+            ConfigError: The mention is not within the text.
+        """
+        text, start, end = self
+        if not 0 <= start <= end <= len(text):
+            raise ConfigError(
+                f"context: expected a mention within the {len(text):,} characters of its text, "
+                f"found one from {start:,} to {end:,}"
+            )
+        return text[:start], text[start:end], text[end:]
+
+
 class NameHits(NamedTuple):
     """The nearest names of each query, best first; equal scores by lower row first."""
 

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN
+from biograft.linking.candidates import Context, Query
 from biograft.linking.composites import Parts, Similarity, split_composites
 from biograft.linking.detection import outside
-from biograft.linking.queries import Context, Query
 from biograft.text.abbreviations import LongForms, abbreviates, find_appositions
 from biograft.text.documents import Mention
 

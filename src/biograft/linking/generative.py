@@ -40,7 +40,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.build import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Candidate, Scores, pad_rows
+from biograft.linking.candidates import Candidate, Context, Scores, pad_rows
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
@@ -49,7 +49,6 @@ from biograft.linking.fusion import (
     fuse_scores,
     normalise_weights,
 )
-from biograft.linking.queries import Context
 from biograft.linking.rankers import GENERATIVE_FORMAT
 from biograft.linking.trained_configs import GenerativeConfig, NamesConfig
 from biograft.models.batches import pad

@@ -26,19 +26,19 @@ from biograft.artifacts import ArtifactKind, new_folder, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
-from biograft.linking.reviewed import ReviewedNames
 from biograft.progress import Progress
 from biograft.text import NamesIndex, NamesIndexConfig
 
-if TYPE_CHECKING:  # a lexical index is opened without what dense search needs
+if TYPE_CHECKING:  # a lexical index is opened without what dense search and decisions need
+    from biograft.linking.calibration import Calibration
     from biograft.linking.dense.encoders import NameEncoder
     from biograft.linking.dense.index import DenseIndex
+    from biograft.linking.reviewed import ReviewedNames
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
@@ -327,6 +327,8 @@ def is_current(kb: KnowledgeBase, folder: str | Path) -> bool:
 
 def _is_calibration_of(kb: KnowledgeBase, path: Path) -> bool:
     """Return whether a file is a calibration that holds for a knowledge base."""
+    from biograft.linking.calibration import Calibration
+
     try:
         return Calibration.load(path).store in ("", store_fingerprint(kb))
     except StoreError:
@@ -383,6 +385,8 @@ def open_index(
     weights = _weights(folder, manifest) if len(kinds) > 1 and own else None
     reviewed = None
     if with_reviewed and (folder / REVIEWED_NAMES).is_dir():
+        from biograft.linking.reviewed import ReviewedNames
+
         reviewed = ReviewedNames.open(folder / REVIEWED_NAMES, kb)
         if len(kinds) > 1 and own and reviewed.weights:
             weights = dict(reviewed.weights)
@@ -393,6 +397,8 @@ def open_index(
     names = NamesIndex.open(folder / NAMES, store_fingerprint(kb))
     path, calibration = folder / CALIBRATION, None
     if path.exists():
+        from biograft.linking.calibration import Calibration
+
         calibration = Calibration.load(path)
         chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
         if chosen and calibration.search not in ("", str(search)):

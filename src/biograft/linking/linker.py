@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import AssertionModel, RuleAssertions
@@ -24,9 +24,8 @@ from biograft.linking.batches import (
     link_in_processes,
     make_batches,
 )
-from biograft.linking.calibration import Calibration
 from biograft.linking.candidate_search import CandidateSearch, ConceptFilter
-from biograft.linking.candidates import Candidate, Generator, LinkedDocument
+from biograft.linking.candidates import Candidate, Generator, LinkedDocument, Query
 from biograft.linking.config import LinkerConfig, LinkerSettings
 from biograft.linking.dense.config import GENERATORS
 from biograft.linking.detection import (
@@ -41,9 +40,7 @@ from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.nil import NilThreshold
-from biograft.linking.queries import Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
-from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.short_forms import KnownShortForms
 from biograft.linking.steps import (
     LINKER_STEPS,
@@ -65,6 +62,10 @@ from biograft.linking.steps import (
 from biograft.progress import Progress
 from biograft.text import NamesIndex, NamesIndexConfig
 from biograft.text.documents import Document
+
+if TYPE_CHECKING:
+    from biograft.linking.calibration import Calibration
+    from biograft.linking.reviewed import ReviewedNames
 
 
 class Linker:
@@ -156,14 +157,18 @@ class Linker:
         opened = None
         if index is not None or needs_search(ranker):
             opened = open_search(kb, index, config)
-        stored = opened.calibration if opened and model is None else None
+        scale = opened.calibration if opened and model is None else None
+        if calibration is not None:
+            from biograft.linking.calibration import Calibration
+
+            scale = Calibration.load(calibration)
         linker = cls(
             kb,
             opened.search if opened else None,
             detector=open_detector(detector, config),
             names=opened.names if opened else None,
             ranker=ranker,
-            calibration=Calibration.load(calibration) if calibration is not None else stored,
+            calibration=scale,
             reviewed=opened.reviewed if opened else None,
             config=config,
         )
@@ -220,6 +225,7 @@ class Linker:
         >>> linker.link_mentions(["sugar disease"])[0][0].concept  # doctest: +SKIP
         'D003920'
         """
+        from biograft.linking.queries import label_examples
         from biograft.training.linkers.recipes import (
             LinkerRecipe,
             LinkerTrainingData,

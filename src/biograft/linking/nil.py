@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from biograft.errors import ConfigError
 from biograft.kb.names import HAN_CHARACTER
-from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate
-from biograft.linking.rankers import CandidateRanker
+
+if TYPE_CHECKING:
+    from biograft.linking.calibration import Calibration
+    from biograft.linking.rankers import CandidateRanker
 
 LEXICAL_NIL = 0.55
 """For lexical search alone."""

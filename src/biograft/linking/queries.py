@@ -9,35 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import Query
 from biograft.text.documents import Document
-
-
-class Query(Protocol):
-    """A mention to be linked: the texts to look up, and their context."""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The texts to look up; several for a composite mention."""
-
-    @property
-    def document(self) -> str:
-        """Id of the document; one document is never on both sides of a training split."""
-
-    @property
-    def context(self) -> str:
-        """The whole text of the document; empty if unknown."""
-
-    @property
-    def start(self) -> int | None:
-        """Start offset of the mention in ``context``."""
-
-    @property
-    def end(self) -> int | None:
-        """End offset of the mention in ``context``."""
 
 
 class GoldQuery(Query, Protocol):
@@ -50,31 +27,6 @@ class GoldQuery(Query, Protocol):
     @property
     def needed(self) -> tuple[frozenset[str], ...]:
         """The correct ids in groups, one group for each concept of a composite mention."""
-
-
-class Context(NamedTuple):
-    """The text around a mention and its offsets there; empty if unknown."""
-
-    text: str = ""
-    start: int = 0
-    end: int = 0
-
-    def split(self) -> tuple[str, str, str]:
-        """Split the text at the mention.
-
-        Returns:
-            The text before the mention, the mention, and the text after it.
-
-        Raises:
-            ConfigError: The mention is not within the text.
-        """
-        text, start, end = self
-        if not 0 <= start <= end <= len(text):
-            raise ConfigError(
-                f"context: expected a mention within the {len(text):,} characters of its text, "
-                f"found one from {start:,} to {end:,}"
-            )
-        return text[:start], text[start:end], text[end:]
 
 
 def check_texts(queries: Sequence[Query], what: str, remedy: str) -> None:

@@ -13,9 +13,8 @@ from typing import Protocol, runtime_checkable
 from biograft.artifacts import MANIFEST, peek
 from biograft.errors import MissingExtraError, StoreError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import Candidate
+from biograft.linking.candidates import Candidate, Context
 from biograft.linking.fusion import CandidatePool
-from biograft.linking.queries import Context
 from biograft.registry import Registry
 
 

@@ -28,7 +28,7 @@ from biograft.artifacts import ArtifactKind
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import Candidate, Evidence
+from biograft.linking.candidates import Candidate, Context, Evidence
 from biograft.linking.fusion import (
     CandidateBuilder,
     CandidatePool,
@@ -36,7 +36,6 @@ from biograft.linking.fusion import (
     fuse_scores,
     normalise_weights,
 )
-from biograft.linking.queries import Context
 from biograft.linking.rankers import CandidateRanker, load_ranker
 from biograft.linking.trained_configs import RerankConfig
 from biograft.models import TextEncoder

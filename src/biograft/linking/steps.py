@@ -35,6 +35,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import (
     Candidate,
+    Context,
     Explanation,
     GeneratorScore,
     LinkedDocument,
@@ -51,7 +52,6 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import SAME_NAME
 from biograft.linking.nil import NilThreshold
-from biograft.linking.queries import Context
 from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural, is_short
 from biograft.registry import Registry
 from biograft.text.abbreviations import LongForms, find_abbreviations

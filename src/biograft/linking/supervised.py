@@ -26,11 +26,10 @@ from biograft.artifacts import ArtifactKind, open_array, save_array
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Candidate, Rows
+from biograft.linking.candidates import Candidate, Context, Rows
 from biograft.linking.fusion import CandidateBuilder, CandidatePool
 from biograft.linking.lexical.index import NORMALISED
 from biograft.linking.normalisation import DEFAULT_STEPS
-from biograft.linking.queries import Context
 from biograft.linking.trained_configs import RankerConfig
 
 CountArray = npt.NDArray[np.float32]

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from biograft.compute import njit
 from biograft.errors import ConfigError
 from biograft.kb.names import APOSTROPHES, normalise
-from biograft.kb.sources.files import read_lines
 from biograft.text.tokens import (
     HASH_SEED,
     HASH_STEP,
@@ -180,6 +179,8 @@ def _cased_char(char: str) -> str:
 
 def read_stop_words(path: Path) -> tuple[str, ...]:
     """Read names never to match, one a line; text after a tab and lines in ``# `` are notes."""
+    from biograft.kb.sources.files import read_lines
+
     lines = (line.partition("\t")[0].strip() for _, line in read_lines(path))
     return tuple(line for line in lines if line and not line.startswith("# "))
 

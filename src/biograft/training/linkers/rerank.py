@@ -30,9 +30,9 @@ from torch.nn.utils.rnn import pad_sequence
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Candidate
+from biograft.linking.candidates import Candidate, Context, Query
 from biograft.linking.linker import Linker
-from biograft.linking.queries import Context, GoldQuery, Query, check_texts
+from biograft.linking.queries import GoldQuery, check_texts
 from biograft.linking.rerank import (
     RANKER,
     RERANKER,
