@@ -122,8 +122,7 @@ class Smoke:
 
     def pretrain(self, name: str, out: Path) -> None:
         """Run a recipe of pre-training."""
-        from biograft.training.pretraining.recipe import PretrainingRecipe
-        from biograft.training.pretraining.run import pretrain
+        from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 
         _, values = PretrainingRecipe.resolve(name)
         stream, knowledge = values["stream"], values.get("knowledge", {})

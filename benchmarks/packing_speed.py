@@ -36,7 +36,7 @@ from biograft.artifacts import describe_files
 from biograft.compute import describe_machine, n_cores
 from biograft.text.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.training.pretraining.packed_text import FREQUENCIES, PackedText, open_packed
-from biograft.training.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.training.pretraining.recipe import AnnotatedTextConfig
 
 NAMES_PER_DOCUMENT, LINKED = 60, 10
 """Names that a document is made of, and every which one is a linked span."""

@@ -147,7 +147,7 @@ def describe_parts() -> str:
     from biograft.training.linkers.recipes import LINKERS
     from biograft.training.objectives import OBJECTIVES
     from biograft.training.objectives.configs import LOSSES
-    from biograft.training.pretraining.stream_configs import STREAMS
+    from biograft.training.pretraining.recipe import STREAMS
 
     registries: list[tuple[str, str, Any]] = [
         ("Formats of ontologies", "`biograft kb build --format`", FORMATS),

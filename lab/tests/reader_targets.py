@@ -524,7 +524,7 @@ def _text_files() -> dict[str, Callable[[], Callable[[Path], Any]]]:
         return read_words
 
     def pairs() -> Any:
-        from biograft.training.pretraining.synonym_pairs import read_pair_file
+        from biograft.training.pretraining.alignment import read_pair_file
 
         return lambda path: read_pair_file(path, len)[0].to_pylist()
 

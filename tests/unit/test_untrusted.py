@@ -56,7 +56,7 @@ TARGETS = {
     "models/tasks/task.py",
     "registry.py",
     "training/objectives/configs.py",
-    "training/pretraining/run.py",
+    "training/pretraining/recipe.py",
 }
 """Files that load a target (``module:attribute``), which is a constant of a class there."""
 YAML = ("yaml.BaseLoader", "yaml.SafeLoader")

@@ -40,8 +40,7 @@ def pretrain(
         segmentation: Segments of long entities (of `corpus segment`).
         workers: Processes that pack annotated text; default: one a core.
     """
-    from biograft.training.pretraining.recipe import PretrainingRecipe
-    from biograft.training.pretraining.run import pretrain as run_recipe
+    from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain as run_recipe
 
     folders = {
         "stream.shards": corpus,

@@ -22,8 +22,7 @@ from biograft.models.tasks.task import TaskExamples
 from biograft.progress import Progress
 from biograft.recipe import remove_value
 from biograft.text.tasks.registry import RelationExample
-from biograft.training.pretraining.recipe import PretrainingRecipe
-from biograft.training.pretraining.run import pretrain
+from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft.training.run_folder import RUN, check_config
 from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 from biograft.training.tasks.results import compare_runs, main_metric_of

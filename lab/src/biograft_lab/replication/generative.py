@@ -26,8 +26,7 @@ from biograft.linking.rankers import load_ranker
 from biograft.progress import Progress
 from biograft.training.linkers.generative import fit_mixing, measure
 from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
-from biograft.training.pretraining.recipe import PretrainingRecipe
-from biograft.training.pretraining.run import pretrain
+from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking import missing_split, read_resolved
 from biograft_lab.replication.linking_sets import SETS, LinkingSet

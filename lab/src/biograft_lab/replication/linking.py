@@ -393,8 +393,7 @@ def make_char_encoder(
 
 def _align(kb: KnowledgeBase, encoder: Path, changes: Sequence[str], out: Path) -> None:
     """Align an encoder on the names of a store, or resume that; write ``out/run/encoder``."""
-    from biograft.training.pretraining.recipe import PretrainingRecipe
-    from biograft.training.pretraining.run import pretrain
+    from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 
     fixed = (f'encoder.name="{encoder}"', "training.eval_every=0", "training.seed=0")
     recipe = PretrainingRecipe.load("sapbert-cpu", [*fixed, *changes])

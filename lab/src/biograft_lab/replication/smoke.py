@@ -23,8 +23,7 @@ from biograft.kb.sources import SourceConfig
 from biograft.linking.annotation import AnnotationConfig, annotate
 from biograft.linking.annotation.runner import ExecutionConfig
 from biograft.text.segmentation import PhraseConfig, SegmentationConfig, build_segmentation
-from biograft.training.pretraining.recipe import PretrainingRecipe
-from biograft.training.pretraining.run import pretrain
+from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft_lab.replication.encoders import EncoderTasks
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import TOY_PRETRAINING, ExperimentJob, load_kind

@@ -75,8 +75,12 @@ from biograft.training.objectives.synonym_marginal import (
     marginal_loss,
     tokenize_in_batches,
 )
-from biograft.training.pretraining.alignment import AlignmentTraining, Embedder, gather_rows
-from biograft.training.pretraining.synonym_pairs import PairBatch
+from biograft.training.pretraining.alignment import (
+    AlignmentTraining,
+    Embedder,
+    PairBatch,
+    gather_rows,
+)
 from biograft.training.processes import join_processes
 
 

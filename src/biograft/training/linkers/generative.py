@@ -55,8 +55,8 @@ from biograft.training.linkers.recipes import (
 )
 from biograft.training.objectives.name_examples import NameBatches, NameExample
 from biograft.training.objectives.name_generation import NameGenerationTraining
-from biograft.training.pretraining.stream_configs import NameTemplatesConfig
-from biograft.training.pretraining.templates import NameTemplates
+from biograft.training.pretraining.generation import NameTemplates
+from biograft.training.pretraining.recipe import NameTemplatesConfig
 from biograft.training.processes import join_processes
 
 PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)

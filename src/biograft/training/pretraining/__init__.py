@@ -10,48 +10,38 @@ if TYPE_CHECKING:
     from biograft.training.pretraining.alignment import (
         AlignmentTraining as AlignmentTraining,
         Embedder as Embedder,
+        PairBatches as PairBatches,
+        SynonymPairs as SynonymPairs,
     )
+    from biograft.training.pretraining.generation import NameTemplates as NameTemplates
     from biograft.training.pretraining.language_modelling import (
+        TextBatches as TextBatches,
         TextModel as TextModel,
         TextTraining as TextTraining,
-    )
-    from biograft.training.pretraining.neighbourhoods import (
         read_neighbourhood as read_neighbourhood,
     )
     from biograft.training.pretraining.packed_text import (
+        DocumentTokenizer as DocumentTokenizer,
         PackedText as PackedText,
+        Packer as Packer,
+        TokenisedDocument as TokenisedDocument,
         open_packed as open_packed,
     )
-    from biograft.training.pretraining.packing import Packer as Packer
     from biograft.training.pretraining.recipe import (
-        EncoderConfig as EncoderConfig,
-        KnowledgeConfig as KnowledgeConfig,
-        PretrainingRecipe as PretrainingRecipe,
-    )
-    from biograft.training.pretraining.run import (
-        PretrainResult as PretrainResult,
-        pretrain as pretrain,
-    )
-    from biograft.training.pretraining.stream_configs import (
         STREAMS as STREAMS,
         AnnotatedTextConfig as AnnotatedTextConfig,
+        EncoderConfig as EncoderConfig,
+        KnowledgeConfig as KnowledgeConfig,
         NameTemplatesConfig as NameTemplatesConfig,
+        PretrainingRecipe as PretrainingRecipe,
+        PretrainResult as PretrainResult,
         SynonymPairsConfig as SynonymPairsConfig,
+        pretrain as pretrain,
     )
     from biograft.training.pretraining.substitution import (
         SubstitutionConfig as SubstitutionConfig,
         SynonymSubstitution as SynonymSubstitution,
         count_forms as count_forms,
-    )
-    from biograft.training.pretraining.synonym_pairs import (
-        PairBatches as PairBatches,
-        SynonymPairs as SynonymPairs,
-    )
-    from biograft.training.pretraining.templates import NameTemplates as NameTemplates
-    from biograft.training.pretraining.text_batches import TextBatches as TextBatches
-    from biograft.training.pretraining.tokenisation import (
-        DocumentTokenizer as DocumentTokenizer,
-        TokenisedDocument as TokenisedDocument,
     )
 
 __getattr__, __dir__, __all__ = lazify(__name__)

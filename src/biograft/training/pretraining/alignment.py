@@ -1,17 +1,23 @@
-"""Pre-train an encoder by synonym alignment: pairs of names of a knowledge base (SapBERT)."""
+"""Pre-training of an encoder by synonym alignment: pairs of names of a knowledge base (SapBERT)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
 import torch
 from torch import Tensor, distributed, nn
 
 from biograft.artifacts import hash_file, new_folder
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError, nearest
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
 from biograft.models import TextEncoder
@@ -19,11 +25,328 @@ from biograft.models.model_card import ModelCard, write_card
 from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft.training import Task, train
+from biograft.training.objectives.name_examples import group_by_length
 from biograft.training.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
-from biograft.training.pretraining.recipe import PretrainingRecipe
-from biograft.training.pretraining.run import PretrainResult
-from biograft.training.pretraining.synonym_pairs import PairBatch, PairBatches, SynonymPairs
+from biograft.training.pretraining.recipe import (
+    PretrainingRecipe,
+    PretrainResult,
+    SynonymPairsConfig,
+)
 from biograft.training.processes import join_processes
+
+TRADE_NAMES = ("has_tradename", "tradename_of")
+
+
+def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame:
+    """Return ``concept, language, row`` (of the table of names), sorted in this order.
+
+    A concept has each text once: the first of equal ones, after lowercasing if configured.
+    """
+    texts = pl.from_arrow(kb.table("names").select(["concept", "language", "text"]))
+    names = pl.DataFrame(texts).with_row_index("row")
+    if config.languages:
+        names = names.filter(pl.col("language").is_in(language_codes(kb, config.languages)))
+    if config.lowercase:
+        names = names.with_columns(pl.col("text").str.to_lowercase())
+    if config.trade_names:
+        names = pl.concat([names, _trade_names(kb, names)])
+    names = names.unique(["concept", "text"], keep="first", maintain_order=True)
+    return names.select("concept", "language", "row").sort("concept", "language", "row")
+
+
+def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
+    """Return the indices of languages in a store; raise for one without names."""
+    for language in languages:
+        if language not in kb.languages:
+            raise ConfigError(
+                f"languages: the knowledge base has no names in {language!r}; "
+                f"{nearest(language, kb.languages)}"
+            )
+    return [kb.languages.index(language) for language in languages]
+
+
+def _trade_names(kb: KnowledgeBase, names: pl.DataFrame) -> pl.DataFrame:
+    """Return the names that concepts get from their trade names, and trade names from concepts."""
+    codes = [kb.relation_names.index(name) for name in TRADE_NAMES if name in kb.relation_names]
+    relations = pl.DataFrame(
+        pl.from_arrow(kb.table("relations").select(["head", "relation", "tail"]))
+    ).filter(pl.col("relation").is_in(codes))
+    forward = relations.select(concept="head", other="tail")
+    backward = relations.select(concept="tail", other="head")
+    related = pl.concat([forward, backward]).unique().sort("concept", "other")
+    names_of_related = related.join(
+        names.rename({"concept": "other"}), on="other", how="inner", maintain_order="left_right"
+    )
+    return names_of_related.select(names.columns)
+
+
+_BATCH = 1 << 16
+
+
+def read_pair_file(
+    path: Path, label: Callable[[str], int]
+) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
+    """Read the names (rows 2k and 2k + 1 are pair k) and the label of each pair."""
+    texts, labels = [], []
+    lines = _lines(path)
+    while batch := list(islice(lines, _BATCH)):
+        texts.append(pa.array([name for _, *names in batch for name in names], pa.large_string()))
+        labels.append(np.array([label(identifier) for identifier, *_ in batch], np.int64))
+    if not labels:
+        raise InputError("holds no pairs", path=path, remedy="expected lines id||name||name")
+    return pa.chunked_array(texts), np.concatenate(labels)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                parts = [part.strip() for part in line.split("||")]
+                if parts == [""]:
+                    continue
+                if len(parts) != 3 or not all(parts):
+                    raise FormatError(
+                        "expected id||name||name", path=path, line=number, text=line.strip()
+                    )
+                yield parts[0], parts[1], parts[2]
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", path=path) from error
+    except UnicodeDecodeError as error:
+        raise EncodingError(f"is not UTF-8 ({error.reason})", path=path) from error
+
+
+Ints = npt.NDArray[np.int64]
+
+
+def count_partners(groups: Ints, blocks: Ints | None = None) -> Ints:
+    """Count for each name the partners before it in its group.
+
+    ``groups`` is ascending. With ``blocks`` (languages, ascending within a group) only names of
+    other blocks are partners.
+    """
+    if blocks is None:
+        return np.arange(len(groups), dtype=np.int64) - _starts(groups)
+    return _starts(groups, blocks) - _starts(groups)
+
+
+def sample_pairs(
+    groups: Ints, partners: Ints, cap: int, rng: np.random.Generator
+) -> tuple[Ints, int]:
+    """Sample pairs as (n, 2) rows of names, at most ``cap`` of a group (0: all).
+
+    Also returns the number of groups that were limited to the cap.
+    """
+    ends = np.cumsum(partners)
+    bounds = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else groups
+    per_group = np.add.reduceat(partners, bounds) if len(groups) else partners
+    first = np.cumsum(per_group) - per_group
+    over = per_group > cap if cap else np.zeros(len(per_group), bool)
+    pairs = _ranges(first[~over], per_group[~over])
+    if over.any():
+        chosen = _sample_distinct(per_group[over], cap, rng) + first[over, None]
+        pairs = np.concatenate([pairs, chosen.ravel()])
+    pairs.sort()
+    right = np.searchsorted(ends, pairs, side="right")
+    left = _starts(groups)[right] + pairs - (ends - partners)[right]
+    return np.stack([left, right], axis=1), int(over.sum())
+
+
+def _starts(*keys: Ints) -> Ints:
+    """Return for each row the start of the run of rows with equal keys."""
+    changed = np.zeros(len(keys[0]), bool)
+    changed[:1] = True
+    for key in keys:
+        changed[1:] |= key[1:] != key[:-1]
+    rows = np.arange(len(keys[0]), dtype=np.int64)
+    starts: Ints = np.maximum.accumulate(np.where(changed, rows, 0))
+    return starts
+
+
+def _ranges(starts: Ints, lengths: Ints) -> Ints:
+    """Concatenate the ranges start, start + 1, ... of these lengths."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    shifts: Ints = np.repeat(starts - (ends - lengths), lengths)
+    return np.arange(total, dtype=np.int64) + shifts
+
+
+def _sample_distinct(sizes: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """Sample ``n`` distinct numbers below each size (Floyd's algorithm, all sizes at once)."""
+    chosen = np.full((len(sizes), n), -1, np.int64)
+    for k in range(n):
+        highest = sizes - n + k
+        sampled = rng.integers(0, highest + 1)
+        taken = (chosen[:, :k] == sampled[:, None]).any(axis=1)
+        chosen[:, k] = np.where(taken, highest, sampled)
+    return chosen
+
+
+@dataclass(slots=True)
+class PairCounts:
+    """Counts of concepts, names and pairs."""
+
+    n_concepts: int = 0
+    """Concepts of the knowledge base with pairs."""
+    n_singletons: int = 0
+    """Concepts with names, but without a pair."""
+    n_names: int = 0
+    """Names of all concepts, each text once in a concept."""
+    n_capped: int = 0
+    """Concepts whose pairs were sampled."""
+    n_pairs: int = 0
+    """All pairs."""
+    n_extra: int = 0
+    """Pairs from the extra file."""
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts as plain values."""
+        return asdict(self)
+
+
+class SynonymPairs:
+    """Pairs as rows of the table of names; rows beyond it are names of the extra file."""
+
+    def __init__(self, kb: KnowledgeBase | None, config: SynonymPairsConfig | None = None) -> None:
+        self.kb, self.config = kb, config or SynonymPairsConfig()
+        self.counts = PairCounts()
+        self._n_names = kb.n_names if kb is not None else 0
+        self._extra: pa.ChunkedArray | None = None
+        parts = []
+        if kb is not None:
+            parts.append(self._pair_names(kb))
+        if self.config.extra_pairs is not None:
+            parts.append(self._read_extra(self.config.extra_pairs))
+        if not parts:
+            raise ConfigError("stream: neither a knowledge base nor extra_pairs was given")
+        self.rows: npt.NDArray[np.int32] = np.concatenate([rows for rows, _ in parts])
+        self.labels: Ints = np.concatenate([labels for _, labels in parts])
+        self.counts.n_pairs = len(self.rows)
+        if not len(self.rows):
+            raise ConfigError(
+                "stream: no concept has two names to pair; give a knowledge base with synonyms, or "
+                "loosen languages and cross_language"
+            )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def text(self, row: int) -> str:
+        """Return the name of a row, lowercased if configured."""
+        if self._extra is not None and row >= self._n_names:
+            text: str = self._extra[row - self._n_names].as_py()
+        elif self.kb is not None:
+            text = self.kb.name(row).text
+        return text.lower() if self.config.lowercase else text
+
+    def lengths(self) -> npt.NDArray[np.uint32]:
+        """Return the length of the longer name of each pair, in bytes."""
+        columns = [self.kb.table("names").column("text")] if self.kb is not None else []
+        columns += [self._extra] if self._extra is not None else []
+        sizes = np.concatenate([pl.Series(c).str.len_bytes().to_numpy() for c in columns])
+        longest: npt.NDArray[np.uint32] = sizes[self.rows].max(axis=1)
+        return longest
+
+    def _pair_names(self, kb: KnowledgeBase) -> tuple[npt.NDArray[np.int32], Ints]:
+        """Pair the names of every concept."""
+        names = concept_names(kb, self.config)
+        concepts = names["concept"].to_numpy().astype(np.int64)
+        blocks = names["language"].to_numpy().astype(np.int64)
+        partners = count_partners(concepts, blocks if self.config.cross_language else None)
+        rng = np.random.default_rng(self.config.seed)
+        pairs, n_capped = sample_pairs(concepts, partners, self.config.max_pairs, rng)
+        labels = concepts[pairs[:, 0]]
+        self.counts.n_names, self.counts.n_capped = len(names), n_capped
+        self.counts.n_concepts = len(np.unique(labels))
+        self.counts.n_singletons = len(np.unique(concepts)) - self.counts.n_concepts
+        return names["row"].to_numpy().astype(np.int32)[pairs], labels
+
+    def _read_extra(self, path: Path) -> tuple[npt.NDArray[np.int32], Ints]:
+        """Read pairs of a file; an id of the knowledge base means its concept."""
+        known: dict[str, int] = {}
+        n_concepts = len(self.kb) if self.kb is not None else 0
+
+        def label(identifier: str) -> int:
+            if identifier not in known:
+                row = self.kb.find_row(identifier) if self.kb is not None else None
+                known[identifier] = n_concepts + len(known) if row is None else row
+            return known[identifier]
+
+        self._extra, labels = read_pair_file(path, label)
+        self.counts.n_extra = len(labels)
+        rows = self._n_names + np.arange(2 * len(labels), dtype=np.int32).reshape(-1, 2)
+        return rows.astype(np.int32), labels
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Pairs of names; ``left[k]`` and ``right[k]`` name the concept ``labels[k]``."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    labels: Ints
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+class PairBatches:
+    """Batches in a new order each epoch, readable from any epoch and position.
+
+    Of ``world`` processes each reads every ``world``-th pair; a remainder is left out of the epoch,
+    so that all have equally many batches. The last batch may be smaller.
+    """
+
+    def __init__(
+        self,
+        pairs: SynonymPairs,
+        batch_size: int,
+        *,
+        seed: int = 33,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.pairs, self.batch_size, self.seed = pairs, batch_size, seed
+        self.rank, self.world = rank, world
+        self._n_own = len(pairs) // world
+        if not self._n_own:
+            raise ConfigError(
+                f"stream: {len(pairs)} pairs are too few for {world} processes; use fewer"
+            )
+        self._lengths = pairs.lengths() if pairs.config.bucket_batches else None
+
+    def __len__(self) -> int:
+        """The number of batches of an epoch for one process."""
+        return (self._n_own + self.batch_size - 1) // self.batch_size
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
+        """Iterate over the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        order, size = self._order(epoch), self.batch_size
+        for start in range(position * size, len(order), step * size):
+            yield self._batch(order[start : start + size])
+
+    def _order(self, epoch: int) -> npt.NDArray[np.int32]:
+        """Shuffle the pairs of this process, grouped by length if configured."""
+        rng = np.random.default_rng([self.seed, epoch])
+        order = np.arange(len(self.pairs), dtype=np.int32)
+        rng.shuffle(order)
+        order = order[self.rank : self._n_own * self.world : self.world]
+        if self._lengths is None:
+            return order
+        return group_by_length(
+            order, self._lengths, self.batch_size, self.pairs.config.bucket_batches, rng
+        )
+
+    def _batch(self, indices: npt.NDArray[np.int32]) -> PairBatch:
+        rows = self.pairs.rows[indices].tolist()
+        return PairBatch(
+            left=tuple(self.pairs.text(left) for left, _ in rows),
+            right=tuple(self.pairs.text(right) for _, right in rows),
+            labels=self.pairs.labels[indices],
+        )
 
 
 class Embedder(nn.Module):

@@ -1,5 +1,10 @@
 """Packed text: annotated shards as token sequences with mentions and labels, memory-mapped.
 
+Documents are tokenised: annotated spans become token spans, with words, sentences and the segments
+of entities. They are packed into sequences of limited length, split between sentences, else between
+words, if possible never within a mention. A split position is the index of the token after the
+split.
+
 Every shard is packed by itself, by several processes. A part is a shard, or a copy of it with
 substituted entities. It appears under its name when it is complete, so that interrupted packing
 continues with the next one. No sequence reaches from one part into another, so that the parts,
@@ -8,15 +13,17 @@ joined in their order, do not depend on the processes.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,32 +49,498 @@ from biograft.compute import Finished, Workers, n_cores, run_in_order
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
+from biograft.text.alignment import NONE, align_spans, split_tokens, word_indices
 from biograft.text.segmentation import Segmentation
 from biograft.text.segmentation.folder import SEGMENTATION
-from biograft.text.shards import SHARDS, Shards, read_shard
+from biograft.text.segmentation.segmenter import SegmentedEntity
+from biograft.text.sentences import split_sentences
+from biograft.text.shards import SHARDS, LinkedSpan, Shards, read_shard
 from biograft.training.objectives.examples import (
     CONSISTENT,
     HEAD_OFFSET,
+    IGNORED,
     SEGMENT_ENDS,
+    SPECIAL,
     Ints,
     TextExample,
 )
-from biograft.training.pretraining.packing import PackedSequence, Packer
-from biograft.training.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.training.pretraining.recipe import AnnotatedTextConfig
 from biograft.training.pretraining.substitution import (
     IndexedDocument,
     SynonymSubstitution,
     count_forms,
     describe_substitution,
 )
-from biograft.training.pretraining.tokenisation import (
-    SEGMENTS_VERSION,
-    WORDS_VERSION,
-    DocumentTokenizer,
-    PackingCounts,
-    SegmentFinder,
-    hash_tokenizer,
-)
+
+
+@dataclass(slots=True)
+class PackingCounts:
+    """Counts of packing: each span becomes a mention, or is counted by the reason why not."""
+
+    n_documents: int = 0
+    n_tokens: int = 0
+    """Tokens of the documents, without special ones."""
+    n_sequences: int = 0
+    n_left_out_tokens: int = 0
+    """Tokens of parts too short to be split in two segments."""
+    n_spans: int = 0
+    n_mentions: int = 0
+    """Spans that are mentions of sequences."""
+    n_outside_table: int = 0
+    """Mentions whose concept is not in the entity table; they are detected, not linked."""
+    n_low_score: int = 0
+    """Spans with a score below ``min_score``."""
+    n_without_token: int = 0
+    """Spans of characters that the tokenizer drops."""
+    n_overlapping: int = 0
+    """Spans that share a token with a better-scored one."""
+    n_cut: int = 0
+    """Spans that are cut, or in a part that is left out."""
+    n_beyond: int = 0
+    """Spans beyond ``max_mentions``, those with the lowest scores."""
+    n_without_segments: int = 0
+    """Long entities whose segments share a token: they count as short ones."""
+    n_without_head: int = 0
+    """Long entities that their head does not end: only their segments are known."""
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts as plain values."""
+        return asdict(self)
+
+
+SEGMENTS_VERSION = 3
+"""The version of the labels of segments; a change invalidates packed text."""
+
+
+class Segmenter(Protocol):
+    """Splits entities into segments, such as a ``Segmentation``."""
+
+    def segment(self, text: str) -> SegmentedEntity:
+        """Split an entity into segments."""
+
+
+class SegmentLabels(NamedTuple):
+    """The labels of long mentions and their tokens."""
+
+    head_offsets: Ints
+    """(mentions,): the label ``HEAD_OFFSET``."""
+    ends: Ints
+    """(tokens,): the label ``SEGMENT_ENDS``."""
+
+
+class SegmentFinder:
+    """Labels the segments of mentions; equal ones are segmented once."""
+
+    def __init__(self, segmenter: Segmenter) -> None:
+        self._segmenter = segmenter
+        self._segmented: dict[str, SegmentedEntity] = {}
+
+    def label(
+        self,
+        text: str,
+        offsets: Ints,
+        mentions: Ints,
+        spans: Sequence[tuple[int, int]],
+        counts: PackingCounts,
+    ) -> SegmentLabels:
+        """Label the segments of mentions (rows: first token, last token) with these spans.
+
+        An entity whose segments share a token, as in the middle of a word, counts as short.
+        Punctuation after the last segment, such as a closing bracket, belongs to it. Where anything
+        follows the head, a bracket or "of the wall", the mention has no head label.
+        """
+        head_offsets = np.full(len(mentions), IGNORED, np.int64)
+        ends = np.full(len(offsets), IGNORED, np.int64)
+        for row, (start, end) in enumerate(spans):
+            entity = self._segment(text[start:end])
+            if not entity.is_long:
+                continue
+            first, last = mentions[row, :2].tolist()
+            parts = [*entity.segments, entity.adjective, entity.head]
+            rows = align_spans(offsets, [(start + s, start + e) for s, e in parts])
+            segments, adjective, head = rows[:-2], rows[-2].tolist(), rows[-1].tolist()
+            if not _are_disjoint(segments, first, last):
+                counts.n_without_segments += 1
+                continue
+            ends[first : last + 1] = 0
+            ends[[*segments[:-1, 1], last]] = 1
+            if first <= adjective[0] <= adjective[1] < head[0] and head[1] == last:
+                head_offsets[row] = head[0] - first
+            else:
+                counts.n_without_head += 1
+        return SegmentLabels(head_offsets, ends)
+
+    def _segment(self, entity: str) -> SegmentedEntity:
+        if entity not in self._segmented:
+            self._segmented[entity] = self._segmenter.segment(entity)
+        return self._segmented[entity]
+
+
+def _are_disjoint(segments: Ints, first: int, last: int) -> bool:
+    """Whether segments are disjoint and ascending token spans within a mention."""
+    starts, ends = segments.T
+    inside = first <= starts[0] and ends[-1] <= last
+    return bool(inside and (starts <= ends).all() and (ends[:-1] < starts[1:]).all())
+
+
+WORDS_VERSION = 2
+"""The version of word splitting; a change invalidates packed text."""
+_DOCUMENTS_PER_BATCH = 128
+_OUTSIDE = -1
+"""The row of a concept outside the entity table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenisedDocument:
+    """The tokens of a text, without special ones."""
+
+    index: int
+    tokens: Ints
+    words: Ints
+    """The word index of each token, from 0."""
+    mentions: Ints
+    """First token, last token, row of the entity; disjoint and ascending."""
+    scores: npt.NDArray[np.float64]
+    """The score of each mention."""
+    sentences: Ints
+    """The first tokens of sentences, except the first one."""
+    token_labels: Mapping[str, Ints] = field(default_factory=dict)
+    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
+    """As those of a ``TextExample``."""
+
+
+class DocumentTokenizer:
+    """Tokenises with a copy of a fast tokenizer that reads ``[SEP]`` in a text as plain text."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        rows: Mapping[str, int],
+        min_score: float,
+        segments: SegmentFinder | None = None,
+    ) -> None:
+        self._backend = copy.deepcopy(fast_backend(tokenizer))
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._backend.encode_special_tokens = True
+        self._rows, self._min_score, self._segments = rows, min_score, segments
+
+    def tokenise(
+        self, documents: Iterable[IndexedDocument], counts: PackingCounts
+    ) -> Iterator[TokenisedDocument]:
+        """Tokenise documents."""
+        remaining = iter(documents)
+        while some := list(islice(remaining, _DOCUMENTS_PER_BATCH)):
+            texts = [each.document.text for each in some]
+            encodings = self._backend.encode_batch(texts, add_special_tokens=False)
+            for each, encoding in zip(some, encodings, strict=True):
+                yield self._document(each, encoding, counts)
+
+    def _document(
+        self, source: IndexedDocument, encoding: Any, counts: PackingCounts
+    ) -> TokenisedDocument:
+        text, spans = source.document.text, source.document.spans
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        chosen, mentions = self._mentions(spans, offsets, counts)
+        counts.n_documents += 1
+        counts.n_tokens += len(encoding.ids)
+        token_labels, mention_labels = {}, {}
+        if source.consistent is not None:
+            mention_labels[CONSISTENT] = np.array(source.consistent, np.int64)[chosen]
+        if self._segments is not None:
+            chosen_spans = [(spans[row].start, spans[row].end) for row in chosen]
+            labels = self._segments.label(text, offsets, mentions, chosen_spans, counts)
+            token_labels[SEGMENT_ENDS] = labels.ends
+            mention_labels[HEAD_OFFSET] = labels.head_offsets
+        return TokenisedDocument(
+            index=source.index,
+            tokens=np.array(encoding.ids, np.int64),
+            words=_number_words(word_indices(offsets, split_tokens(text))),
+            mentions=mentions,
+            scores=np.array([spans[row].score for row in chosen], np.float64),
+            sentences=_sentence_starts(text, offsets, mentions),
+            token_labels=token_labels,
+            mention_labels=mention_labels,
+        )
+
+    def _mentions(
+        self, spans: Sequence[LinkedSpan], offsets: Ints, counts: PackingCounts
+    ) -> tuple[list[int], Ints]:
+        """Convert spans to token spans; of those that share a token the best-scored is kept.
+
+        Returns the rows of the spans that become mentions, ascending, and the mentions.
+        """
+        counts.n_spans += len(spans)
+        rows = [row for row, span in enumerate(spans) if span.score >= self._min_score]
+        counts.n_low_score += len(spans) - len(rows)
+        tokens = align_spans(offsets, [(span.start, span.end) for span in spans])
+        taken, chosen = np.zeros(len(offsets), bool), []
+        for row in sorted(rows, key=lambda row: -spans[row].score):
+            first, last = tokens[row]
+            if first < 0:
+                counts.n_without_token += 1
+            elif taken[first : last + 1].any():
+                counts.n_overlapping += 1
+            else:
+                taken[first : last + 1] = True
+                chosen.append(row)
+        chosen.sort(key=lambda row: int(tokens[row, 0]))
+        entities = [self._rows.get(spans[row].concept, _OUTSIDE) for row in chosen]
+        return chosen, np.column_stack([tokens[chosen], np.array(entities, np.int64)])
+
+
+def fast_backend(tokenizer: Any) -> Any:
+    """Return the backend of a fast tokenizer; refuse a slow one, which has no offsets."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise ConfigError(
+            f"encoder: expected a fast tokenizer, which has character offsets, found "
+            f"{type(tokenizer).__name__}; choose an encoder with a tokenizer.json"
+        )
+    return tokenizer.backend_tokenizer
+
+
+def hash_tokenizer(tokenizer: Any) -> str:
+    """Compute the SHA-256 of all that determines the tokens of a text."""
+    described = json.loads(fast_backend(tokenizer).to_str())
+    described["truncation"] = described["padding"] = None  # left by the last call, and unused
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+def _number_words(words: Ints) -> Ints:
+    """Renumber the words from 0; a token without a word is one of its own."""
+    begins = (words[1:] != words[:-1]) | (words[1:] == NONE)
+    return np.cumsum(np.append(np.zeros(min(1, len(words)), bool), begins))
+
+
+def _sentence_starts(text: str, offsets: Ints, mentions: Ints) -> Ints:
+    """Find the first tokens of sentences, except the first one and those within mentions."""
+    first = align_spans(offsets, split_sentences(text))[:, 0]
+    starts = np.unique(first[first > 0])
+    inside = np.zeros(len(offsets), bool)
+    for begin, end in mentions[:, :2]:
+        inside[begin + 1 : end + 1] = True
+    return starts[~inside[starts]]
+
+
+def last_sentence_end(document: TokenisedDocument, start: int, limit: int) -> int | None:
+    """Find the last position between two sentences after ``start``, at most ``limit``."""
+    row = int(np.searchsorted(document.sentences, limit, side="right")) - 1
+    position = int(document.sentences[row]) if row >= 0 else start
+    return position if position > start else None
+
+
+def choose_end(document: TokenisedDocument, start: int, room: int) -> int:
+    """Find the end of a part of at most ``room`` tokens.
+
+    It is between sentences if this leaves at most half of the room empty, else between words, else
+    (in a mention or word longer than the room) anywhere.
+    """
+    limit = start + room
+    if limit >= len(document.tokens):
+        return len(document.tokens)
+    position = last_sentence_end(document, start, limit)
+    if position is not None and position - start >= room / 2:
+        return position
+    positions = split_positions(document, start, limit + 1)
+    return int(positions[-1]) if len(positions) else limit
+
+
+def choose_middle(document: TokenisedDocument, start: int, end: int) -> int | None:
+    """Find the position nearest the middle of a part, between sentences if possible."""
+    inner = document.sentences[(document.sentences > start) & (document.sentences < end)]
+    positions = inner if len(inner) else split_positions(document, start, end)
+    if not len(positions):
+        return None
+    return int(positions[np.argmin(np.abs(2 * positions - start - end))])
+
+
+def split_positions(document: TokenisedDocument, start: int, stop: int) -> Ints:
+    """Find the positions between ``start`` and ``stop`` that are in no word and no mention."""
+    positions: Ints = np.arange(start + 1, stop)
+    free: npt.NDArray[np.bool_] = document.words[positions] != document.words[positions - 1]
+    for first, last in document.mentions[_mentions_between(document, start, stop), :2]:
+        free[max(first - start, 0) : max(last - start, 0)] = False
+    allowed: Ints = positions[free]
+    return allowed
+
+
+def _mentions_between(document: TokenisedDocument, start: int, stop: int) -> slice:
+    """Return the slice of mentions with a token from ``start`` on and before ``stop``."""
+    return slice(
+        int(np.searchsorted(document.mentions[:, 1], start)),
+        int(np.searchsorted(document.mentions[:, 0], stop)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPart:
+    """A token span of one document, end exclusive."""
+
+    document: TokenisedDocument
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSequence:
+    """A sequence of tokens with its words, mentions and labels."""
+
+    tokens: Ints
+    words: Ints
+    mentions: Ints
+    second: int
+    """The start of its second segment; 0 if it has none."""
+    document: int
+    """The number of its first document."""
+    token_labels: Mapping[str, Ints] = field(default_factory=dict)
+    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
+    """As those of a ``TokenisedDocument``."""
+
+
+class Packer:
+    """Builds ``[CLS] part [SEP] part [SEP]``, of parts of several documents or two of one."""
+
+    def __init__(self, config: AnnotatedTextConfig, first: int, separator: int) -> None:
+        self.config, self.counts = config, PackingCounts()
+        self._first, self._separator = first, separator
+
+    def pack(self, documents: Iterable[TokenisedDocument]) -> Iterator[PackedSequence]:
+        """Yield the sequences of documents, in their order."""
+        if self.config.two_segments:
+            sequences = self._halve(self._split(documents, self.config.max_length - 3))
+        elif self.config.pack:
+            sequences = self._fill(documents, self.config.max_length - 1)
+        else:
+            sequences = ([part] for part in self._split(documents, self.config.max_length - 2))
+        for parts in sequences:
+            yield self._sequence(parts)
+
+    def _split(self, documents: Iterable[TokenisedDocument], room: int) -> Iterator[DocumentPart]:
+        """Split documents into parts, each for a sequence of its own."""
+        for document in documents:
+            start = 0
+            while start < len(document.tokens):
+                end = choose_end(document, start, room)
+                yield DocumentPart(document, start, end)
+                start = end
+
+    def _fill(
+        self, documents: Iterable[TokenisedDocument], room: int
+    ) -> Iterator[list[DocumentPart]]:
+        """Fill sequences with consecutive documents; each part needs a separator token.
+
+        A sequence that is not empty takes only whole sentences of a document that does not fit.
+        """
+        parts: list[DocumentPart] = []
+        n_free = room
+        for document in documents:
+            start = 0
+            while start < len(document.tokens):
+                end = _filling_end(document, start, n_free - 1, empty=not parts)
+                if end is not None:
+                    parts.append(DocumentPart(document, start, end))
+                    n_free -= end - start + 1
+                    start = end
+                if end is None or end < len(document.tokens):
+                    yield parts
+                    parts, n_free = [], room
+        if parts:
+            yield parts
+
+    def _halve(self, parts: Iterable[DocumentPart]) -> Iterator[list[DocumentPart]]:
+        """Split parts in two; one that cannot be split is left out and counted."""
+        for part in parts:
+            middle = choose_middle(part.document, part.start, part.end)
+            if middle is None:
+                self.counts.n_left_out_tokens += len(part)
+                self.counts.n_cut += int(_starting_in(part).sum())
+                continue
+            yield [
+                DocumentPart(part.document, part.start, middle),
+                DocumentPart(part.document, middle, part.end),
+            ]
+
+    def _sequence(self, parts: list[DocumentPart]) -> PackedSequence:
+        tokens, words = [np.array([self._first])], [np.array([SPECIAL])]
+        mentions, scores, selections = [], [], []
+        length, n_words = 1, 0
+        for part in parts:
+            document, inside = part.document, slice(part.start, part.end)
+            own = document.words[inside] - document.words[part.start] + n_words
+            tokens += [document.tokens[inside], np.array([self._separator])]
+            words += [own, np.array([SPECIAL])]
+            whole = self._whole_mentions(part)
+            mentions.append(document.mentions[whole] + np.array([length - part.start] * 2 + [0]))
+            scores.append(document.scores[whole])
+            selections.append(whole)
+            length, n_words = length + len(part) + 1, int(own[-1]) + 1
+        best = self._best(np.concatenate(mentions), np.concatenate(scores))
+        return PackedSequence(
+            tokens=np.concatenate(tokens),
+            words=np.concatenate(words),
+            mentions=np.concatenate(mentions)[best],
+            second=len(parts[0]) + 2 if self.config.two_segments else 0,
+            document=parts[0].document.index,
+            token_labels=_token_labels(parts),
+            mention_labels={
+                name: np.concatenate(
+                    [
+                        p.document.mention_labels[name][k]
+                        for p, k in zip(parts, selections, strict=True)
+                    ]
+                )[best]
+                for name in parts[0].document.mention_labels
+            },
+        )
+
+    def _whole_mentions(self, part: DocumentPart) -> npt.NDArray[np.bool_]:
+        """Select the mentions that are within a part, and count those that it cuts."""
+        starting = _starting_in(part)
+        whole = starting & (part.document.mentions[:, 1] < part.end)
+        self.counts.n_cut += int(starting.sum() - whole.sum())
+        return whole
+
+    def _best(self, mentions: Ints, scores: npt.NDArray[np.float64]) -> Ints:
+        """Select the mentions with the best scores, of equal ones the first."""
+        max_mentions = self.config.max_mentions or len(mentions)
+        best = np.sort(np.argsort(-scores, kind="stable")[:max_mentions])
+        self.counts.n_sequences += 1
+        self.counts.n_beyond += len(mentions) - len(best)
+        self.counts.n_mentions += len(best)
+        self.counts.n_outside_table += int((mentions[best, 2] < 0).sum())
+        return best
+
+
+def _token_labels(parts: Sequence[DocumentPart]) -> dict[str, Ints]:
+    """Concatenate the token labels of parts; special tokens have none."""
+    none, labels = np.array([IGNORED]), {}
+    for name in parts[0].document.token_labels:
+        values = [none]
+        for part in parts:
+            values += [part.document.token_labels[name][part.start : part.end], none]
+        labels[name] = np.concatenate(values)
+    return labels
+
+
+def _starting_in(part: DocumentPart) -> npt.NDArray[np.bool_]:
+    """Select the mentions that begin in a part."""
+    first = part.document.mentions[:, 0]
+    return (first >= part.start) & (first < part.end)
+
+
+def _filling_end(document: TokenisedDocument, start: int, room: int, *, empty: bool) -> int | None:
+    """Find the end of a document in the rest of a sequence; None if nothing fits."""
+    if len(document.tokens) - start <= room:
+        return len(document.tokens)
+    return (
+        choose_end(document, start, room)
+        if empty
+        else (last_sentence_end(document, start, start + room))
+    )
+
 
 PACKED = ArtifactKind(
     format="biograft-packed-text",

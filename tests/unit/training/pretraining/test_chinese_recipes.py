@@ -17,7 +17,7 @@ from biograft.linking.annotation import AnnotationConfig, ExecutionConfig, annot
 from biograft.models import TextEncoder
 from biograft.text import SegmentationConfig, build_segmentation
 from biograft.training.pretraining import PretrainingRecipe, pretrain
-from biograft.training.pretraining.run import hold_out_together
+from biograft.training.pretraining.recipe import hold_out_together
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
 CONCEPTS = [
