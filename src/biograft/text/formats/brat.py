@@ -20,7 +20,9 @@ from biograft.text.formats.format import (
     Feature,
     OffsetChecker,
     document_path,
+    drop_dangling_relations,
     encode_text,
+    number_mentions,
     replace_characters,
 )
 
@@ -216,31 +218,12 @@ def _resource(concept: str, document: Document) -> str:
     return concept if named else f"{RESOURCE}:{concept}"
 
 
-def drop_dangling_relations(document: Document) -> tuple[Document, int]:
-    """Drop relations with an argument that is no mention of the document."""
-    ids = {mention.id for mention in document.mentions if mention.id}
-    relations = tuple(
-        r for r in document.relations if r.arguments and all(ref in ids for _, ref in r.arguments)
-    )
-    return replace(document, relations=relations), len(document.relations) - len(relations)
-
-
 def assign_mention_ids(document: Document) -> tuple[Document, int]:
     """Assign ids of the form ``T1`` to all mentions, unless all have one already."""
     ids = [mention.id for mention in document.mentions]
     if len(set(ids)) == len(ids) and all(map(_MENTION_ID.fullmatch, ids)):
         return document, 0
-    renamed: dict[str, str] = {}
-    mentions = []
-    for number, mention in enumerate(document.mentions, 1):
-        renamed.setdefault(mention.id, f"T{number}")
-        mentions.append(replace(mention, id=f"T{number}"))
-    relations = tuple(
-        replace(r, arguments=tuple((role, renamed[ref]) for role, ref in r.arguments))
-        for r in document.relations
-    )
-    changed = replace(document, mentions=tuple(mentions), relations=relations)
-    return changed, sum(bool(each) for each in ids)
+    return number_mentions(document, "T", 1)
 
 
 def assign_relation_ids(document: Document) -> tuple[Document, int]:

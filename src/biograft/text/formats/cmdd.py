@@ -19,6 +19,7 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Document, Mention, Passage
+from biograft.text.formats.conll import OUTSIDE
 from biograft.text.formats.format import DocumentFormat, MalformedError, field, fields, first_object
 
 _MENTION = re.compile("BI*")
@@ -30,11 +31,18 @@ def recognise(probe: Probe) -> bool:
     return "dialogue-content" in first_object(probe) or cut
 
 
-def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read one dialogue per line."""
-    for row in read_objects(path, log):
+def read(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[Document]:
+    """Read one dialogue per line; one without an id is named by its line.
+
+    Args:
+        path: The file.
+        log: Gets what is wrong.
+        encoding: That of the file.
+    """
+    for row in read_objects(path, log, encoding):
         try:
-            document = Document(field(row.value, "example-id", str), "")
+            document = Document(field(row.value, "example-id", str, str(row.line)), "")
+            field(row.value, "dialogue-content", list)
             for turn in fields(row.value, "dialogue-content", dict):
                 document = _with_turn(document, turn, log, path, row.line)
         except MalformedError as error:
@@ -48,7 +56,8 @@ def _with_turn(
     document: Document, turn: dict[str, Any], log: ReadLog, path: Path, line: int
 ) -> Document:
     """Add a turn to a dialogue."""
-    sentence, label = field(turn, "sentence", str), field(turn, "label", str)
+    sentence = field(turn, "sentence", str)
+    label = field(turn, "label", str, OUTSIDE * len(sentence))
     begin = len(document.text) + 1 if document.passages else 0
     text = f"{document.text}\n{sentence}" if document.passages else sentence
     spans = [match.span() for match in _MENTION.finditer(label)]
@@ -61,7 +70,10 @@ def _with_turn(
     if not len(spans) == len(concepts) == len(kinds):
         if spans or concepts or kinds:
             log.doubt("not as many normal forms as tags B", line, f"{sentence} {label}", path=path)
-        concepts = kinds = [""] * len(spans)
+        if len(concepts) != len(spans):
+            concepts = [""] * len(spans)
+        if len(kinds) != len(spans):
+            kinds = [""] * len(spans)
     mentions = tuple(
         Mention(begin + a, begin + b, sentence[a:b], (concept,) if concept else (), kind)
         for (a, b), concept, kind in zip(spans, concepts, kinds, strict=True)

@@ -15,14 +15,16 @@ from biograft.kb.sources.format import Probe
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import parse_file, root_name, xml_files
 from biograft.text.documents import Document, Mention, Passage, Relation
-from biograft.text.formats.brat import drop_dangling_relations
 from biograft.text.formats.format import (
     XML_UNWRITABLE,
     DocumentFormat,
     Feature,
     OffsetChecker,
     document_path,
+    drop_dangling_relations,
     encode_text,
+    number_mentions,
+    rename_roles,
     replace_characters,
     xml_tag,
 )
@@ -45,20 +47,69 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
         n_files += 1
         log.opened(path if file.parts[: len(path.parts)] == path.parts != file.parts else file)
         log.read()
-        try:
-            root = parse_file(file, data)
-        except (FormatError, EncodingError) as error:
-            log.reject(error.problem, 0, file.name, path=file)
-        except (ElementTree.ParseError, ValueError, LookupError) as error:
-            line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
-            log.reject("the XML is damaged", line, str(error), path=file)
-        else:
-            if root.tag == "document":
-                yield _DdiParser(root, data, log, file).document()
-            else:
-                log.reject("the root element is no document", 1, root.tag, path=file)
+        root = parse_document(file, data, log)
+        if root is not None:
+            yield _DdiParser(root, data, log, file).document()
     if not n_files:
         raise FormatError("holds no XML file", path=path, remedy="name the folder or the zip")
+
+
+def parse_document(file: Path, data: bytes, log: ReadLog) -> ElementTree.Element | None:
+    """Parse a file, whose root must be a document; None if it is rejected.
+
+    Args:
+        file: Its name.
+        data: Its content.
+        log: Says why it is rejected.
+    """
+    try:
+        root = parse_file(file, data)
+    except (FormatError, EncodingError) as error:
+        log.reject(error.problem, 1, file.name, path=file)
+        return None
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
+        log.reject("the XML is damaged", line, str(error), path=file)
+        return None
+    if root.tag == "document":
+        return root
+    log.reject("the root element is not document", 1, root.tag, path=file)
+    return None
+
+
+def find_line(data: bytes, identifier: str) -> int:
+    """Return the line of the element with an id; 0 if there is none."""
+    position = data.find(f'id="{identifier}"'.encode()) if identifier else -1
+    return data.count(b"\n", 0, position) + 1 if position >= 0 else 0
+
+
+def parse_mentions(
+    sentence: ElementTree.Element, data: bytes, log: ReadLog, path: Path
+) -> list[Mention]:
+    """Return the mentions of a sentence, whose ends are inclusive in the file.
+
+    Wrong offsets are corrected if the text occurs nearby.
+
+    Args:
+        sentence: The element.
+        data: The file, in which lines are counted.
+        log: Gets what is corrected or rejected.
+        path: The name of the file.
+    """
+    mentions = []
+    checker = OffsetChecker(sentence.get("text", ""), log, path)
+    for entity in sentence.iter("entity"):
+        identifier, offsets = entity.get("id", ""), entity.get("charOffset", "")
+        matches = [_SPAN.fullmatch(span.strip()) for span in offsets.split(";")]
+        spans = tuple((int(m[1]), int(m[2]) + 1) for m in matches if m)
+        line, excerpt = find_line(data, identifier), f"{identifier} {offsets} {entity.get('text')}"
+        if len(spans) < len(matches):
+            log.reject("offsets not of the form 0-4", line, excerpt, path=path)
+            continue
+        mention = checker.mention(spans, entity.get("text"), line, excerpt)
+        if mention is not None:
+            mentions.append(replace(mention, type=entity.get("type", ""), id=identifier))
+    return mentions
 
 
 class _DdiParser:
@@ -80,7 +131,8 @@ class _DdiParser:
             text += own
             if own:
                 passages.append(Passage(begin, len(text), "sentence"))
-            self._add_entities(sentence, own, begin)
+            found = parse_mentions(sentence, self._data, self._log, self._path)
+            self._mentions += [_shifted(mention, begin) for mention in found]
         known = {mention.id for mention in self._mentions}
         for sentence in self._root.iter("sentence"):
             pairs, n = sentence.findall("pair"), len(sentence.findall("entity"))
@@ -98,35 +150,16 @@ class _DdiParser:
             tuple(passages),
         )
 
-    def _add_entities(self, sentence: ElementTree.Element, text: str, begin: int) -> None:
-        checker = OffsetChecker(text, self._log, self._path)
-        for entity in sentence.iter("entity"):
-            identifier, offsets = entity.get("id", ""), entity.get("charOffset", "")
-            matches = [_SPAN.fullmatch(span) for span in offsets.split(";")]
-            spans = tuple((int(m[1]), int(m[2]) + 1) for m in matches if m)
-            line, excerpt = self._line(identifier), f"{identifier} {offsets} {entity.get('text')}"
-            if len(spans) < len(matches):
-                self._log.reject("offsets not of the form 0-4", line, excerpt, path=self._path)
-                continue
-            mention = checker.mention(spans, entity.get("text"), line, excerpt)
-            if mention is not None:
-                kind = entity.get("type", "")
-                self._mentions.append(replace(_shifted(mention, begin), type=kind, id=identifier))
-
     def _add_pair(self, pair: ElementTree.Element, known: set[str]) -> None:
         if pair.get("ddi") != "true":
             return
         identifier = pair.get("id", "")
         arguments = ("e1", pair.get("e1", "")), ("e2", pair.get("e2", ""))
         if any(ref not in known for _, ref in arguments):
-            line = self._line(identifier)
+            line = find_line(self._data, identifier)
             self._log.reject("a pair of unknown entities", line, identifier, path=self._path)
             return
         self._relations.append(Relation(pair.get("type", ""), arguments, identifier))
-
-    def _line(self, identifier: str) -> int:
-        position = self._data.find(f'"{identifier}"'.encode())
-        return self._data.count(b"\n", 0, max(position, 0)) + 1
 
 
 def _shifted(mention: Mention, by: int) -> Mention:
@@ -187,21 +220,6 @@ def keep_binary_relations(document: Document) -> tuple[Document, int]:
     return replace(document, relations=relations), len(document.relations) - len(relations)
 
 
-def rename_roles(document: Document) -> tuple[Document, int]:
-    """Name the two arguments of each relation ``e1`` and ``e2``."""
-    renamed = tuple(
-        replace(
-            r,
-            arguments=tuple(
-                (role, ref) for role, (_, ref) in zip(_ROLES, r.arguments, strict=True)
-            ),
-        )
-        for r in document.relations
-    )
-    n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
-    return replace(document, relations=renamed), n
-
-
 def keep_sentences(document: Document) -> tuple[Document, int]:
     """Keep the sentences if no mention or relation crosses them, else make the text one.
 
@@ -258,18 +276,7 @@ def assign_ids(document: Document) -> tuple[Document, int]:
     n = 0
     ids = [mention.id for mention in document.mentions]
     if not all(ids) or len(set(ids)) < len(ids):
-        n += sum(bool(each) for each in ids)
-        renamed: dict[str, str] = {}
-        for number, each in enumerate(ids):
-            renamed.setdefault(each, f"{document.id}.e{number}")
-        mentions = tuple(
-            replace(m, id=f"{document.id}.e{number}") for number, m in enumerate(document.mentions)
-        )
-        relations = tuple(
-            replace(r, arguments=tuple((role, renamed[ref]) for role, ref in r.arguments))
-            for r in document.relations
-        )
-        document = replace(document, mentions=mentions, relations=relations)
+        document, n = number_mentions(document, f"{document.id}.e", 0)
     ids = [relation.id for relation in document.relations]
     if not all(ids) or len(set(ids)) < len(ids):
         n += sum(bool(each) for each in ids)
@@ -299,7 +306,7 @@ FORMAT = DocumentFormat(
         ("control characters", replace_characters(XML_UNWRITABLE)),
         (str(Feature.MENTION_RELATIONS), drop_dangling_relations),
         (str(Feature.MENTION_RELATIONS), keep_binary_relations),
-        ("roles of relations", rename_roles),
+        ("roles of relations", rename_roles(lambda relation: _ROLES)),
         (str(Feature.PASSAGES), keep_sentences),
         ("mention and relation ids", assign_ids),
     ),

@@ -21,7 +21,7 @@ from biograft.kb.sources.format import Probe, find_format, look_into
 from biograft.kb.sources.json_files import JsonStream, peek_object
 from biograft.kb.sources.log import ReadLog
 from biograft.registry import Registry
-from biograft.text.documents import Document, Mention, Passage
+from biograft.text.documents import Document, Mention, Passage, Relation
 
 
 class Feature(StrEnum):
@@ -153,6 +153,54 @@ def replace_characters(pattern: str) -> Step:
         return replace(document, text=text, mentions=mentions), n
 
     return step
+
+
+def drop_dangling_relations(document: Document) -> tuple[Document, int]:
+    """Drop relations with an argument that is no mention of the document."""
+    ids = {mention.id for mention in document.mentions if mention.id}
+    relations = tuple(
+        r for r in document.relations if r.arguments and all(ref in ids for _, ref in r.arguments)
+    )
+    return replace(document, relations=relations), len(document.relations) - len(relations)
+
+
+def rename_roles(roles: Callable[[Relation], Iterable[str]]) -> Step:
+    """Return a step that gives the arguments of each relation other roles.
+
+    Args:
+        roles: Names the roles of a relation, one for each argument.
+    """
+
+    def step(document: Document) -> tuple[Document, int]:
+        renamed = tuple(
+            replace(r, arguments=tuple(zip(roles(r), (ref for _, ref in r.arguments), strict=True)))
+            for r in document.relations
+        )
+        n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
+        return replace(document, relations=renamed), n
+
+    return step
+
+
+def number_mentions(document: Document, prefix: str, first: int) -> tuple[Document, int]:
+    """Number all mentions, and return how many had an id.
+
+    Args:
+        document: Arguments of its relations follow; of mentions with one id they get the first.
+        prefix: Stands before each number.
+        first: The first number.
+    """
+    renamed: dict[str, str] = {}
+    mentions = []
+    for number, mention in enumerate(document.mentions, first):
+        renamed.setdefault(mention.id, f"{prefix}{number}")
+        mentions.append(replace(mention, id=f"{prefix}{number}"))
+    relations = tuple(
+        replace(r, arguments=tuple((role, renamed[ref]) for role, ref in r.arguments))
+        for r in document.relations
+    )
+    n = sum(bool(mention.id) for mention in document.mentions)
+    return replace(document, mentions=tuple(mentions), relations=relations), n
 
 
 def _without_mention(**empty: object) -> Callable[[Document], tuple[Document, int]]:

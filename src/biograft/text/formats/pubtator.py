@@ -24,6 +24,7 @@ from biograft.text.formats.format import (
     Feature,
     OffsetChecker,
     encode_text,
+    rename_roles,
     replace_characters,
 )
 
@@ -290,31 +291,9 @@ def _unwritable_relation(relation: Relation) -> str:
 def split_title_abstract(document: Document) -> tuple[Document, int]:
     """Split the text of a document into title and abstract, the only passages of the format."""
     cut = _cut(document)
-    passages = tuple(
-        passage
-        for passage in (
-            Passage(0, cut, "title"),
-            Passage(cut + 1, len(document.text), "abstract"),
-        )
-        if passage.start < passage.end
-    )
+    passages = passages_of(document.text[:cut], document.text[cut + 1 :])
     n = sum(passage not in passages for passage in document.passages)
     return replace(document, passages=passages), n
-
-
-def rename_roles(document: Document) -> tuple[Document, int]:
-    """Name the arguments of relations as they will be read back."""
-    renamed = tuple(
-        replace(
-            r,
-            arguments=tuple(
-                zip(_roles(r.type, len(r.arguments)), (ref for _, ref in r.arguments), strict=True)
-            ),
-        )
-        for r in document.relations
-    )
-    n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
-    return replace(document, relations=renamed), n
 
 
 FORMAT = DocumentFormat(
@@ -335,6 +314,6 @@ FORMAT = DocumentFormat(
     steps=(
         ("line ends and tabs", replace_characters(r"[\t\n\r\0]")),
         ("passages", split_title_abstract),
-        ("roles of relations", rename_roles),
+        ("roles of relations", rename_roles(lambda r: _roles(r.type, len(r.arguments)))),
     ),
 )

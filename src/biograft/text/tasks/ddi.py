@@ -7,27 +7,23 @@ interaction, and is counted as doubtful.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
-from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.errors import ConfigError, FormatError
 from biograft.kb.sources.files import read_lines
-from biograft.kb.sources.xml_records import parse_file, xml_files
-from biograft.text.documents import Mention
-from biograft.text.formats.ddi import recognise
-from biograft.text.formats.format import OffsetChecker
+from biograft.kb.sources.xml_records import xml_files
+from biograft.text.formats.ddi import find_line, parse_document, parse_mentions, recognise
 from biograft.text.tasks.registry import RelationExample, TaskConfig, TaskFormat
 
 if TYPE_CHECKING:
+    from xml.etree import ElementTree
+
     from biograft.kb.sources.log import ReadLog
 
 NO_RELATION = "false"
 UNTYPED = "int"
-_SPAN = re.compile(r"(\d{1,9})-(\d{1,9})")
 _SPLIT_FOLDERS = {"train": "/Train/", "dev": "/Train/", "test": "/Test for DDI Extraction task/"}
 
 
@@ -48,7 +44,7 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
         if _SPLIT_FOLDERS.get(config.split, "") not in f"/{path.as_posix()}":
             continue
         n_files += 1
-        root = _parse(path, data, log)
+        root = parse_document(path, data, log)
         if root is None:
             continue
         is_dev = root.get("id", "") in dev_documents
@@ -68,45 +64,26 @@ def _documents_of(path: Path) -> frozenset[str]:
     return frozenset(pair.rsplit(".", 2)[0] for pair in pairs if pair)
 
 
-def _parse(path: Path, data: bytes, log: ReadLog) -> ElementTree.Element | None:
-    try:
-        root = parse_file(path, data)
-    except (FormatError, EncodingError) as error:
-        log.reject(error.problem, 1, path.name, path=path)
-        return None
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1
-        log.reject("the XML is damaged", line, str(error), path=path)
-        return None
-    if root.tag != "document":
-        log.reject("the root element is not document", 1, root.tag, path=path)
-        return None
-    return root
-
-
 def _pairs(
     root: ElementTree.Element, path: Path, data: bytes, log: ReadLog
 ) -> Iterator[RelationExample]:
     for sentence in root.iter("sentence"):
         text = sentence.get("text", "")
-        checker = OffsetChecker(text, log, path)
-        mentions = {
-            entity.get("id", ""): _mention(entity, checker, data)
-            for entity in sentence.iter("entity")
-        }
+        found = parse_mentions(sentence, data, log, path)
+        mentions = {mention.id: mention for mention in found}
         for pair in sentence.iter("pair"):
             log.read()
             name = pair.get("id", "")
             first, second = (mentions.get(pair.get(role, "")) for role in ("e1", "e2"))
             if first is None or second is None:
                 reason = "a pair of mentions that are not in the sentence"
-                log.reject(reason, _line(data, name), name, path=path)
+                log.reject(reason, find_line(data, name), name, path=path)
             elif (label := _label(pair)) is None:
-                log.reject("ddi is neither true nor false", _line(data, name), name, path=path)
+                log.reject("ddi is neither true nor false", find_line(data, name), name, path=path)
             else:
                 if label == UNTYPED and not pair.get("type"):
                     reason = f"an interaction without a type, read as {UNTYPED}"
-                    log.doubt(reason, _line(data, name), name, path=path)
+                    log.doubt(reason, find_line(data, name), name, path=path)
                 yield RelationExample(text, first, second, label, root.get("id", ""), name)
 
 
@@ -119,27 +96,6 @@ def _label(pair: ElementTree.Element) -> str | None:
             return pair.get("type") or UNTYPED
         case _:
             return None
-
-
-def _mention(entity: ElementTree.Element, checker: OffsetChecker, data: bytes) -> Mention | None:
-    """Return the mention of an entity, whose ends are inclusive in the file; None if absent.
-
-    Wrong offsets are corrected if the text occurs nearby, as for documents.
-    """
-    name, offsets = entity.get("id", ""), entity.get("charOffset", "")
-    matches = [_SPAN.fullmatch(span.strip()) for span in offsets.split(";")]
-    spans = tuple((int(match[1]), int(match[2]) + 1) for match in matches if match)
-    excerpt = f"{name} {offsets} {entity.get('text')}"
-    if len(spans) < len(matches):
-        spans = ()
-    mention = checker.mention(spans, entity.get("text"), _line(data, name), excerpt)
-    return mention and replace(mention, type=entity.get("type", ""), id=name)
-
-
-def _line(data: bytes, name: str) -> int:
-    """Return the line of the element with an id."""
-    position = data.find(f'id="{name}"'.encode()) if name else -1
-    return data.count(b"\n", 0, position) + 1 if position >= 0 else 0
 
 
 FORMAT = TaskFormat("relation", read, recognise, frozenset({"split", "dev_list"}))

@@ -107,8 +107,8 @@ class TestDdi:
             "offsets not of the form 0-4": [7],
             "a pair of unknown entities": [9],
             "the XML is damaged": [2],
-            "the XML declares entities, which are not read": [0],
-            "is UTF-16": [0],
+            "the XML declares entities, which are not read": [1],
+            "is UTF-16": [1],
         }
 
 
@@ -199,14 +199,14 @@ def test_a_dialogue(read_as):
         {"speaker": "患者", "sentence": text, "label": label, "normalized": names, "type": ["2"]}
         for text, label, names in tags
     ]
-    rows = [{"example-id": "5", "dialogue-content": turns}, {"dialogue-content": []}]
+    rows = [{"example-id": "5", "dialogue-content": turns}, {"example-id": "6"}]
     (document,), log = read_as("", "\n".join(json.dumps(row) for row in rows))
     assert document.text == "吐吗\n吐\n是"
     assert [(m.start, m.concepts) for m in document.mentions] == [(0, ("呕吐",)), (3, ())]
     assert log.doubtful.counts == {"not as many normal forms as tags B": 2}
     assert rejected(log) == {
         "not as many tags as characters": [1],
-        "example-id is missing or no text": [2],
+        "dialogue-content is missing or no list": [2],
     }
 
 

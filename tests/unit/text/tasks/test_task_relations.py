@@ -110,7 +110,7 @@ def test_malformed_files_and_pairs_are_rejected(write, tmp_path):
     assert reasons(result.log.rejected) == {
         "the XML is damaged": [("1.xml", 6)],
         "the root element is not document": [("2.xml", 1)],
-        "offsets do not fit the text": [("3.xml", 4)],
+        "offsets not of the form 0-4": [("3.xml", 4)],
         "a pair of mentions that are not in the sentence": [("3.xml", 7), ("3.xml", 8)],
         "ddi is neither true nor false": [("3.xml", 9)],
         "the XML declares entities, which are not read": [("4.xml", 1)],
