@@ -284,13 +284,6 @@ def describe(error: Mapping[str, Any]) -> str:
     return f"{place}: expected {expected}"
 
 
-_STATUSES: Mapping[type[Exception], int] = {
-    NotFoundError: 404,
-    ConflictError: 409,
-    BiograftError: 422,
-}
-
-
 def add_problems(app: FastAPI) -> None:
     """Answer every error with one line that repeats nothing of what was sent.
 
@@ -298,26 +291,23 @@ def add_problems(app: FastAPI) -> None:
         app: Application that answers so.
     """
 
-    async def refused(request: HttpRequest, error: Exception) -> Response:
-        status = next(code for kind, code in _STATUSES.items() if isinstance(error, kind))
-        return json_answer({"detail": str(error)}, status)
+    async def answer(request: HttpRequest, error: Exception) -> Response:
+        headers = {}
+        if isinstance(error, RequestValidationError):
+            status, detail = 422, describe(error.errors()[0])
+        elif isinstance(error, RecursionError):
+            status, detail = 422, "body: nested too deeply"
+        elif isinstance(error, QueueFullError):
+            status, detail = 503, "too many requests wait; try again"
+            headers = {"retry-after": str(error.retry_after)}
+        elif isinstance(error, BiograftError):
+            known = {NotFoundError: 404, ConflictError: 409}
+            status = next((n for kind, n in known.items() if isinstance(error, kind)), 422)
+            detail = str(error)
+        else:
+            status, detail = 500, "internal error; it was logged"
+        return json_answer({"detail": detail}, status, headers)
 
-    for kind in _STATUSES:
-        app.add_exception_handler(kind, refused)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: HttpRequest, error: RequestValidationError) -> Response:
-        return json_answer({"detail": describe(error.errors()[0])}, 422)
-
-    @app.exception_handler(RecursionError)
-    async def nested(request: HttpRequest, error: RecursionError) -> Response:
-        return json_answer({"detail": "body: nested too deeply"}, 422)
-
-    @app.exception_handler(Exception)
-    async def failed(request: HttpRequest, error: Exception) -> Response:
-        return json_answer({"detail": "internal error; it was logged"}, 500)
-
-    @app.exception_handler(QueueFullError)
-    async def busy(request: HttpRequest, error: QueueFullError) -> Response:
-        headers = {"retry-after": str(error.retry_after)}
-        return json_answer({"detail": "too many requests wait; try again"}, 503, headers)
+    kinds = (RequestValidationError, RecursionError, QueueFullError, BiograftError, Exception)
+    for kind in kinds:
+        app.add_exception_handler(kind, answer)

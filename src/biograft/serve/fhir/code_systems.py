@@ -205,12 +205,11 @@ class CodeSystems:
         if system is None:
             named = canonical(url, version)
             known = self.known_versions(url) or "; see /fhir/CodeSystem"
-            raise TerminologyError("not-found", f"no code system {named!r}{known}", named=named)
+            raise TerminologyError("not-found", f"no code system {named!r}{known}")
         if isinstance(system, SuppliedSystem) and not system.has_codes:
             raise TerminologyError(
                 "not-found",
                 f"{url}: the code system has no codes (content {system.content})",
-                named=url,
             )
         return system
 
@@ -612,7 +611,6 @@ _MAX_DEPTH = 200
 STANDARDS_STATUS = "http://hl7.org/fhir/StructureDefinition/structuredefinition-standards-status"
 _PROPERTIES = "http://hl7.org/fhir/concept-properties#"
 _OUT_OF_USE = ("inactive", "retired", "withdrawn")
-_COMPLETE = ("complete", "fragment")
 _FIRST_NUMBER = 1 << 14
 """Numbers of supplied systems; those of the store are smaller."""
 

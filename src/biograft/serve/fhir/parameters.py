@@ -34,13 +34,9 @@ _TYPES = {"not-found": "not-found", "processing": "vs-invalid", "invalid": "inva
 class TerminologyError(BiograftError):
     """An operation cannot be carried out; ``code`` is an issue code of FHIR."""
 
-    def __init__(
-        self, code: str, message: str, status: int | None = None, *, named: str | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.code, self.status = code, status or _STATUS[code]
-        self.named = named
-        """The code system that is not known, where that is the reason."""
 
     def to_outcome(self) -> dict[str, Any]:
         """Return the error as an OperationOutcome."""
