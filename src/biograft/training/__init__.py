@@ -8,6 +8,7 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.recipe import BatchPlan as BatchPlan, TrainingConfig as TrainingConfig
+    from biograft.training.batches import BatchSource as BatchSource
     from biograft.training.checkpoint import (
         Cursor as Cursor,
         TrainingState as TrainingState,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         make_optimiser as make_optimiser,
         train as train,
     )
-    from biograft.training.prefetch import BatchSource as BatchSource
     from biograft.training.run_folder import (
         RUN as RUN,
         check_run as check_run,

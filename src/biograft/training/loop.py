@@ -26,6 +26,7 @@ from biograft.errors import BiograftError, ConfigError
 from biograft.models.precision import attention_for_training, autocast_in, loss_scaler
 from biograft.progress import Progress
 from biograft.recipe import BatchPlan, TrainingConfig
+from biograft.training.batches import Batch, BatchSource, endless
 from biograft.training.checkpoint import (
     Cursor,
     TrainingState,
@@ -34,7 +35,6 @@ from biograft.training.checkpoint import (
     remove_unfinished,
     save_checkpoint,
 )
-from biograft.training.prefetch import Batch, BatchSource, endless
 from biograft.training.processes import make_accelerator
 from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run
 from biograft.training.sharding import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.training.linkers.batches import EpochOrder as EpochOrder, Shard as Shard
+    from biograft.training.batches import EpochOrder as EpochOrder, Shard as Shard
     from biograft.training.linkers.encoder import (
         CandidateFinder as CandidateFinder,
         NameTable as NameTable,

@@ -59,8 +59,8 @@ from biograft.models.model_card import ModelCard, write_card
 from biograft.models.pretrained import describe_tokenizer
 from biograft.progress import Progress
 from biograft.training import Task, train
+from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.checkpoint import MODEL
-from biograft.training.linkers.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.linkers.recipes import (
     FinetuneConfig,
     LinkerRecipe,

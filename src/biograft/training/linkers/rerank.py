@@ -47,7 +47,7 @@ from biograft.linking.rerank import (
 from biograft.linking.trained_configs import RerankConfig
 from biograft.progress import Progress
 from biograft.training import Task, train
-from biograft.training.linkers.batches import EpochOrder, OrderedBatches
+from biograft.training.batches import EpochOrder, OrderedBatches
 from biograft.training.linkers.recipes import (
     LinkerRecipe,
     LinkerTrainingData,

@@ -49,6 +49,7 @@ from biograft.models.pretrained import describe_tokenizer
 from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
 from biograft.training import Task, TrainingResult, check_run, start_run, train
+from biograft.training.batches import IndependentBatches
 from biograft.training.checkpoint import find_checkpoints
 from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, Outcome
 from biograft.training.processes import refuse_several
@@ -150,7 +151,7 @@ class TeacherNames:
         return hashlib.sha256(json.dumps(self.texts).encode()).hexdigest()
 
 
-class TeacherBatches:
+class TeacherBatches(IndependentBatches[NameBatch]):
     """Batches of names in an order that depends on the seed and the epoch only."""
 
     def __init__(
@@ -166,10 +167,6 @@ class TeacherBatches:
 
     def __len__(self) -> int:
         return math.ceil(len(self._usable) / self._size)
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[NameBatch]:
-        """Yield the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[NameBatch]:
         """Yield every ``step``-th batch of an epoch from a position on."""

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
+from biograft.training.batches import IndependentBatches, group_by_length
 
 Ints = npt.NDArray[np.int64]
-Integer = TypeVar("Integer", bound=np.integer)
-
-
-def group_by_length(
-    order: npt.NDArray[Integer],
-    lengths: npt.NDArray[np.integer],
-    batch_size: int,
-    n_batches: int,
-    rng: np.random.Generator,
-) -> npt.NDArray[Integer]:
-    """Sort by length within windows of so many batches, and shuffle whole batches.
-
-    ``lengths`` are those of all examples, ``order`` the indices of those that are read. A smaller
-    last batch stays last.
-    """
-    window = np.arange(len(order)) // (batch_size * n_batches)
-    order = order[np.lexsort((lengths[order], window))]
-    n_whole = len(order) // batch_size
-    whole = order[: n_whole * batch_size].reshape(n_whole, batch_size)
-    return np.concatenate([rng.permutation(whole).ravel(), order[whole.size :]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +39,7 @@ Lengths = Callable[[Sequence[NameExample]], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class NameBatches:
+class NameBatches(IndependentBatches[tuple[NameExample, ...]]):
     """Batches in a new order each epoch, readable from any epoch and position.
 
     Of ``world`` processes each reads every ``world``-th example, so that together they see in a
@@ -101,10 +82,6 @@ class NameBatches:
         """The number of batches of an epoch for one process."""
         whole, rest = divmod(self._n_own, self.batch_size)
         return whole + (rest > 0)
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[NameExample, ...]]:
-        """Iterate over the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[tuple[NameExample, ...]]:
         """Iterate over every ``step``-th batch of an epoch from a position on."""

@@ -7,8 +7,9 @@ passes (R-Drop, Wu et al. 2021) and the unlikelihood of the other names in a tri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from biograft.models.batches import pad
 from biograft.models.precision import autocast_in
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.text.trie import FlatTrie
+from biograft.training.batches import IndependentBatches
 from biograft.training.objectives.base import Loss, Objective, to_float32
 from biograft.training.objectives.configs import NameGenerationConfig
 from biograft.training.objectives.examples import IGNORED
@@ -217,31 +219,23 @@ _UNITS = {"exact": "rows", "unlikelihood": "branches"}
 """Units of the statistics that are not means over tokens."""
 
 
-class EncodedBatches:
+class EncodedBatches(IndependentBatches[SequenceBatch]):
     """Batches of examples as tensors, readable from any epoch and position."""
 
     def __init__(
         self,
         batches: NameBatches,
-        seq2seq: Seq2SeqModel,
-        objective: NameGeneration,
-        trie: FlatTrie | None = None,
+        encode: Callable[[Sequence[NameExample]], SequenceBatch],
     ) -> None:
-        self._batches, self._seq2seq, self._objective = batches, seq2seq, objective
-        self._trie = trie
+        self._batches, self._encode = batches, encode
 
     def __len__(self) -> int:
         """The number of batches of an epoch."""
         return len(self._batches)
 
-    def batches(self, epoch: int, position: int = 0) -> Iterator[SequenceBatch]:
-        """Iterate over the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
-
     def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
         """Iterate over every ``step``-th batch of an epoch from a position on."""
-        for examples in self._batches.every(step, epoch, position):
-            yield self._objective.encode(self._seq2seq, examples, self._trie)
+        return map(self._encode, self._batches.every(step, epoch, position))
 
 
 class _Scores(nn.Module):
@@ -280,7 +274,8 @@ class NameGenerationTraining:
 
     def source(self, batches: NameBatches) -> EncodedBatches:
         """Encode batches as they are read."""
-        return EncodedBatches(batches, self.seq2seq, self.objective, self.trie)
+        encode = partial(self.objective.encode, self.seq2seq, trie=self.trie)
+        return EncodedBatches(batches, encode)
 
     def encode(self, examples: Sequence[NameExample]) -> SequenceBatch:
         """Encode examples as tensors, for an evaluation of the name alone."""

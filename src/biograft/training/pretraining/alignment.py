@@ -25,7 +25,7 @@ from biograft.models.model_card import ModelCard, write_card
 from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft.training import Task, train
-from biograft.training.objectives.name_examples import group_by_length
+from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
 from biograft.training.pretraining.recipe import (
     PretrainingRecipe,
@@ -203,6 +203,18 @@ class PairCounts:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Pairs of names; ``left[k]`` and ``right[k]`` name the concept ``labels[k]``."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    labels: Ints
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
 class SynonymPairs:
     """Pairs as rows of the table of names; rows beyond it are names of the extra file."""
 
@@ -237,6 +249,15 @@ class SynonymPairs:
         elif self.kb is not None:
             text = self.kb.name(row).text
         return text.lower() if self.config.lowercase else text
+
+    def batch(self, epoch: int, indices: list[int]) -> PairBatch:
+        """Return some pairs, the same in every epoch."""
+        rows = self.rows[indices].tolist()
+        return PairBatch(
+            left=tuple(self.text(left) for left, _ in rows),
+            right=tuple(self.text(right) for _, right in rows),
+            labels=self.labels[indices],
+        )
 
     def lengths(self) -> npt.NDArray[np.uint32]:
         """Return the length of the longer name of each pair, in bytes."""
@@ -277,24 +298,8 @@ class SynonymPairs:
         return rows.astype(np.int32), labels
 
 
-@dataclass(frozen=True, slots=True)
-class PairBatch:
-    """Pairs of names; ``left[k]`` and ``right[k]`` name the concept ``labels[k]``."""
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    labels: Ints
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-
-class PairBatches:
-    """Batches in a new order each epoch, readable from any epoch and position.
-
-    Of ``world`` processes each reads every ``world``-th pair; a remainder is left out of the epoch,
-    so that all have equally many batches. The last batch may be smaller.
-    """
+class PairBatches(OrderedBatches[PairBatch]):
+    """Batches in a new order each epoch, readable from any epoch and position."""
 
     def __init__(
         self,
@@ -305,48 +310,26 @@ class PairBatches:
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self.pairs, self.batch_size, self.seed = pairs, batch_size, seed
-        self.rank, self.world = rank, world
-        self._n_own = len(pairs) // world
-        if not self._n_own:
-            raise ConfigError(
-                f"stream: {len(pairs)} pairs are too few for {world} processes; use fewer"
-            )
-        self._lengths = pairs.lengths() if pairs.config.bucket_batches else None
+        """Prepare the batches of a process.
 
-    def __len__(self) -> int:
-        """The number of batches of an epoch for one process."""
-        return (self._n_own + self.batch_size - 1) // self.batch_size
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
-        """Iterate over the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
-
-    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
-        """Iterate over every ``step``-th batch of an epoch from a position on."""
-        order, size = self._order(epoch), self.batch_size
-        for start in range(position * size, len(order), step * size):
-            yield self._batch(order[start : start + size])
-
-    def _order(self, epoch: int) -> npt.NDArray[np.int32]:
-        """Shuffle the pairs of this process, grouped by length if configured."""
-        rng = np.random.default_rng([self.seed, epoch])
-        order = np.arange(len(self.pairs), dtype=np.int32)
-        rng.shuffle(order)
-        order = order[self.rank : self._n_own * self.world : self.world]
-        if self._lengths is None:
-            return order
-        return group_by_length(
-            order, self._lengths, self.batch_size, self.pairs.config.bucket_batches, rng
+        Args:
+            pairs: The pairs, and the number of batches in which lengths are similar.
+            batch_size: The number of pairs of a batch of one process.
+            seed: Decides the order, with the epoch.
+            rank: The number of this process.
+            world: The number of processes.
+        """
+        n_batches = pairs.config.bucket_batches
+        order = EpochOrder(
+            len(pairs),
+            batch_size,
+            seed,
+            Shard(rank, world),
+            lengths=pairs.lengths() if n_batches else None,
+            bucket_batches=n_batches,
+            called="stream: pairs of names:",
         )
-
-    def _batch(self, indices: npt.NDArray[np.int32]) -> PairBatch:
-        rows = self.pairs.rows[indices].tolist()
-        return PairBatch(
-            left=tuple(self.pairs.text(left) for left, _ in rows),
-            right=tuple(self.pairs.text(right) for _, right in rows),
-            labels=self.pairs.labels[indices],
-        )
+        super().__init__(order, pairs.batch)
 
 
 class Embedder(nn.Module):

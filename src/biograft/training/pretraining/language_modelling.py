@@ -40,6 +40,7 @@ from biograft.models.settings import EncoderSettings
 from biograft.progress import Progress
 from biograft.text.shards import Shards
 from biograft.training import Task, train
+from biograft.training.batches import IndependentBatches, group_by_length
 from biograft.training.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.training.objectives.examples import (
     ALL,
@@ -59,7 +60,6 @@ from biograft.training.objectives.examples import (
     collate,
     sort_by_order,
 )
-from biograft.training.objectives.name_examples import group_by_length
 from biograft.training.objectives.smedbert import MaskedNeighbour
 from biograft.training.pretraining.packed_text import PackedText, open_packed
 from biograft.training.pretraining.recipe import (
@@ -135,7 +135,7 @@ def _truncated_end(example: TextExample, start: int, room: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class TextBatches:
+class TextBatches(IndependentBatches[TextBatch]):
     """Batches in a new order each epoch, with examples transformed by ``transforms``.
 
     Of ``world * batch_size`` consecutive sequences every process takes ``batch_size``. An update
@@ -175,10 +175,6 @@ class TextBatches:
         """The number of batches of an epoch for one process."""
         whole, rest = divmod(len(self._indices), self.batch_size * self.world)
         return whole + (rest >= self.world)
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[TextBatch]:
-        """Iterate over the batches of an epoch from a position on."""
-        return self.every(1, epoch, position)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[TextBatch]:
         """Iterate over every ``step``-th batch of an epoch from a position on."""

@@ -31,6 +31,7 @@ from biograft.linking import (
     write_weights,
 )
 from biograft.models import TextEncoder
+from biograft.training.batches import OrderedBatches
 from biograft.training.linkers import (
     LINKERS,
     EpochOrder,
@@ -40,7 +41,6 @@ from biograft.training.linkers import (
     finetune_encoder,
     make_examples,
 )
-from biograft.training.linkers.batches import OrderedBatches
 from biograft.training.linkers.encoder import MentionPairs, path_of
 from biograft.training.objectives import NameScorer, SynonymMarginalConfig, tokenize_in_batches
 

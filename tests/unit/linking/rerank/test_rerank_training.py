@@ -14,6 +14,7 @@ from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import ContextReranker, Linker, SearchRanker, rerank as model
+from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.linkers import (
     LINKERS,
     LinkerRecipe,
@@ -21,7 +22,6 @@ from biograft.training.linkers import (
     collect_examples,
     train_reranker,
 )
-from biograft.training.linkers.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.linkers.rerank import listwise_loss, sample_examples
 from biograft.training.objectives import marginal_loss
 

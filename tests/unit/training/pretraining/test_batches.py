@@ -136,3 +136,17 @@ def test_indices_choose_the_examples(make):
     source = make(3, indices=np.array([3, 5, 7, 11]))
     assert len(source) == 2
     assert len(set(flat(source.batches(0)))) == 4
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_pairs_of_several_processes_are_those_of_one_with_larger_batches(store, world):
+    """Guards: each process grouped its own pairs by length, so that a step mixed lengths."""
+    kb = store({f"C{k}": [f"{'x' * (7 * k % 13)} {k} {n}" for n in range(4)] for k in range(9)})
+    pairs = SynonymPairs(kb, SynonymPairsConfig(bucket_batches=3))
+    whole = listed(PairBatches(pairs, 4 * world, seed=4).batches(1))
+    parts = [
+        listed(PairBatches(pairs, 4, seed=4, rank=rank, world=world).batches(1))
+        for rank in range(world)
+    ]
+    together = [sorted(row for rows in step for row in rows) for step in zip(*parts, strict=True)]
+    assert together == [sorted(batch) for batch in whole]

@@ -1,0 +1,283 @@
+"""Batches for the training loop: their order, and reading them ahead without end.
+
+Examples are shuffled by seed and epoch, and shared among processes. Worker processes prepare
+batches ahead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from biograft.compute import leave_interrupts_to_parent, n_cores
+from biograft.errors import ConfigError
+from biograft.linking.candidates import Rows
+from biograft.recipe import TrainingConfig
+from biograft.training.processes import join_processes
+
+Batch = TypeVar("Batch")
+Batch_co = TypeVar("Batch_co", covariant=True)
+Placed: TypeAlias = tuple[Batch, int, int]
+"""A batch, with the epoch and the position of the next one."""
+
+_AHEAD = 4
+"""The batches that a worker prepares ahead."""
+
+
+class BatchSource(Protocol[Batch_co]):
+    """Batches of each epoch in a fixed order, readable from any position; each has a length."""
+
+    def __len__(self) -> int:
+        """The number of batches of an epoch."""
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
+        """Iterate over the batches of an epoch from a position on."""
+
+
+@runtime_checkable
+class IndependentBatches(Protocol[Batch_co]):
+    """A source whose batches depend on epoch and position alone, so that workers can share them.
+
+    The candidates of fine-tuning are not independent: they depend on the model in training.
+    """
+
+    def __len__(self) -> int:
+        """The number of batches of an epoch."""
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[Batch_co]:
+        """Iterate over every ``step``-th batch of an epoch from a position on.
+
+        Args:
+            step: Distance between two batches.
+            epoch: Number of the epoch.
+            position: The first batch.
+
+        Returns:
+            The batches of this process.
+        """
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
+        """Iterate over the batches of an epoch from a position on.
+
+        Args:
+            epoch: Number of the epoch.
+            position: The first batch.
+
+        Returns:
+            The batches of this process.
+        """
+        return self.every(1, epoch, position)
+
+
+def endless(
+    source: BatchSource[Batch], epoch: int, position: int, workers: int = 0
+) -> Iterator[Placed[Batch]]:
+    """Iterate over the batches of all epochs from a position on.
+
+    The batches are the same for any number of ``workers``.
+    """
+    if not workers:
+        return _in_turn(source, epoch, position)
+    if not isinstance(source, IndependentBatches):
+        raise ConfigError(
+            "training.workers: expected 0, because the batches of this training depend on the "
+            f"model, found {workers}"
+        )
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tokenizers warn of forks otherwise
+    loader: DataLoader[Any] = DataLoader(
+        _Stripes(source, epoch, position),
+        batch_size=None,
+        num_workers=min(workers, n_cores()),
+        prefetch_factor=_AHEAD,
+        worker_init_fn=_start_worker,
+        multiprocessing_context="fork",  # the data is shared, not copied
+        generator=torch.Generator(),  # otherwise the loader draws from the generator of dropout
+    )
+    return iter(loader)
+
+
+def _in_turn(source: BatchSource[Batch], epoch: int, position: int) -> Iterator[Placed[Batch]]:
+    while True:
+        for batch in source.batches(epoch, position):
+            position += 1
+            over = position >= len(source)
+            yield batch, epoch + over, 0 if over else position
+        epoch, position = epoch + 1, 0
+
+
+class _Stripes(IterableDataset[Any]):
+    """For each of n workers every n-th batch; the loader takes one of each worker in turn."""
+
+    def __init__(self, source: IndependentBatches[Any], epoch: int, position: int) -> None:
+        self._source, self._epoch, self._position = source, epoch, position
+
+    def __iter__(self) -> Iterator[Placed[Any]]:
+        info = get_worker_info()
+        worker, n_workers = (info.id, info.num_workers) if info else (0, 1)
+        n_batches, epoch = len(self._source), self._epoch
+        position = self._position + worker
+        while True:
+            epoch, position = epoch + position // n_batches, position % n_batches
+            for batch in self._source.every(n_workers, epoch, position):
+                over = position + 1 >= n_batches
+                yield batch, epoch + over, 0 if over else position + 1
+                position += n_workers
+
+
+def _start_worker(_: int) -> None:
+    leave_interrupts_to_parent()
+
+
+Integer = TypeVar("Integer", bound=np.integer)
+
+
+def group_by_length(
+    order: npt.NDArray[Integer],
+    lengths: npt.NDArray[np.integer],
+    batch_size: int,
+    n_batches: int,
+    rng: np.random.Generator,
+) -> npt.NDArray[Integer]:
+    """Sort by length within windows of so many batches, and shuffle whole batches.
+
+    ``lengths`` are those of all examples, ``order`` the indices of those that are read. A smaller
+    last batch stays last.
+    """
+    window = np.arange(len(order)) // (batch_size * n_batches)
+    order = order[np.lexsort((lengths[order], window))]
+    n_whole = len(order) // batch_size
+    whole = order[: n_whole * batch_size].reshape(n_whole, batch_size)
+    return np.concatenate([rng.permutation(whole).ravel(), order[whole.size :]])
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The part of every epoch that a process reads: the ``rank``-th of ``world``."""
+
+    rank: int = 0
+    world: int = 1
+
+
+class EpochOrder:
+    """Examples shuffled by seed and epoch, and distributed to processes and batches.
+
+    A remainder that does not divide among the processes is dropped, so that all have the same
+    number of batches. The last batch may be smaller.
+    """
+
+    def __init__(
+        self,
+        n_examples: int,
+        batch_size: int,
+        seed: int,
+        shard: Shard,
+        *,
+        lengths: npt.NDArray[np.integer] | None = None,
+        bucket_batches: int = 0,
+        called: str = "mentions:",
+    ) -> None:
+        """Prepare the order.
+
+        Args:
+            n_examples: The number of examples of an epoch.
+            batch_size: The number of examples of a batch of one process.
+            seed: Decides the order, with the epoch.
+            shard: The part of this process.
+            lengths: The length of each example, to group those of similar length.
+            bucket_batches: The number of batches within which they are grouped.
+            called: What the examples are, in the words of an error.
+
+        Raises:
+            ConfigError: There are fewer examples than processes.
+        """
+        self.n_examples, self.batch_size, self.seed = n_examples, batch_size, seed
+        self.shard, self._lengths, self._bucket_batches = shard, lengths, bucket_batches
+        self._n_own = n_examples // shard.world
+        if not self._n_own:
+            raise ConfigError(
+                f"{called} {n_examples} are too few for {shard.world} processes; use fewer"
+            )
+
+    @classmethod
+    def for_training(cls, n_examples: int, training: TrainingConfig) -> EpochOrder:
+        """Return the order for the processes that train together.
+
+        Args:
+            n_examples: The number of examples of an epoch.
+            training: Seed and size of a batch.
+
+        Returns:
+            The order of this process.
+        """
+        processes = join_processes()
+        shard = Shard(processes.process_index, processes.num_processes)
+        return cls(n_examples, training.plan_batch(shard.world).size, training.seed, shard)
+
+    def __len__(self) -> int:
+        """Number of batches of an epoch in one process."""
+        return (self._n_own + self.batch_size - 1) // self.batch_size
+
+    def batches(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of some batches of this process.
+
+        Args:
+            epoch: Number of the epoch.
+            position: The first batch.
+            step: Distance between two batches.
+
+        Yields:
+            The indices of the examples of each batch.
+        """
+        for indices in self.together(epoch, position, step):
+            yield indices[self.shard.rank :: self.shard.world]
+
+    def together(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of some batches of all processes.
+
+        Args:
+            epoch: Number of the epoch.
+            position: The first batch.
+            step: Distance between two batches.
+
+        Yields:
+            The indices of the examples of each batch.
+        """
+        rng = np.random.default_rng([self.seed, epoch])
+        order = rng.permutation(self.n_examples)[: self._n_own * self.shard.world]
+        size = self.batch_size * self.shard.world
+        if self._lengths is not None:
+            order = group_by_length(order, self._lengths, size, self._bucket_batches, rng)
+        for start in range(position * size, len(order), step * size):
+            yield order[start : start + size]
+
+
+class OrderedBatches(IndependentBatches[Batch]):
+    """Batches made of the indices of an order; they can resume at any epoch and position."""
+
+    def __init__(self, order: EpochOrder, make: Callable[[int, list[int]], Batch]) -> None:
+        """``make`` takes an epoch and the indices of examples."""
+        self.order, self._make = order, make
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[Batch]:
+        """Yield every ``step``-th batch of an epoch.
+
+        Args:
+            step: Distance between two batches.
+            epoch: Number of the epoch.
+            position: The first batch.
+
+        Yields:
+            The batches of this process.
+        """
+        for indices in self.order.batches(epoch, position, step):
+            yield self._make(epoch, indices.tolist())
