@@ -38,12 +38,11 @@ if TYPE_CHECKING:
         Gold,
         LinkingResult,
         Population,
-        Score,
         ScoredQueries,
-        TextResult,
     )
     from biograft.kb import KnowledgeBase
     from biograft.metrics.precision_recall import Counts
+    from biograft.metrics.significance import Interval
     from biograft.models.tasks.task import TaskDataConfig
 
 
@@ -392,26 +391,11 @@ def text(
     if as_json:
         left_out = {**gold_set.log.filtered, **gold_set.log.rejected.counts}
         print_json({"format": form, **result.to_json(), "left_out": left_out})
-    else:
-        _print_text(result)
-
-
-def _print_text(result: TextResult) -> None:
+        return
     nil = f", {result.n_nil:,} of them without a concept" if result.n_nil else ""
     typer.echo(f"{result.n_documents:,} documents, {result.n_mentions:,} gold mentions{nil}")
-    cells = "".join(f"{name:>26}" for name in ("precision", "recall", "F1"))
-    typer.echo(f"  {'':9}{cells}{'right':>9}{'wrong':>9}{'missed':>9}")
-    for level, score in result.scores.items():
-        typer.echo(f"  {level:9}{_score_cells(score)}")
-
-
-def _score_cells(score: Score) -> str:
-    counts, cells = score.counts, []
-    for name, interval in score.intervals.items():
-        value, low, high = 100 * getattr(counts, name), 100 * interval.low, 100 * interval.high
-        cells.append(f"{value:8.2f} ({low:6.2f}-{high:6.2f})".rjust(26))
-    cells += [f"{n:>9,}" for n in (counts.right, counts.wrong, counts.missed)]
-    return "".join(cells)
+    counts = {level: score.counts for level, score in result.scores.items()}
+    _print_counts(counts, {level: score.intervals for level, score in result.scores.items()})
 
 
 @app.command()
@@ -574,20 +558,28 @@ def _mistake_line(mistake: AssertionMistake | FindingMistake, none: str) -> str:
     return f"{where}: {mistake.text}: expected {expected}, found {found}"
 
 
-def _print_counts(rows: Mapping[str, Counts]) -> None:
+def _print_counts(
+    rows: Mapping[str, Counts], intervals: Mapping[str, Mapping[str, Interval]] | None = None
+) -> None:
     """Print precision, recall and F1 in percent, with the counts that they are made from.
 
     Args:
         rows: Counts by the name of the row.
+        intervals: Confidence intervals of the metrics by the name of the row.
     """
-    names = ("precision", "recall", "F1", "right", "wrong", "missed")
-    typer.echo(f"  {'':18}{''.join(f'{name:>10}' for name in names)}")
+    width = 10 if intervals is None else 26
+    names = "".join(f"{name:>{width}}" for name in ("precision", "recall", "F1"))
+    typer.echo(f"  {'':18}{names}{'right':>10}{'wrong':>10}{'missed':>10}")
     for name, counts in rows.items():
-        cells = "".join(
-            f"{100 * metric:>10.2f}" for metric in (counts.precision, counts.recall, counts.f1)
-        )
-        cells += "".join(f"{n:>10,}" for n in (counts.right, counts.wrong, counts.missed))
-        typer.echo(f"  {name:18}{cells}")
+        cells = []
+        for metric in ("precision", "recall", "f1"):
+            cell = f"{100 * getattr(counts, metric):.2f}"
+            if intervals is not None:
+                interval = intervals[name][metric]
+                cell += f" ({100 * interval.low:6.2f}-{100 * interval.high:6.2f})"
+            cells.append(cell.rjust(width))
+        cells += [f"{n:>10,}" for n in (counts.right, counts.wrong, counts.missed)]
+        typer.echo(f"  {name:18}{''.join(cells)}")
 
 
 @app.command()

@@ -108,18 +108,13 @@ def _print_index(manifest: dict[str, Any], out: Path, seconds: float) -> None:
     parts = " and ".join(manifest["parts"])
     typer.echo(f"{manifest['n_names']:,} names indexed ({parts}) in {seconds:.1f} s: {out}")
     if encoder := manifest["encoder"]:
-        typer.echo(_describe(encoder))
+        settings, origins = encoder["settings"], encoder["origins"]
+        case = "lowercased" if settings["lower"] else "case kept"
+        typer.echo(
+            f"encoder {encoder['name']}: {settings['pooling']} pooling ({origins['pooling']}), at "
+            f"most {settings['max_length']} tokens ({origins['max_length']}), {case}; similarity: "
+            f"{encoder['similarity']}"
+        )
     if weights := manifest["weights"]:
         ratios = (f"{name} {w / sum(weights.values()):.3g}" for name, w in weights.items())
         typer.echo(f"weights learned with the encoder: {', '.join(ratios)}")
-
-
-def _describe(encoder: dict[str, Any]) -> str:
-    """Describe the settings of an encoder, each with its origin."""
-    settings, origins = encoder["settings"], encoder["origins"]
-    case = "lowercased" if settings["lower"] else "case kept"
-    return (
-        f"encoder {encoder['name']}: {settings['pooling']} pooling ({origins['pooling']}), at most "
-        f"{settings['max_length']} tokens ({origins['max_length']}), {case}; similarity: "
-        f"{encoder['similarity']}"
-    )

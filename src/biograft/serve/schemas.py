@@ -80,9 +80,8 @@ def _link_options() -> Any:
     for field in described_fields(LinkerConfig):
         if field.name in PER_REQUEST:
             kind = list[str] if get_origin(field.type) is tuple else field.type
-            about = Field(None, description=field.doc.help)
-            if field.range is not None:
-                about = Field(None, description=field.doc.help, ge=field.range.min)
+            least = None if field.range is None else field.range.min
+            about = Field(None, description=field.doc.help, ge=least)
             fields[field.name] = (kind | None, about)
     return create_model("LinkOptions", __base__=Request, **fields)
 

@@ -278,7 +278,7 @@ def add_fhir(
 
             def run() -> tuple[int, Resource]:
                 with work.counted():
-                    return _carry_out(terminology, operation, request, body)
+                    return _guarded(lambda: _carry_out(terminology(), operation, request, body))
 
             working.add(work)
             status, resource = await asyncio.to_thread(run)
@@ -300,25 +300,18 @@ def add_fhir(
 
 
 def _carry_out(
-    terminology: Callable[[], Terminology],
-    operation: _Answer | None,
-    request: Request,
-    body: bytes,
-) -> tuple[int, Resource]:
+    terminology: Terminology, operation: _Answer | None, request: Request, body: bytes
+) -> Resource:
     """Carry out a request; without an operation, it is a batch of several."""
-
-    def run() -> Resource:
-        _check_types(request.headers, request.query_params.get("_format"), has_body=bool(body))
-        base, languages = f"{request.base_url}fhir", request.headers.get("accept-language")
-        if operation is None:
-            return _batch(terminology(), parse_json(body), base, languages)
-        media_type = request.headers.get("content-type", "")
-        query = request.query_params.multi_items()
-        asked = Parameters.read(query, media_type, body, languages)
-        place = request.path_params.get("id") or request.path_params.get("rest") or base
-        return operation(terminology(), asked, place)
-
-    return _guarded(run)
+    _check_types(request.headers, request.query_params.get("_format"), has_body=bool(body))
+    base, languages = f"{request.base_url}fhir", request.headers.get("accept-language")
+    if operation is None:
+        return _batch(terminology, parse_json(body), base, languages)
+    media_type = request.headers.get("content-type", "")
+    query = request.query_params.multi_items()
+    asked = Parameters.read(query, media_type, body, languages)
+    place = request.path_params.get("id") or request.path_params.get("rest") or base
+    return operation(terminology, asked, place)
 
 
 def _guarded(run: Callable[[], Resource]) -> tuple[int, Resource]:
