@@ -23,15 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import (
+    ArraySpec,
     ArtifactKind,
-    check_ends,
-    check_length,
-    check_outer_ends,
     check_range,
     describe_files,
     new_folder,
-    open_array,
-    save_array,
+    open_arrays,
+    save_arrays,
 )
 from biograft.compute import njit
 from biograft.config import from_mapping
@@ -66,14 +64,21 @@ from biograft.text.vocabulary import (
     surface_of,
 )
 
-_KINDS: dict[str, type[np.generic]] = {
-    "slots": np.uint64,
-    "word_ends": np.int64,
-    "forms": np.int32,
-    "cased_ends": np.int64,
-    "cased_bytes": np.uint8,
+_ARRAYS = {
+    "slots": ArraySpec("uint64", ("slots",)),
+    "word_ends": ArraySpec("int64", ("words + 1",)),
+    "letters": ArraySpec("uint32", ("letters",)),
+    "forms": ArraySpec("int32", ("words",)),
+    "tokens": ArraySpec("uint32", ("nodes",)),
+    "children": ArraySpec("uint32", ("nodes + 1",), ends="nodes", first=1, outer=True),
+    "row_starts": ArraySpec("uint32", ("nodes + 1",), ends="entries", outer=True),
+    "rows": ArraySpec("uint32", ("entries",)),
+    "surfaces": ArraySpec("uint32", ("entries",)),
+    "cased": ArraySpec("uint32", ("cased",), below="entries", rising=True),
+    "cased_ends": ArraySpec("int64", ("cased + 1",), ends="bytes"),
+    "cased_bytes": ArraySpec("uint8", ("bytes",)),
 }
-"""The type of each array, if not ``uint32``."""
+"""What is as large as the names is not read on opening: a search checks what it reads of it."""
 
 
 Trie: TypeAlias = tuple[Uints, Uints, Uints]
@@ -109,34 +114,12 @@ class NameArrays(NamedTuple):
         """The arrays along which compiled loops walk."""
         return self.tokens, self.children, self.row_starts
 
-    def save(self, folder: Path) -> None:
-        """Write the arrays into an existing folder."""
-        for name, array in self._asdict().items():
-            save_array(folder / f"{name}.npy", array)
-
     @classmethod
     def open(cls, folder: Path) -> NameArrays:
         """Memory-map the arrays of a folder; ``ValueError`` if they do not belong together."""
-
-        def array(name: str) -> npt.NDArray[Any]:
-            return np.asarray(open_array(folder / f"{name}.npy", _KINDS.get(name, np.uint32)))
-
-        arrays = cls(*map(array, cls._fields))
-        # what is as large as the names is not read here: a search checks what it reads of it
-        Vocabulary(arrays.slots, arrays.word_ends, arrays.letters).check()
-        n_words, n_nodes = len(arrays.word_ends) - 1, len(arrays.tokens)
-        check_length("children", arrays.children, n_nodes + 1)
-        check_outer_ends("children", arrays.children, n_nodes, first=1)
-        check_range("children", arrays.children[1:2], 1, n_nodes)
-        check_length("forms", arrays.forms, n_words)
-        check_length("row_starts", arrays.row_starts, n_nodes + 1)
-        check_outer_ends("row_starts", arrays.row_starts, len(arrays.rows))
-        check_length("surfaces", arrays.surfaces, len(arrays.rows))
-        check_range("cased", arrays.cased, 0, len(arrays.rows) - 1)
-        if not bool((arrays.cased[1:] > arrays.cased[:-1]).all()):
-            raise ValueError("cased: expected entries that rise")
-        check_length("cased_ends", arrays.cased_ends, len(arrays.cased) + 1)
-        check_ends("cased_ends", arrays.cased_ends, len(arrays.cased_bytes))
+        arrays = cls(**open_arrays(folder, _ARRAYS))
+        Vocabulary(*arrays[:3]).check()
+        check_range("children", arrays.children[1:2], 1, len(arrays.tokens))
         return arrays
 
 
@@ -500,7 +483,7 @@ class NamesIndex:
     def save(self, folder: Path, made_from: str, n_rows: int, *, overwrite: bool = False) -> None:
         """Write the index to a folder; ``made_from`` identifies what its rows refer to."""
         with new_folder(folder, overwrite=overwrite) as work:
-            self.arrays.save(work)
+            save_arrays(work, self.arrays._asdict())
             content = {
                 "config": asdict(self.config),
                 "made_from": made_from,

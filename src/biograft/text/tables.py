@@ -86,6 +86,21 @@ def _position(name: str, header: Sequence[str], path: Path, line: int | None) ->
     number = whole_number(name[1:]) if name.startswith("#") else None
     if number and number <= len(header):
         return number - 1
+    return position_in_header(name, header, path, line)
+
+
+def position_in_header(name: str, header: Sequence[str], path: Path, line: int | None) -> int:
+    """Return the position of a column by its name.
+
+    Args:
+        name: The name, as the header has it.
+        header: The names of all columns.
+        path: The file.
+        line: The line of the header, for the error.
+
+    Raises:
+        FormatError: If the header does not have it exactly once.
+    """
     if header.count(name) != 1:
         raise FormatError(
             f"column {name!r} occurs {header.count(name)} times in the header",

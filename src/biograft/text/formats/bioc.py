@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from biograft.text.formats.format import (
     Feature,
     MalformedError,
     OffsetChecker,
+    Writer,
     encode_text,
     field,
     fields,
@@ -260,11 +261,6 @@ def order_by_section(document: Document) -> tuple[Document, int]:
     return replace(document, mentions=tuple(ordered)), 0
 
 
-FEATURES = ALL_FEATURES
-STEPS = (
-    (str(Feature.PASSAGES), keep_flat_passages),
-    ("control characters", replace_characters(XML_UNWRITABLE)),
-)
 _JSON_HEAD = {"source": "biograft", "date": "", "key": "", "infons": {}}
 
 
@@ -290,7 +286,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
                 value = stream.value()
                 try:
                     refuse_surrogate(stream)
-                    document = parse(_json_object(value), log, path, line)
+                    document = parse(value, log, path, line)
                 except MalformedError as error:
                     log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)
                     continue
@@ -298,12 +294,6 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
         stream.finish()
     if not has_documents:
         raise refuse_empty(path)
-
-
-def _json_object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise MalformedError("expected an object")
-    return value
 
 
 def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
@@ -334,6 +324,9 @@ _LISTS = {
     "location": "locations",
     "node": "nodes",
 }
+_ELEMENTS = {key: tag for tag, key in _LISTS.items()}
+_ORDER = ("offset", "locations", "text", "passages", "annotations", "nodes", "relations")
+"""The parts of an element behind its infons, as the document type definition orders them."""
 
 
 def recognise_xml(probe: Probe) -> bool:
@@ -385,64 +378,45 @@ def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False
     with new_file(path, overwrite=overwrite) as file:
         file.write(_XML_HEAD.encode())
         for document in documents:
-            file.write(encode_text(_document_xml(to_bioc(document)) + "\n", document))
+            file.write(encode_text(_xml("document", to_bioc(document)) + "\n", document))
         file.write(b"</collection>\n")
 
 
-def _document_xml(value: dict[str, Any]) -> str:
-    inside = [
-        xml_element("id", value["id"]),
-        *_infons_xml(value),
-        *map(_passage_xml, value["passages"]),
-        *map(_relation_xml, value["relations"]),
-    ]
-    return f"<document>{''.join(inside)}</document>"
+def _xml(tag: str, value: dict[str, Any]) -> str:
+    """Write an object of BioC JSON as the element that BioC XML has for it."""
+    if tag in ("location", "node"):
+        return f"<{xml_tag(tag, {key: str(each) for key, each in value.items()})}/>"
+    inside = [xml_element("infon", text, key=key) for key, text in value["infons"].items()]
+    attributes = {}
+    if tag == "document":
+        inside.insert(0, xml_element("id", value["id"]))
+    elif value.get("id"):
+        attributes["id"] = value["id"]
+    for key in _ORDER:
+        if key in _ELEMENTS:
+            inside += [_xml(_ELEMENTS[key], each) for each in value.get(key, ())]
+        elif key in value:
+            inside.append(xml_element(key, str(value[key])))
+    return f"<{xml_tag(tag, attributes)}>{''.join(inside)}</{tag}>"
 
 
-def _passage_xml(value: dict[str, Any]) -> str:
-    inside = [
-        *_infons_xml(value),
-        xml_element("offset", str(value["offset"])),
-        xml_element("text", value["text"]),
-        *map(_annotation_xml, value["annotations"]),
-    ]
-    return f"<passage>{''.join(inside)}</passage>"
+def _format(
+    recognise: Callable[[Probe], bool],
+    read: Callable[[Path, ReadLog], Iterator[Document]],
+    write: Writer,
+) -> DocumentFormat:
+    return DocumentFormat(
+        recognise=recognise,
+        read=read,
+        write=write,
+        holds=ALL_FEATURES,
+        steps=(
+            (str(Feature.PASSAGES), keep_flat_passages),
+            ("control characters", replace_characters(XML_UNWRITABLE)),
+            ("order", order_by_section),
+        ),
+    )
 
 
-def _annotation_xml(value: dict[str, Any]) -> str:
-    locations = [_xml_empty_element("location", location) for location in value["locations"]]
-    inside = [*_infons_xml(value), *locations, xml_element("text", value["text"])]
-    return f"<{xml_tag('annotation', _id(value))}>{''.join(inside)}</annotation>"
-
-
-def _relation_xml(value: dict[str, Any]) -> str:
-    inside = [*_infons_xml(value), *(_xml_empty_element("node", node) for node in value["nodes"])]
-    return f"<{xml_tag('relation', _id(value))}>{''.join(inside)}</relation>"
-
-
-def _xml_empty_element(tag: str, attributes: dict[str, Any]) -> str:
-    return f"<{xml_tag(tag, {key: str(value) for key, value in attributes.items()})}/>"
-
-
-def _id(value: dict[str, Any]) -> dict[str, str]:
-    return {"id": value["id"]} if value["id"] else {}
-
-
-def _infons_xml(value: dict[str, Any]) -> list[str]:
-    return [xml_element("infon", text, key=key) for key, text in value["infons"].items()]
-
-
-BIOC_JSON = DocumentFormat(
-    recognise=recognise_json,
-    read=read_json,
-    write=write_json,
-    holds=FEATURES,
-    steps=(*STEPS, ("order", order_by_section)),
-)
-BIOC_XML = DocumentFormat(
-    recognise=recognise_xml,
-    read=read_xml,
-    write=write_xml,
-    holds=FEATURES,
-    steps=(*STEPS, ("order", order_by_section)),
-)
+BIOC_JSON = _format(recognise_json, read_json, write_json)
+BIOC_XML = _format(recognise_xml, read_xml, write_xml)

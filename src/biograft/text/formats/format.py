@@ -203,16 +203,19 @@ def number_mentions(document: Document, prefix: str, first: int) -> tuple[Docume
     return replace(document, mentions=tuple(mentions), relations=relations), n
 
 
-def _without_mention(**empty: object) -> Callable[[Document], tuple[Document, int]]:
-    """Return a step that clears a field of every mention."""
-    ((name, value),) = empty.items()
+def _without(part: str, name: str) -> Step:
+    """Return a step that empties a field of all mentions, or of all relations."""
 
     def step(document: Document) -> tuple[Document, int]:
-        n = sum(bool(getattr(mention, name)) for mention in document.mentions)
+        values = [getattr(each, name) for each in getattr(document, part)]
+        n = sum(map(bool, values))
         if not n:
             return document, 0
-        emptied = tuple(replace(m, **{name: value}) for m in document.mentions)  # type: ignore[arg-type]
-        return replace(document, mentions=emptied), n
+        emptied: Any = tuple(
+            replace(each, **{name: type(value)()})
+            for each, value in zip(getattr(document, part), values, strict=True)
+        )
+        return replace(document, **{part: emptied}), n
 
     return step
 
@@ -223,11 +226,6 @@ def _without_relations(of: str) -> Step:
         return replace(document, relations=relations), len(document.relations) - len(relations)
 
     return step
-
-
-def _without_relation_ids(document: Document) -> tuple[Document, int]:
-    n = sum(bool(relation.id) for relation in document.relations)
-    return replace(document, relations=tuple(replace(r, id="") for r in document.relations)), n
 
 
 def _without_language(document: Document) -> tuple[Document, int]:
@@ -245,11 +243,11 @@ _STEPS: dict[Feature, Step] = {
     Feature.CONCEPT_RELATIONS: _without_relations("concepts"),
     Feature.GAPS: fill_gaps,
     Feature.NESTING: keep_disjoint,
-    Feature.TYPES: _without_mention(type=""),
-    Feature.CONCEPTS: _without_mention(concepts=()),
-    Feature.PARTS: _without_mention(parts=()),
-    Feature.MENTION_IDS: _without_mention(id=""),
-    Feature.RELATION_IDS: _without_relation_ids,
+    Feature.TYPES: _without("mentions", "type"),
+    Feature.CONCEPTS: _without("mentions", "concepts"),
+    Feature.PARTS: _without("mentions", "parts"),
+    Feature.MENTION_IDS: _without("mentions", "id"),
+    Feature.RELATION_IDS: _without("relations", "id"),
 }
 """The step for each feature that a format lacks, in the order in which they are applied."""
 
@@ -576,50 +574,39 @@ def convert(
     log = ReadLog(path)
     conversion = Conversion(form, to, Counter(), Counter(), log)
     adapter = FormatAdapter(DOCUMENT_FORMATS.load(to))
-    read = read_documents(path, form, log)
-    adapted = _adapt_all(read, adapter, conversion, _refuse(path, strict=strict))
-    write_adapted(adapted, target, to, overwrite=overwrite)
+
+    def adapted() -> Iterator[Document]:
+        for document in read_documents(path, form, log):
+            conversion.counts["documents"] += 1
+            conversion.counts["mentions"] += len(document.mentions)
+            conversion.counts["relations"] += len(document.relations)
+            yield adapter.adapt(document)
+        conversion.losses.update(adapter.losses)
+        _check(conversion, path, strict=strict)  # before the output is in place
+
+    write_adapted(adapted(), target, to, overwrite=overwrite)
     return conversion
 
 
-def _adapt_all(
-    documents: Iterator[Document],
-    adapter: FormatAdapter,
-    conversion: Conversion,
-    check: Callable[[Conversion], None],
-) -> Iterator[Document]:
-    """Adapt and count the documents; the check runs before the output is in place."""
-    for document in documents:
-        conversion.counts["documents"] += 1
-        conversion.counts["mentions"] += len(document.mentions)
-        conversion.counts["relations"] += len(document.relations)
-        yield adapter.adapt(document)
-    conversion.losses.update(adapter.losses)
-    check(conversion)
-
-
-def _refuse(path: Path, *, strict: bool) -> Callable[[Conversion], None]:
-    def check(conversion: Conversion) -> None:
-        if not conversion.counts["documents"]:
-            raise FormatError(
-                f"holds no document of format {conversion.source} that can be read"
-                + _reasons(conversion.log.rejected.counts),
-                path=path,
-                remedy="name the right format",
-            )
-        if not strict:
-            return
-        if rejected := conversion.log.rejected.counts:
-            raise OutputError(
-                f"{path}: records were rejected{_reasons(rejected)}; nothing was written (--strict)"
-            )
-        if lost := conversion.losses + conversion.log.filtered:
-            raise OutputError(
-                f"{path}: {conversion.target} cannot hold everything{_reasons(lost)}; "
-                "nothing was written (--strict)"
-            )
-
-    return check
+def _check(conversion: Conversion, path: Path, *, strict: bool) -> None:
+    """Refuse a conversion without documents; if it is strict, one with any loss."""
+    rejected, lost = conversion.log.rejected.counts, conversion.losses + conversion.log.filtered
+    if not conversion.counts["documents"]:
+        raise FormatError(
+            f"holds no document of format {conversion.source} that can be read"
+            + _reasons(rejected),
+            path=path,
+            remedy="name the right format",
+        )
+    if strict and rejected:
+        raise OutputError(
+            f"{path}: records were rejected{_reasons(rejected)}; nothing was written (--strict)"
+        )
+    if strict and lost:
+        raise OutputError(
+            f"{path}: {conversion.target} cannot hold everything{_reasons(lost)}; "
+            "nothing was written (--strict)"
+        )
 
 
 def _reasons(counts: Counter[str]) -> str:

@@ -123,11 +123,6 @@ def question_of(example: Example) -> Question:
             return (example.text, spans)
 
 
-def n_repeated(questions: Sequence[Question]) -> int:
-    """Count the questions that occurred before."""
-    return Counter(questions).total() - len(set(questions))
-
-
 def _gold_answer(example: Example) -> Hashable:
     if isinstance(example, RankingExample):
         return frozenset((answer.text, answer.relevance) for answer in example.candidates)
@@ -161,17 +156,9 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return all counts as plain values."""
-        return {
-            "kind": self.kind,
-            "n_examples": self.n_examples,
-            "n_unlabelled": self.n_unlabelled,
-            "labels": self.labels,
-            "n_repeated": self.n_repeated,
-            "max_length": self.max_length,
-            "mean_length": round(self.mean_length, 1),
-            "chance": self.chance,
-            **self.extra,
-        }
+        value = asdict(self)
+        extra = value.pop("extra")
+        return {**value, "mean_length": round(self.mean_length, 1), **extra}
 
 
 def summarise(examples: Sequence[Example]) -> Summary:
@@ -182,7 +169,7 @@ def summarise(examples: Sequence[Example]) -> Summary:
         n_examples=len(examples),
         n_unlabelled=sum(not _is_labelled(example) for example in examples),
         labels=count_labels(examples),
-        n_repeated=n_repeated([question_of(example) for example in examples]),
+        n_repeated=len(examples) - len(set(map(question_of, examples))),
         max_length=max(lengths, default=0),
         mean_length=sum(lengths) / max(len(lengths), 1),
         chance=chance_of(examples),

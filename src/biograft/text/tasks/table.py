@@ -20,12 +20,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from biograft.config import Choice, Config, from_mapping, load_toml
-from biograft.errors import ConfigError, FormatError, nearest
+from biograft.errors import ConfigError, nearest
 from biograft.kb.names import whole_number
 from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.table import find_delimiter, unquoted
 from biograft.text.documents import Mention
+from biograft.text.tables import position_in_header
 from biograft.text.tasks.registry import (
     DATA_SETS_FILE,
     Answer,
@@ -315,15 +316,7 @@ def _position(column: str, header: list[str], config: TaskConfig, line: int) -> 
         if not number:
             raise ConfigError(f"columns: {column!r} is not a column number such as '#1'")
         return number - 1
-    if header.count(column) != 1:
-        raise FormatError(
-            f"column {column!r} occurs {header.count(column)} times in the header",
-            path=config.path,
-            line=line,
-            text=",".join(header),
-            remedy=nearest(column, header),
-        )
-    return header.index(column)
+    return position_in_header(column, header, config.path, line)
 
 
 Row = tuple[int, list[str], str]
