@@ -75,7 +75,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
 
         def annotate(some: Sequence[Any] = chunks) -> None:
             for chunk in some:
-                annotate_chunk(annotator, chunk, folder)
+                annotate_chunk(folder, annotator, chunk)
 
         matcher.search(lines[:10])
         annotate(warm_chunks)
@@ -126,7 +126,7 @@ def annotation_rate(kb: KnowledgeBase, index: Path, folder: Path, runs: int) -> 
 
     def annotate(some: Sequence[Chunk] = chunks) -> None:
         for chunk in some:
-            annotate_chunk(annotator, chunk, folder)
+            annotate_chunk(folder, annotator, chunk)
 
     annotate(warm_chunks)
     (seconds,) = _interleave(runs, annotate)

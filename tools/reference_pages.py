@@ -134,7 +134,7 @@ def describe_parts() -> str:
     """Return the page of all registries and recipes."""
     from biograft.evaluation.gold import GOLD_FORMATS
     from biograft.kb.sources.format import FORMATS
-    from biograft.linking.annotation.runner import ENGINES
+    from biograft.linking.batches import ENGINES
     from biograft.linking.outputs.registry import OUTPUTS
     from biograft.metrics.linking import METRICS
     from biograft.models.checkpoints.layouts import LAYOUTS
@@ -170,7 +170,8 @@ def describe_parts() -> str:
     lines += ["What options and recipes call by name. A package of your own can add to most of"]
     lines += ["these lists; see [contributing](../contributing.md).", ""]
     for title, use, registry in registries:
-        rows: list[tuple[object, ...]] = [(f"`{k}`", about) for k, about in registry.help().items()]
+        parts = registry if isinstance(registry, dict) else registry.help()
+        rows: list[tuple[object, ...]] = [(f"`{k}`", about) for k, about in parts.items()]
         lines += [f"## {title}", "", f"{use}.", "", *table(("name", "meaning"), rows)]
     lines += ["## Recipes", "", "`biograft recipe show NAME` prints one in full.", ""]
     for kind in RECIPE_KINDS:

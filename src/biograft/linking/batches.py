@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from biograft.compute import Workers, n_cores, run_in_order
+from biograft.compute import Finished, Opener, Workers, n_cores, run_in_order
 from biograft.errors import BiograftError, ConfigError, shorten
 from biograft.linking.candidates import LinkedDocument
 from biograft.text.documents import Document
 
+J = TypeVar("J")
+R = TypeVar("R")
 BATCH = 32
 """Documents whose mentions are searched together."""
 
@@ -91,8 +93,39 @@ class _Reopened:
         return linker
 
 
-ENGINES = ("local", "ray")
-"""Where several processes link: on this machine, or by actors of Ray."""
+ENGINES = {
+    "local": "all cores of this machine",
+    "ray": "a Ray cluster, or one on this machine",
+}
+"""Where several processes link or annotate, each with its description."""
+
+
+def run_jobs(
+    work: Callable[[Any, J], R],
+    jobs: Iterable[J | Finished[R]],
+    opener: Opener,
+    workers: Workers,
+    engine: str,
+    purpose: str,
+) -> Iterator[R]:
+    """Do ``work(opened, job)`` for all jobs by an engine; results keep their order.
+
+    Args:
+        work: Called with what a worker has opened, and a job.
+        jobs: The jobs; of those that are finished the result is yielded.
+        opener: Opens what a worker needs.
+        workers: Number of processes, or of actors.
+        engine: Name of the engine (`ENGINES`).
+        purpose: What Ray is needed for, in the message if it is missing.
+
+    Returns:
+        The results.
+    """
+    if engine == "local":
+        return run_in_order(work, jobs, opener, workers)
+    from biograft.linking.cluster import run_on_ray
+
+    return run_on_ray(work, jobs, opener, workers.n, purpose)
 
 
 def link_in_processes(
@@ -111,22 +144,15 @@ def link_in_processes(
             "n_process: other processes must be able to open the linker again; make it by "
             "Linker.open, or leave n_process out"
         )
-    jobs: Iterable[_Job] = _jobs(batches)
-    if engine == "ray":
-        from biograft.linking.cluster import run_on_ray
-
-        opener, purpose = _Reopened(reopen, 1), "linking with --engine ray"
-        done = run_on_ray(_link_batch, jobs, opener, n_process, purpose)
-    else:
-        workers = Workers(
-            n=n_process,
-            place="n_process",
-            remedy="use fewer processes; a script links below `if __name__ == '__main__':`",
-            fork=False,
-        )
-        opener = _Reopened(reopen, max(1, n_cores() // n_process))
-        done = run_in_order(_link_batch, jobs, opener, workers)
-    for linked in done:
+    workers = Workers(
+        n=n_process,
+        place="n_process",
+        remedy="use fewer processes; a script links below `if __name__ == '__main__':`",
+        fork=False,
+    )
+    opener = _Reopened(reopen, max(1, n_cores() // n_process) if engine == "local" else 1)
+    purpose = f"linking with --engine {engine}"
+    for linked in run_jobs(_link_batch, _jobs(batches), opener, workers, engine, purpose):
         if isinstance(linked, _Failed):
             raise BiograftError(linked.message)
         yield from linked

@@ -110,39 +110,6 @@ class TermState:
         state = {field.name: values[field.name] for field in fields(cls)}
         return cls(**state | {"rejected": tuple(state["rejected"])})
 
-    def proposes(self, action: str, concept: str | None) -> bool:
-        """Return True if this is proposed, and a second reviewer has to decide."""
-        return self.status == PROPOSED and (self.action, self.concept) == (action, concept)
-
-    def decide(
-        self,
-        action: str,
-        concept: str | None,
-        name: str | None,
-        relation: str,
-        reviewer: str,
-        approvals: int,
-    ) -> TermState:
-        """Return the state after a decision, which may need a second person.
-
-        Args:
-            action: ``approve``, ``reject`` or ``nil``.
-            concept: Concept that is approved or rejected; None: there is none.
-            name: Preferred name of the concept.
-            relation: Relation of an approved concept to the term.
-            reviewer: Name of the reviewer.
-            approvals: Reviewers that must agree, 1 or 2.
-        """
-        same = self.proposes(action, concept)
-        first, second = (self.reviewer, reviewer) if same else (reviewer, None)
-        is_final = approvals == 1 or second is not None
-        rejected = tuple(each for each in self.rejected if action != APPROVE or each != concept)
-        if is_final and action == REJECT and concept is not None and concept not in rejected:
-            rejected = (*rejected, concept)
-        status = STATUS_OF[action] if is_final else PROPOSED
-        relation = relation if action == APPROVE else "exact"
-        return TermState(status, action, concept, name, relation, first, second, rejected)
-
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:

@@ -56,6 +56,7 @@ from biograft.mapping.review_records import (
     PROPOSED,
     REJECT,
     REMOVED,
+    STATUS_OF,
     UNDO,
     BulkResult,
     ReviewEvent,
@@ -927,11 +928,19 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
             advice = "name a concept" if action == APPROVE else "there is nothing to reject"
             raise ConfigError(f"term {item.id}: has no suggestion; {advice}")
         concept, name = found.concept, found.name
-    if state.proposes(action, concept) and state.reviewer == reviewer:
+    repeats = state.status == PROPOSED and (state.action, state.concept) == (action, concept)
+    if repeats and state.reviewer == reviewer:
         raise ConflictError(
             f"term {item.id}: {reviewer} has proposed this; a second person is to decide"
         )
-    return state.decide(action, concept, name, decision.relation, reviewer, approvals)
+    first, second = (state.reviewer, reviewer) if repeats else (reviewer, None)
+    is_final = approvals == 1 or repeats
+    rejected = tuple(each for each in state.rejected if action != APPROVE or each != concept)
+    if is_final and action == REJECT and concept is not None and concept not in rejected:
+        rejected = (*rejected, concept)
+    status = STATUS_OF[action] if is_final else PROPOSED
+    relation = decision.relation if action == APPROVE else "exact"
+    return TermState(status, action, concept, name, relation, first, second, rejected)
 
 
 def _check_text(what: str, value: str) -> None:

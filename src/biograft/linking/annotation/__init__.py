@@ -17,11 +17,11 @@ if TYPE_CHECKING:
         select_best as select_best,
     )
     from biograft.linking.annotation.runner import (
-        ENGINES as ENGINES,
         ExecutionConfig as ExecutionConfig,
         annotate as annotate,
         read_frequencies as read_frequencies,
     )
+    from biograft.linking.batches import ENGINES as ENGINES
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

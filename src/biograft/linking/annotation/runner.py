@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -24,8 +24,8 @@ from biograft.artifacts import (
     new_file,
     sole_writer,
 )
-from biograft.compute import Finished, Workers, n_cores, run_in_order
-from biograft.config import AtLeast, Config
+from biograft.compute import Finished, Workers, n_cores
+from biograft.config import AtLeast, Choice, Config
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
@@ -39,10 +39,8 @@ from biograft.linking.annotation.chunks import (
 )
 from biograft.linking.annotation.config import AnnotationConfig
 from biograft.linking.annotation.pipeline import Annotator, with_given
-from biograft.linking.batches import make_batches
-from biograft.linking.cluster import run_on_ray
+from biograft.linking.batches import ENGINES, make_batches, run_jobs
 from biograft.progress import Progress
-from biograft.registry import Registry
 from biograft.text.cleaning import Cleaner
 from biograft.text.input_config import InputConfig
 from biograft.text.inputs import InputFile, Inputs
@@ -105,13 +103,13 @@ def read_frequencies(folder: str | Path) -> dict[str, int]:
         raise SHARDS.damaged(path, error) from error
 
 
-def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, Any]:
+def annotate_chunk(out: Path, annotator: Annotator, chunk: Chunk) -> dict[str, Any]:
     """Annotate a chunk into its shard.
 
     Args:
+        out: the folder of the shards.
         annotator: finds and links the spans.
         chunk: the text.
-        out: the folder of the shards.
 
     Returns:
         the report of the shard, which is kept in it.
@@ -153,52 +151,6 @@ class Job:
         return Annotator.open(self.kb, self.config)
 
 
-def _annotate_chunk(out: Path, annotator: Annotator, chunk: Chunk) -> dict[str, Any]:
-    return annotate_chunk(annotator, chunk, out)
-
-
-def run_local(
-    job: Job, chunks: Iterable[Chunk | Finished[dict[str, Any]]], workers: int
-) -> Iterator[dict[str, Any]]:
-    """Engine ``local``: annotate chunks on the cores of this machine.
-
-    The annotator is opened once and forked, so that the workers share its memory; if an index needs
-    torch, or the system cannot fork, each worker opens its own.
-
-    Args:
-        job: knowledge base, output and settings.
-        chunks: the text, and the reports of shards that are there already.
-        workers: number of processes.
-
-    Returns:
-        the reports of all shards in order.
-    """
-    execution = Workers(
-        n=workers,
-        place=str(job.out),
-        remedy="take fewer --workers and continue with --resume",
-        fork=job.config.index is None,
-    )
-    return run_in_order(partial(_annotate_chunk, job.out), chunks, job, execution)
-
-
-def run_ray(
-    job: Job, chunks: Iterable[Chunk | Finished[dict[str, Any]]], workers: int
-) -> Iterator[dict[str, Any]]:
-    """Engine ``ray``: annotate chunks by actors of Ray, each with an annotator of its own.
-
-    Args:
-        job: knowledge base, output and settings.
-        chunks: the text, and the reports of shards that are there already.
-        workers: number of actors.
-
-    Returns:
-        the reports of all shards in order.
-    """
-    work, purpose = partial(_annotate_chunk, job.out), "annotating with --engine ray"
-    return run_on_ray(work, chunks, job, workers, purpose)
-
-
 def _unfinished(out: Path, chunks: Iterable[Chunk]) -> Iterator[Chunk | Finished[dict[str, Any]]]:
     """Yield the chunks that have no shard, and the reports of the shards that there are."""
     for chunk in chunks:
@@ -219,26 +171,12 @@ PLAN = ArtifactKind(
     keys=("made_of",),
 )
 
-Engine = Callable[[Job, Iterable[Chunk | Finished[dict[str, Any]]], int], Iterator[dict[str, Any]]]
-"""Yields the reports of all shards in order; takes a job, chunks or reports, and workers."""
-
-ENGINES: Registry[Engine] = Registry(
-    "engine",
-    {
-        "local": ("biograft.linking.annotation.runner:run_local", "all cores of this machine"),
-        "ray": (
-            "biograft.linking.annotation.runner:run_ray",
-            "a Ray cluster, or one on this machine",
-        ),
-    },
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionConfig(Config):
     """Execution of an annotation; only ``chunk_bytes`` affects the result."""
 
-    engine: str = "local"
+    engine: Annotated[str, Choice(*ENGINES)] = "local"
     workers: Annotated[int, AtLeast(0)] = 0
     """Number of processes; 0: one per core."""
     resume: bool = False
@@ -274,18 +212,27 @@ def annotate(
     """
     config, execution = config or AnnotationConfig(), execution or ExecutionConfig()
     progress, out = progress or Progress(enabled=False), Path(out)
-    engine = ENGINES.load(execution.engine)
     base = KnowledgeBase.open(kb)
     inputs = Inputs([texts] if isinstance(texts, str | Path) else texts, execution.reading)
     files = find_files(inputs)
     job = Job(Path(kb).absolute(), out.absolute(), config)
     made_of = _fingerprint_inputs(base, job, files, execution)
+    # forked workers share the memory of one annotator; torch, which an index may need, cannot fork
+    workers = Workers(
+        n=execution.workers or n_cores(),
+        place=str(job.out),
+        remedy="take fewer --workers and continue with --resume",
+        fork=config.index is None,
+    )
+    purpose = f"annotating with --engine {execution.engine}"
     with sole_writer(out):
         _open_output(out, made_of, resume=execution.resume)
         started, report, n_shards = time.perf_counter(), AnnotationReport(), 0
         progress.start("annotate")
         chunks = _unfinished(job.out, read_chunks(files, execution.chunk_bytes))
-        for shard_report in engine(job, chunks, execution.workers or n_cores()):
+        for shard_report in run_jobs(
+            partial(annotate_chunk, job.out), chunks, job, workers, execution.engine, purpose
+        ):
             report.add(shard_report)
             n_shards += 1
             progress.advance(shard_report["counts"].get("documents", 0))

@@ -8,7 +8,7 @@ import time
 import pytest
 from one_writer import held_elsewhere, leave_working_file
 
-from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
+from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking.annotation import (
@@ -144,7 +144,7 @@ class TestEngine:
         }
 
     def test_an_unknown_engine_is_refused(self, kb_folder, corpus, tmp_path):
-        with pytest.raises(NotFoundError, match="local"):
+        with pytest.raises(ConfigError, match="engine: expected one of local, ray"):
             run(kb_folder, corpus, tmp_path / "out", engine="lokal")
         assert not (tmp_path / "out").exists()
         assert list(ENGINES) == ["local", "ray"]
@@ -246,7 +246,7 @@ def test_exit_status_of_the_command(kb_folder, corpus, write, tmp_path):
     arguments = ["corpus", "annotate", str(kb_folder), "-q", "--workers", "1", "--json", "-o"]
     result = CliRunner().invoke(app, [*arguments, str(tmp_path / "a"), str(corpus)])
     assert result.exit_code == 1
-    assert f"{corpus}:18: 'broken" in result.stderr
+    assert f"{corpus}:18: broken" in result.stderr
     summary = json.loads(result.stdout)
     assert (summary["n_documents"], summary["n_rejected"]) == (297, 2)
     good = write("good.txt", "cancer\n")
