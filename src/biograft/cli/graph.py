@@ -93,16 +93,7 @@ def embed(
     summary = {**result.to_json(), "peak_gib": round(_peak_gib(), 4)}
     if as_json:
         print_json(summary)
-    else:
-        _print_embedding(summary, out)
-
-
-def _peak_gib() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2 ** (30 if sys.platform == "darwin" else 20)
-
-
-def _print_embedding(summary: dict[str, Any], out: Path) -> None:
+        return
     n = summary["n_triples"]
     typer.echo(f"{n['train']:,} training triples ({n['valid']:,} valid, {n['test']:,} test)")
     typer.echo(
@@ -113,6 +104,11 @@ def _print_embedding(summary: dict[str, Any], out: Path) -> None:
         best = max(mrr for _, mrr in summary["valid_mrr"])
         typer.echo(f"best: epoch {summary['best_epoch']}, validation MRR {best:.2f}")
     typer.echo(f"embeddings: {out}")
+
+
+def _peak_gib() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2 ** (30 if sys.platform == "darwin" else 20)
 
 
 @app.command()

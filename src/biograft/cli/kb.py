@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,6 @@ from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.kb import (
-        BuildReport,
         Change,
         Concept,
         ConceptRelation,
@@ -65,8 +64,20 @@ def build(
         report.write_unmerged(unmerged, overwrite=overwrite)
     if as_json:
         print_json(report.to_json())
-    else:
-        _print_report(report)
+        return
+    for source in report.to_json()["sources"]:
+        typer.echo(
+            f"read        {source['n_read']:,} rows of {source['path']} ({source['format']})"
+        )
+        print_log(source)
+    for title, by_kind in (("merged", report.merged), ("dropped", report.dropped)):
+        if shown := [f"{n:,} {what}" for what, n in by_kind.items() if n]:
+            typer.echo(f"{title:12}{', '.join(shown)}")
+    for warning in report.warnings:
+        typer.echo(f"warning     {warning}")
+    counts = ", ".join(f"{n:,} {what}" for what, n in report.counts.items())
+    typer.echo(f"kept        {counts}")
+    typer.echo(f"store       {report.store}  ({sum(report.seconds.values()):.1f} s)")
 
 
 def _build_config(sources: list[str], reading: SourceConfig, config: BuildConfig) -> BuildConfig:
@@ -93,26 +104,6 @@ def _read_build_file(path: Path) -> BuildConfig:
     return from_mapping(BuildConfig, values, f"{path}: ")
 
 
-def _print_report(report: BuildReport) -> None:
-    """Print what a build read, merged, filtered, rejected and kept."""
-    for source in report.to_json()["sources"]:
-        typer.echo(
-            f"read        {source['n_read']:,} rows of {source['path']} ({source['format']})"
-        )
-        print_log(source)
-    merged = {what: n for what, n in report.merged.items() if n}
-    if merged:
-        typer.echo("merged      " + ", ".join(f"{n:,} {what}" for what, n in merged.items()))
-    dropped = {what: n for what, n in report.dropped.items() if n}
-    if dropped:
-        typer.echo("dropped     " + ", ".join(f"{n:,} {what}" for what, n in dropped.items()))
-    for warning in report.warnings:
-        typer.echo(f"warning     {warning}")
-    counts = ", ".join(f"{n:,} {what}" for what, n in report.counts.items())
-    typer.echo(f"kept        {counts}")
-    typer.echo(f"store       {report.store}  ({sum(report.seconds.values()):.1f} s)")
-
-
 @app.command()
 def formats(as_json: Json = False) -> None:
     """List the source formats."""
@@ -132,13 +123,10 @@ def info(
 ) -> None:
     """Print the contents of a knowledge base, its sources and what was rejected."""
     base = open_kb(store)
+    info = base.info()
     if as_json:
-        print_json(base.info())
-    else:
-        _print_info(base.info(), store)
-
-
-def _print_info(info: dict[str, Any], store: Path) -> None:
+        print_json(info)
+        return
     typer.echo(
         f"{store}: {info['n_concepts']:,} concepts, made {info['made_at']} by {info['made_by']}"
     )
