@@ -24,6 +24,7 @@ from biograft.clinical import RuleAssertions
 from biograft.errors import BiograftError
 from biograft.kb import KnowledgeBase
 from biograft.kb.sources import Block, Format, ReadLog, SourceConfig
+from biograft.kb.verify import FileVerifier, VerifyConfig, files_of
 from biograft.linking import (
     Candidate,
     DocumentState,
@@ -48,6 +49,27 @@ _TEXTS = (
     "fever fever fever",
 )
 """Texts with what parts stumble over: blanks, nothing, control characters, Chinese, repetition."""
+
+
+def check_ids(files: Sequence[str | Path], kb: str | Path, **settings: Any) -> None:
+    """Check the ids in files, and their labels, as ``biograft verify`` does.
+
+    Args:
+        files: Files, or folders with some.
+        kb: The knowledge base.
+        settings: Fields of :class:`biograft.kb.verify.VerifyConfig`, such as ``vocabularies``.
+
+    Raises:
+        AssertionError: An id or a label is wrong; the message has a line for each.
+    """
+    verifier = FileVerifier(KnowledgeBase.open(kb), VerifyConfig(**settings))
+    found = [
+        str(finding)
+        for path in files_of(list(map(Path, files)))
+        for finding in verifier.verify(path)
+        if finding.level == "error"
+    ]
+    assert not found, "\n".join(found)
 
 
 def check_source(source: Format, file: str | Path, folder: str | Path) -> None:

@@ -18,7 +18,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 PAGES = [DOCS / "tutorial.md", DOCS / "zh" / "tutorial.md", *HOW_TO]
 SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "She has asthma .")
-TABLES = {"csv.md": "concepts.csv", "column.md": "terms.csv", "tutorial.md": "notes.csv"}
+TABLES = {
+    "csv.md": "concepts.csv",
+    "column.md": "terms.csv",
+    "verify.md": "findings.csv",
+    "tutorial.md": "notes.csv",
+}
 """The file whose content a page shows."""
 SHORT = {
     "pretrain": ("training.steps=2", "training.batch_size=4", "training.save_every=2"),

@@ -50,6 +50,7 @@ _COMMANDS = {
     "recipe": "recipe:app",
     "checkpoint": "checkpoint:app",
     "check": "check:check",
+    "verify": "verify:verify",
     "serve": "serve:serve",
     "key": "serve:key_app",
     "mcp": "serve:mcp",

@@ -47,6 +47,7 @@ from biograft.kb.records import IS_A, IdKind, NameKind
 from biograft.kb.sources import KEPT_EXAMPLES, STARTER, ReadLog, SourceConfig, read_source, resolve
 from biograft.kb.sources.log import ConceptIris
 from biograft.kb.tables import GROUPED, ID_KINDS, NAME_KINDS, STORE, Table, TableWriter
+from biograft.kb.vocabularies import id_spaces
 from biograft.progress import Progress
 
 Column = npt.NDArray[Any]
@@ -644,6 +645,7 @@ def _write_manifest(
     manifest = {
         "config": {**options, "sources": sources},
         **{key: value for key, value in report.to_json().items() if key != "store"},
+        "id_spaces": id_spaces(Table(folder, "concepts").texts("id")),
         "n_names_by_language": dict(zip(labels["language"], n_names.tolist(), strict=True)),
         "vocabularies": {
             "languages": labels["language"],

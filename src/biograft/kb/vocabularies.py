@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from biograft.config import from_mapping
@@ -68,18 +70,28 @@ _SHAPES = tuple((each.name, re.compile(each.shape)) for each in VOCABULARIES.val
 _RELEASE = re.compile(r"_(us_)?\d{4}_\d{1,2}_\d{1,2}$|_us$")
 
 
+_CACHED = 4096
+"""Prefixes that are kept; a file has few."""
+
+
 def canonical_id(identifier: str) -> str:
     """Return the spelling of an identifier under which the store finds it."""
     prefix, colon, local = identifier.partition(":")
     if not colon:
         return identifier
-    key = _RELEASE.sub("", prefix.strip().lower())
-    found = _SPELLINGS.get(key)
+    return _canonical_prefix(prefix) + local.strip()
+
+
+@lru_cache(_CACHED)
+def _canonical_prefix(prefix: str) -> str:
+    """Return what an id begins with, given its prefix: nothing for bare ids."""
+    found = _SPELLINGS.get(_RELEASE.sub("", prefix.strip().lower()))
     if found is not None and found.bare:
-        return local.strip()
-    return f"{prefix if found is None else found.name}:{local.strip()}"
+        return ""
+    return f"{prefix if found is None else found.name}:"
 
 
+@lru_cache(_CACHED)
 def vocabulary_name(name: str) -> str:
     """Return the one name of a vocabulary, given its prefix of ids or its UMLS abbreviation.
 
@@ -109,6 +121,40 @@ def vocabulary_of_format(name: str) -> str:
         name: Name of the format, such as ``snomed``; others have none.
     """
     return next((each.name for each in VOCABULARIES.values() if name and each.format == name), "")
+
+
+def id_spaces(ids: Iterable[str]) -> dict[str, int]:
+    """Return the vocabularies of some ids, with the highest number that an id of each ends in.
+
+    Args:
+        ids: Ids of concepts.
+
+    >>> id_spaces(["HP:0000118", "HP:0034440", "D003924"])
+    {'HP': 34440, 'MESH': 3924}
+    """
+    spaces: dict[str, int] = {}
+    prefixes: dict[str, str] = {}
+    for each in ids:
+        prefix, colon, _ = each.partition(":")
+        if not colon:
+            name = vocabulary_of(each)
+        elif (name := prefixes.get(prefix, "")) == "":
+            name = prefixes[prefix] = vocabulary_name(prefix)
+        spaces[name] = max(spaces.get(name, 0), number_of(each) or 0)
+    return spaces
+
+
+_NUMBER = re.compile(r"(\d{1,15})$")
+
+
+def number_of(identifier: str) -> int | None:
+    """Return the number that an id ends in; None if it ends in none.
+
+    Args:
+        identifier: A CURIE or a bare id.
+    """
+    match = _NUMBER.search(identifier)
+    return int(match[1]) if match else None
 
 
 def system_of(vocabulary: str) -> str | None:

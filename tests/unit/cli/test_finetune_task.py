@@ -135,7 +135,7 @@ def test_nothing_to_measure_is_said(entities, run):
     ("options", "message"),
     [
         (("-o", "answers.jsonl"), "--out: needs a file"),
-        (("--format", "gad", "--split", "dev"), "--format, --split: needs a file"),
+        (("--format", "gad", "--split", "dev"), "--format: needs a file"),
         (("--grouped", "--published", "0.5"), "--grouped: needs a file"),
     ],
 )

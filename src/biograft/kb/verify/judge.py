@@ -1,0 +1,297 @@
+"""Whether ids and their labels fit: an id that exists, of the right concept, spelt as its names.
+
+An *error* is certain: an unknown or retired id, the label of another concept, a misspelt label, an
+id outside the vocabulary or branch that was asked for. A *warning* may be right: a label that is no
+name here, an id that may be newer than the knowledge base. Ids of vocabularies that the knowledge
+base does not hold are not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from biograft.kb.names import HAN_CHARACTER, normalise
+from biograft.kb.sources.log import short_id
+from biograft.kb.store import KnowledgeBase, Match, Replacement
+from biograft.kb.vocabularies import (
+    canonical_id,
+    id_spaces,
+    number_of,
+    vocabulary_name,
+    vocabulary_of,
+)
+
+
+class Status(StrEnum):
+    """What is known of an id with a label."""
+
+    PREFERRED = "preferred"
+    SYNONYM = "synonym"
+    NO_LABEL = "no_label"
+    OTHER_VOCABULARY = "other_vocabulary"
+    NEWER_ID = "newer_id"
+    UNKNOWN_LABEL = "unknown_label"
+    UNKNOWN_ID = "unknown_id"
+    RETIRED = "retired"
+    LABEL_OF_ANOTHER = "label_of_another"
+    MISSPELT_LABEL = "misspelt_label"
+    WRONG_VOCABULARY = "wrong_vocabulary"
+    WRONG_BRANCH = "wrong_branch"
+
+
+RIGHT = (Status.PREFERRED, Status.SYNONYM, Status.NO_LABEL)
+WARNINGS = (Status.NEWER_ID, Status.UNKNOWN_LABEL)
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is known of an id with a label, and what is right instead."""
+
+    status: Status
+    row: int | None = None
+    """The concept that has the id; None: there is none, or it is retired."""
+    match: Match | None = None
+    """The name that the label is."""
+    others: tuple[str, ...] = ()
+    """Ids of other concepts that have the label as a name."""
+    replacement: Replacement | None = None
+    label: str = ""
+    """The right spelling of a misspelt label."""
+
+    @property
+    def level(self) -> str:
+        """``error``, ``warning``, or empty where nothing is wrong."""
+        if self.status in RIGHT or self.status is Status.OTHER_VOCABULARY:
+            return ""
+        return "warning" if self.status in WARNINGS else "error"
+
+
+@dataclass
+class Verifier:
+    """Judges ids with their labels by one knowledge base.
+
+    >>> Verifier(kb).judge("D003924", "Diabetes Mellitus, Type 1").status  # doctest: +SKIP
+    <Status.LABEL_OF_ANOTHER: 'label_of_another'>
+    """
+
+    kb: KnowledgeBase
+    vocabularies: Sequence[str] = ()
+    """Vocabularies that ids must be of; none: any."""
+    below: Sequence[str] = ()
+    """Concepts of which ids must be one, or below one; none: any."""
+    _branches: list[int] = field(init=False, default_factory=list)
+    _wanted: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        self._branches = [self.kb.row(identifier) for identifier in self.below]
+        self._wanted = frozenset(vocabulary_name(name) for name in self.vocabularies)
+
+    def judge(self, identifier: str, label: str = "") -> Judgement:
+        """Judge an id with a label.
+
+        Args:
+            identifier: A CURIE, an IRI, or a bare id of a vocabulary that has such.
+            label: The label; empty: the id is judged alone.
+        """
+        found = self._judge(short_id(identifier.strip()), label.strip())
+        if found.status is Status.OTHER_VOCABULARY and self._wanted:
+            if vocabulary_of(identifier) not in self._wanted:
+                return Judgement(Status.WRONG_VOCABULARY)
+            return found
+        if found.row is None or not (self._wanted or self._branches) or found.level == "error":
+            return found
+        identifier = self.kb.id_at(found.row)
+        if self._wanted and vocabulary_of(identifier) not in self._wanted:
+            return Judgement(Status.WRONG_VOCABULARY, found.row)
+        if self._branches and not any(
+            self.kb.hierarchy.is_a(found.row, branch) for branch in self._branches
+        ):
+            return Judgement(Status.WRONG_BRANCH, found.row)
+        return found
+
+    def _judge(self, identifier: str, label: str) -> Judgement:
+        kb = self.kb
+        row = kb.find_row(identifier)
+        primary = "" if row is None else kb.id_at(row)
+        own = primary == identifier or canonical_id(primary) == canonical_id(identifier)
+        if not own and (retired := self._retired(identifier, row)):
+            return Judgement(Status.RETIRED, replacement=retired)
+        if row is None:
+            others = self._concepts_called(label)
+            if not self.holds(identifier):
+                return Judgement(Status.OTHER_VOCABULARY)
+            newer = not others and self._is_newer(identifier, labelled=bool(label))
+            return Judgement(Status.NEWER_ID if newer else Status.UNKNOWN_ID, others=others)
+        if not label:
+            return Judgement(Status.NO_LABEL, row)
+        name = kb.name_at(row)
+        if label == name or normalise(label) == normalise(name):
+            return Judgement(Status.PREFERRED, row)
+        named = kb.find(label)
+        match = next((each for each in named if each.concept == kb.id_at(row)), None)
+        if match is not None:
+            return Judgement(Status.SYNONYM, row, match)
+        if others := tuple(each.concept for each in named):
+            return Judgement(Status.LABEL_OF_ANOTHER, row, others=others)
+        if spelling := self._spelling(label, row):
+            return Judgement(Status.MISSPELT_LABEL, row, label=spelling)
+        return Judgement(Status.UNKNOWN_LABEL, row)
+
+    def _concepts_called(self, label: str) -> tuple[str, ...]:
+        return tuple(match.concept for match in self.kb.find(label)) if label else ()
+
+    def _retired(self, identifier: str, row: int | None) -> Replacement | None:
+        """Return what took the place of an id that no concept of today has as its own.
+
+        An id that was merged into another of the same vocabulary is retired, too, whether or not
+        its source still has an entry for it; an alternate id of another vocabulary is not.
+        """
+        stated = self.kb.replacement(identifier)
+        if stated is not None or row is None:
+            return stated
+        primary = self.kb.id_at(row)
+        prefix, colon, _ = identifier.partition(":")
+        if colon and primary.upper().startswith(f"{prefix.upper()}:"):
+            return Replacement(identifier, replaced_by=(primary,))
+        return None
+
+    # ---- vocabularies of the knowledge base
+
+    @cached_property
+    def _last_numbers(self) -> dict[str, int]:
+        """Vocabularies of the concepts, and the highest number of their ids."""
+        spaces = self.kb.manifest.get("id_spaces")
+        if spaces is None:  # of a knowledge base that was built before they were kept
+            spaces = id_spaces(self.kb.texts("concepts", "id"))
+        return {str(name): int(last) for name, last in spaces.items()}
+
+    def holds(self, identifier: str) -> bool:
+        """Whether the knowledge base holds the vocabulary of an id.
+
+        Args:
+            identifier: A CURIE or a bare id.
+        """
+        vocabulary = vocabulary_of(identifier)
+        return vocabulary in self._last_numbers if vocabulary else "" in self._last_numbers
+
+    def _is_newer(self, identifier: str, *, labelled: bool) -> bool:
+        """Whether an id that no concept has may have been given out after the store was made.
+
+        It is about as high as the highest, or it has a label that no concept has.
+        """
+        last, number = self._last_numbers.get(vocabulary_of(identifier), 0), number_of(identifier)
+        if not last or number is None or number > last + max(last // 10, 1000):
+            return False
+        return labelled or number > last
+
+    # ---- spelling
+
+    def _spelling(self, label: str, row: int) -> str:
+        """Return the name of a concept that a label is, but for a letter or two of a word."""
+        key = normalise(label)
+        best = ("", 0.0)
+        for name in self.kb.concept_at(row).names:
+            if (nearness := _nearness(key, normalise(name.text))) > best[1]:
+                best = (name.text, nearness)
+        return best[0]
+
+
+_SHORTEST = 4
+"""Letters of a word that may be misspelt; shorter words differ in meaning."""
+
+
+def _nearness(label: str, name: str) -> float:
+    """Return how near a label is to a name that it is a misspelling of; 0: it is none.
+
+    Args:
+        label: Normalised label.
+        name: Normalised name.
+    """
+    if HAN_CHARACTER.search(name):
+        near = len(name) >= _SHORTEST and distance(label, name) == 1
+        changed = set(label) ^ set(name)
+        return (
+            0.9
+            if near and not changed & _HAN_MEANING and not any(map(str.isdigit, changed))
+            else 0.0
+        )
+    ours, theirs = label.split(), name.split()
+    if label.replace(" ", "") == name.replace(" ", ""):
+        return 0.9
+    if len(ours) != len(theirs):
+        return 0.0
+    wrong = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    if len(wrong) > 1 + (len(ours) > 6):
+        return 0.0
+    for a, b in wrong:
+        if len(b) < _SHORTEST or any(map(str.isdigit, a + b)) or is_variant(a, b):
+            return 0.0
+        if distance(a, b) > 1 + (len(b) > 7):
+            return 0.0
+    return 1.0 - len(wrong) / (2 * len(ours))
+
+
+_HAN_MEANING = frozenset(
+    "左右上下前后内外急慢阴阳无有不非一二三四五六七八九十大小高低男女新旧多少病症征性型的及与和或"
+)
+"""Characters that are never a slip: they make another name, or another form of one."""
+_FORMS = frozenset(
+    frozenset(pair)
+    for pair in (
+        *(("", "s"), ("", "es"), ("y", "ies"), ("is", "es"), ("s", "ta"), ("", "ta")),
+        *(("um", "a"), ("us", "i"), ("a", "ae"), ("on", "a"), ("x", "ces"), ("c", "k")),
+    )
+)
+"""Ends of two forms, or spellings, of one word."""
+
+
+def is_variant(one: str, other: str) -> bool:
+    """Whether two words differ as forms or spellings of one word do, not by a slip.
+
+    Args:
+        one: A word in lower case.
+        other: Another.
+
+    >>> is_variant("haemorrhage", "hemorrhage"), is_variant("epiphyses", "epiphysis")
+    (True, True)
+    >>> is_variant("hemorrage", "hemorrhage"), is_variant("arthriti", "arthritis")
+    (False, False)
+    """
+    one, other = (
+        re.sub(r"ae|oe", "e", re.sub(r"[iy]s(?=[aei])", "iz", word)).replace("our", "or")
+        for word in (one, other)
+    )
+    if one == other:
+        return True
+    start = next(
+        (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    ends = frozenset((one[start:], other[start:]))
+    if ends == {"", "s"} and one[start - 1] in "siu":
+        return False
+    return start >= _SHORTEST - 1 and ends in _FORMS
+
+
+def distance(one: str, other: str) -> int:
+    """Return how many letters must be added, left out, changed or swapped with the next.
+
+    Args:
+        one: A word.
+        other: Another.
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        older, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
