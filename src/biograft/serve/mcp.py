@@ -17,8 +17,7 @@ import biograft
 from biograft.errors import BiograftError, MissingExtraError, NotFoundError
 from biograft.kb import ConceptRelation, KnowledgeBase, Match, Replacement
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.kb.names import normalise
-from biograft.kb.vocabularies import canonical_id
+from biograft.kb.verify import Status, Verifier
 from biograft.linking import Candidate, LinkedMention
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.mapping import SourceTerm, TermMapping, map_terms
@@ -93,6 +92,7 @@ class ConceptTools:
 
     def __init__(self, engine: ServiceEngine) -> None:
         self.engine, self.kb = engine, engine.kb
+        self._verifier = Verifier(engine.kb)
         self._linking = threading.Lock()
         self.version = (
             f"{self.kb.manifest.get('made_at')} {store_fingerprint(self.kb)[:_FINGERPRINT]}"
@@ -421,51 +421,23 @@ class ConceptTools:
         )
 
     def _checked(self, identifier: str, label: str) -> Answer:
-        retired = self._retired(identifier)
+        judged = self._verifier.judge(identifier, label)
+        row, status = judged.row, _STATUS.get(judged.status, str(judged.status))
+        if status == "unknown_id" and self.kb.by_xref(identifier):
+            status = "cross_reference"
+        concept = None if row is None else self.kb.id_at(row)
         named = self.kb.find(label) if label.strip() else []
-        rows = [] if retired else self.kb.rows_of([identifier])
-        own = {self.kb.id_at(row) for row in rows}
-        match = next((each for each in named if each.concept in own), None)
-        others = [self.of_id(each.concept) for each in named if each.concept not in own]
-        row = self.kb.row(match.concept) if match else self.kb.find_row(identifier)
-        if retired:
-            row, status = None, "retired"
-        elif row is None:
-            status = "cross_reference" if self.kb.by_xref(identifier) else "unknown_id"
-        elif not label.strip():
-            status = "no_label"
-        elif match is not None:
-            is_preferred = normalise(match.name) == normalise(match.concept_name)
-            status = "preferred" if is_preferred else "synonym"
-        else:
-            status = "label_of_another" if others else "unknown_label"
+        match = next((each for each in named if each.concept == concept), None)
+        others = [each.concept for each in named if each.concept != concept]
         return {
             "id": identifier,
             "label": label,
             "status": status,
             "concept": None if row is None else self.described(row),
             "evidence": None if match is None else _evidence(match),
-            "label_belongs_to": others[:_SUGGESTED],
-            **({} if retired is None else self._successors(retired)),
+            "label_belongs_to": [self.of_id(each) for each in others[:_SUGGESTED]],
+            **({} if judged.replacement is None else self._successors(judged.replacement)),
         }
-
-    def _retired(self, identifier: str) -> Replacement | None:
-        """Return what took the place of an id, unless a concept of today has it as its own.
-
-        An id that was merged into another of the same vocabulary is retired, too, whether or not
-        its source still has an entry for it; an alternate id of another vocabulary is not.
-        """
-        row = self.kb.find_row(identifier)
-        primary = None if row is None else self.kb.id_at(row)
-        if primary is not None and canonical_id(primary) == canonical_id(identifier):
-            return None
-        stated = self.kb.replacement(identifier)
-        if stated is not None or primary is None:
-            return stated
-        prefix, colon, _ = identifier.partition(":")
-        if colon and primary.upper().startswith(f"{prefix.upper()}:"):
-            return Replacement(identifier, replaced_by=(primary,))
-        return None
 
     def _successors(self, retired: Replacement) -> Answer:
         """Return the concepts that take the place of a retired id."""
@@ -499,6 +471,12 @@ class ConceptTools:
         return {**content, "version": self.version}
 
 
+_STATUS = {
+    Status.OTHER_VOCABULARY: "unknown_id",
+    Status.NEWER_ID: "unknown_id",
+    Status.MISSPELT_LABEL: "unknown_label",
+}
+"""What a client is told, where it differs from what ``biograft verify`` says."""
 _UNNAMED = ("unknown_id", "unknown_label", "label_of_another")
 """Results of a check for which other concepts are offered."""
 _WRONG = (*_UNNAMED, "cross_reference", "retired")

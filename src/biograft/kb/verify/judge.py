@@ -133,9 +133,14 @@ class Verifier:
         if label == name or normalise(label) == normalise(name):
             return Judgement(Status.PREFERRED, row)
         named = kb.find(label)
-        match = next((each for each in named if each.concept == kb.id_at(row)), None)
-        if match is not None:
-            return Judgement(Status.SYNONYM, row, match)
+        # several concepts may share an alternate id
+        rows = (
+            {primary: row} if own else {kb.id_at(each): each for each in kb.rows_of([identifier])}
+        )
+        if match := next((each for each in named if each.concept in rows), None):
+            is_preferred = normalise(label) == normalise(match.concept_name)
+            status = Status.PREFERRED if is_preferred else Status.SYNONYM
+            return Judgement(status, rows[match.concept], match)
         if others := tuple(each.concept for each in named):
             return Judgement(Status.LABEL_OF_ANOTHER, row, others=others)
         if spelling := self._spelling(label, row):
