@@ -47,7 +47,7 @@ from biograft.kb.records import IS_A, IdKind, NameKind
 from biograft.kb.sources import KEPT_EXAMPLES, STARTER, ReadLog, SourceConfig, read_source, resolve
 from biograft.kb.sources.log import ConceptIris
 from biograft.kb.tables import GROUPED, ID_KINDS, NAME_KINDS, STORE, Table, TableWriter
-from biograft.kb.vocabularies import id_spaces
+from biograft.kb.vocabularies import last_numbers
 from biograft.progress import Progress
 
 Column = npt.NDArray[Any]
@@ -613,7 +613,7 @@ def _build(
         unmerged=tuple(concepts.unmerged.rows()),
         seconds=dict(progress.seconds),
     )
-    _write_manifest(folder, config, report, records)
+    _write_manifest(folder, config, report, records, concepts)
     return report
 
 
@@ -630,7 +630,11 @@ def _write_rest(assembly: Assembly) -> dict[str, Ends]:
 
 
 def _write_manifest(
-    folder: Path, config: BuildConfig, report: BuildReport, records: CollectedRecords
+    folder: Path,
+    config: BuildConfig,
+    report: BuildReport,
+    records: CollectedRecords,
+    concepts: Concepts,
 ) -> None:
     """Write the manifest last: a folder without one is no store."""
     options = asdict(config)
@@ -645,7 +649,7 @@ def _write_manifest(
     manifest = {
         "config": {**options, "sources": sources},
         **{key: value for key, value in report.to_json().items() if key != "store"},
-        "id_spaces": id_spaces(Table(folder, "concepts").texts("id")),
+        "last_numbers": last_numbers(_highest(concepts.ids)),
         "n_names_by_language": dict(zip(labels["language"], n_names.tolist(), strict=True)),
         "vocabularies": {
             "languages": labels["language"],
@@ -656,6 +660,16 @@ def _write_manifest(
         "files": describe_files(folder),
     }
     STORE.write(folder, manifest)
+
+
+def _highest(ids: pl.Series) -> pl.Series:
+    """Return the id with the highest number of every prefix and its letters."""
+    parts = ids.str.extract_groups(r"^([^:]*:)?([A-Za-z]*)").struct.rename_fields(
+        ["prefix", "letters"]
+    )
+    number = ids.str.extract(r"(\d{1,15})$").cast(pl.Int64).fill_null(0)
+    frame = pl.DataFrame({"id": ids, "part": parts, "number": number})
+    return frame.group_by("part").agg(pl.col("id").sort_by("number").last())["id"].sort()
 
 
 def _no_concepts(logs: Sequence[ReadLog], *, only_ids: bool) -> InputError:

@@ -123,38 +123,39 @@ def vocabulary_of_format(name: str) -> str:
     return next((each.name for each in VOCABULARIES.values() if name and each.format == name), "")
 
 
-def id_spaces(ids: Iterable[str]) -> dict[str, int]:
-    """Return the vocabularies of some ids, with the highest number that an id of each ends in.
+_NUMBERED = re.compile(r"([A-Za-z]*).*?(\d{0,15})$")
+
+
+def numbered(identifier: str) -> tuple[str, int]:
+    """Return the series of numbers that an id is from, and its number there; 0: it has none.
+
+    Args:
+        identifier: A CURIE or a bare id.
+
+    >>> numbered("HP:0034440"), numbered("D003924")
+    (('HP:', 34440), ('MESH:D', 3924))
+    """
+    prefix, colon, local = identifier.partition(":")
+    name = vocabulary_name(prefix) if colon else vocabulary_of(identifier)
+    match = _NUMBERED.match(local if colon else identifier)
+    letters, digits = match.groups() if match else ("", "")
+    return f"{name}:{letters}", int(digits or 0)
+
+
+def last_numbers(ids: Iterable[str]) -> dict[str, int]:
+    """Return the series of numbers that some ids are from, and the highest number in each.
 
     Args:
         ids: Ids of concepts.
 
-    >>> id_spaces(["HP:0000118", "HP:0034440", "D003924"])
-    {'HP': 34440, 'MESH': 3924}
+    >>> last_numbers(["HP:0000118", "HP:0034440", "D003924"])
+    {'HP:': 34440, 'MESH:D': 3924}
     """
-    spaces: dict[str, int] = {}
-    prefixes: dict[str, str] = {}
-    for each in ids:
-        prefix, colon, _ = each.partition(":")
-        if not colon:
-            name = vocabulary_of(each)
-        elif (name := prefixes.get(prefix, "")) == "":
-            name = prefixes[prefix] = vocabulary_name(prefix)
-        spaces[name] = max(spaces.get(name, 0), number_of(each) or 0)
-    return spaces
-
-
-_NUMBER = re.compile(r"(\d{1,15})$")
-
-
-def number_of(identifier: str) -> int | None:
-    """Return the number that an id ends in; None if it ends in none.
-
-    Args:
-        identifier: A CURIE or a bare id.
-    """
-    match = _NUMBER.search(identifier)
-    return int(match[1]) if match else None
+    found: dict[str, int] = {}
+    for series, number in map(numbered, ids):
+        if number > found.get(series, -1):
+            found[series] = number
+    return found
 
 
 def system_of(vocabulary: str) -> str | None:

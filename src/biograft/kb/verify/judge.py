@@ -19,8 +19,8 @@ from biograft.kb.sources.log import short_id
 from biograft.kb.store import KnowledgeBase, Match, Replacement
 from biograft.kb.vocabularies import (
     canonical_id,
-    id_spaces,
-    number_of,
+    last_numbers,
+    numbered,
     vocabulary_name,
     vocabulary_of,
 )
@@ -169,11 +169,15 @@ class Verifier:
 
     @cached_property
     def _last_numbers(self) -> dict[str, int]:
-        """Vocabularies of the concepts, and the highest number of their ids."""
-        spaces = self.kb.manifest.get("id_spaces")
-        if spaces is None:  # of a knowledge base that was built before they were kept
-            spaces = id_spaces(self.kb.texts("concepts", "id"))
-        return {str(name): int(last) for name, last in spaces.items()}
+        """The highest number in every series of the ids of the concepts."""
+        kept = self.kb.manifest.get("last_numbers")
+        if kept is None:  # of a knowledge base that was built before they were kept
+            kept = last_numbers(self.kb.texts("concepts", "id"))
+        return {str(series): int(last) for series, last in kept.items()}
+
+    @cached_property
+    def _vocabularies(self) -> frozenset[str]:
+        return frozenset(series.rpartition(":")[0] for series in self._last_numbers)
 
     def holds(self, identifier: str) -> bool:
         """Whether the knowledge base holds the vocabulary of an id.
@@ -181,18 +185,16 @@ class Verifier:
         Args:
             identifier: A CURIE or a bare id.
         """
-        vocabulary = vocabulary_of(identifier)
-        return vocabulary in self._last_numbers if vocabulary else "" in self._last_numbers
+        return vocabulary_of(identifier) in self._vocabularies
 
     def _is_newer(self, identifier: str, *, labelled: bool) -> bool:
         """Whether an id that no concept has may have been given out after the store was made.
 
-        It is about as high as the highest, or it has a label that no concept has.
+        It is of a series that goes on, and above the last, or with a label that no concept has.
         """
-        last, number = self._last_numbers.get(vocabulary_of(identifier), 0), number_of(identifier)
-        if not last or number is None or number > last + max(last // 10, 1000):
-            return False
-        return labelled or number > last
+        series, number = numbered(identifier)
+        last = self._last_numbers.get(series, 0)
+        return last > 0 and number <= 2 * last and (labelled or number > last)
 
     # ---- spelling
 
