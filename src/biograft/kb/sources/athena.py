@@ -135,7 +135,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _files(path: Path) -> dict[str, Path]:
     if path.is_dir():
-        return {kind: each for each in sorted(path.iterdir()) if (kind := _kind_of_name(each.name))}
+        named = {_kind_of_name(each.name): each for each in sorted(path.iterdir())}
+        if found := {kind: each for kind, each in named.items() if kind}:
+            return found
+        raise UnrecognisedError("holds no CONCEPT.csv", path=path, remedy="name its folder")
     probe = look_at(path)
     if kind := _kind_of_header(probe):
         return {kind: path}

@@ -87,9 +87,17 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 def _resources(config: SourceConfig, log: ReadLog) -> Iterator[_Resource]:
     path = config.path
     if path.is_dir():
-        for each in sorted(path.rglob("*.json")):
-            if _TYPE.search(Probe(each, read_head(each)).text):
-                yield from _in_file(each, config, log)
+        files = [
+            each
+            for each in sorted(path.rglob("*.json"))
+            if _TYPE.search(Probe(each, read_head(each)).text)
+        ]
+        if not files:
+            raise FormatError(
+                "holds no resource of FHIR in JSON", path=path, remedy="name the right folder"
+            )
+        for each in files:
+            yield from _in_file(each, config, log)
     elif read_head(path)[257:262] == b"ustar":
         yield from _in_package(path, log)
     else:

@@ -121,6 +121,8 @@ def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
             remedy="name Loinc.csv or the folder of the release",
         )
     everything = sorted(path for path in config.path.rglob("*.csv*") if path.is_file())
+    if not any(_FILES[0][1].fullmatch(path.name) for path in everything):
+        raise UnrecognisedError("holds no Loinc.csv", path=config.path, remedy="name its folder")
     return [
         (kind, path, match[1] if pattern.groups else default)
         for kind, pattern in _FILES

@@ -118,7 +118,9 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _files(path: Path) -> dict[str, Path]:
     if path.is_dir():
-        return {kind: file for kind in LAYOUTS if (file := _find(path, kind))}
+        if found := {kind: file for kind in LAYOUTS if (file := _find(path, kind))}:
+            return found
+        raise UnrecognisedError("holds no RXNCONSO.RRF", path=path, remedy="name the rrf folder")
     lines = look_at(path).lines(5)
     named = next((kind for kind in LAYOUTS if path.name.upper().startswith(kind)), "")
     if kind := _kind(lines) or named:
