@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from biograft.kb.verify.judge import Judgement, Status, Verifier
 from biograft.kb.verify.pairs import Pair, PairFinder, SourceText
 
 _SHOWN = 3
+_KEPT = 1 << 17
+"""Judgements that are kept: the same ids stand in many rows of a file."""
 _LONGEST_LABEL = 12
 """Words before an id in a text that may be its label."""
 
@@ -96,6 +99,7 @@ class FileVerifier:
         self.kb, self.config = kb, config or VerifyConfig()
         self.done = Verification()
         self._judge = Verifier(kb, self.config.vocabularies, self.config.below)
+        self._judge_again = lru_cache(_KEPT)(self._judge.judge)
         self._finder = PairFinder(self._is_wanted, self.config.columns)
 
     def _is_wanted(self, identifier: str) -> bool:
@@ -137,7 +141,7 @@ class FileVerifier:
     def _judged(self, pair: Pair) -> tuple[Pair, Judgement]:
         """Judge a pair; of the words before an id in a text those that are a name are its label."""
         if pair.exact or not pair.label:
-            return pair, self._judge.judge(pair.id, pair.label)
+            return pair, self._judge_again(pair.id, pair.label)
         alone = self._judge.judge(pair.id)
         if alone.row is None:
             return pair._replace(label=""), alone

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,7 +122,7 @@ def _recognise(path: Path, text: str) -> str:
     return "turtle" if start.startswith(("@prefix", "PREFIX")) else "text"
 
 
-@dataclass(frozen=True)
+@dataclass
 class PairFinder:
     """Finds the pairs of files, given which ids are looked for."""
 
@@ -156,8 +156,12 @@ class PairFinder:
         else:
             yield from readers[source.format](source)
 
-    def _is_id(self, text: str) -> bool:
-        return bool(_ID.fullmatch(text)) and self.holds(short_id(text))
+    @cached_property
+    def _is_id(self) -> Callable[[str], bool]:
+        """Whether a text is an id that is looked for; the same ids stand in many rows."""
+        return lru_cache(_KEPT)(
+            lambda text: bool(_ID.fullmatch(text)) and self.holds(short_id(text))
+        )
 
     # ---- tables
 
@@ -475,6 +479,8 @@ class PairFinder:
 
 Row = tuple[int, list[str], Callable[[int], Span] | None]
 """The number of a row, its cells, and where a cell stands in the text, unless in a workbook."""
+_KEPT = 1 << 17
+"""Texts of which it is kept whether they are ids."""
 _SAMPLED = 100
 """Rows by which columns of ids are found where the header does not say which they are."""
 _LABELS = 0.5
@@ -611,8 +617,9 @@ def _behind_quotes(line: str, position: int) -> int:
 
 def _split(cell: str) -> list[str]:
     """Split a cell of several ids or labels."""
-    mark = next((mark for mark in "|;" if mark in cell), None)
-    return [part.strip() for part in cell.split(mark)] if mark else [cell]
+    if "|" in cell or ";" in cell:
+        return [part.strip() for part in cell.split("|" if "|" in cell else ";")]
+    return [cell]
 
 
 def _are_labels(rows: list[Row], k: int) -> bool:
