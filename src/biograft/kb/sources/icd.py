@@ -28,7 +28,7 @@ from biograft.kb.records import (
 )
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import read_cells
+from biograft.kb.sources.table import named_rows
 from biograft.kb.sources.xml_records import read_xml_records, root_name
 
 _TABULAR, _CLAML = "ICD10CM.tabular", "ClaML"
@@ -289,23 +289,15 @@ def recognise_linearisation(probe: Probe) -> bool:
 
 def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield every row; its dashes say how deep it lies below the rows before it."""
-    log.opened(config.path)
-    columns: dict[str, int] = {}
     above: list[str] = []
     chapter = ("", "")
-    for line, cells in read_cells(config, quoted_tsv=True):
-        if not columns:
-            columns = {name.strip(): k for k, name in enumerate(cells)}
-            continue
-        row = {name: cells[k].strip() for name, k in columns.items() if k < len(cells)}
-        if not any(row.values()):
-            continue
-        log.read()
+    remedy = "expected a simple tabulation of ICD-11"
+    for line, row in named_rows(config, log, _LINEARISATION, remedy):
         dashes = _DASHES.match(row.get("Title", ""))
         title = row.get("Title", "")[dashes.end() if dashes else 0 :].strip()
         code = row.get("Code") or row.get("BlockId") or row.get("ChapterNo", "")
         if not code or not title:
-            log.reject("no code or no title", line, "\t".join(cells))
+            log.reject("no code or no title", line, "\t".join(row.values()))
             continue
         depth = dashes[0].count("-") if dashes else 0
         if row.get("ClassKind") == "chapter":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biograft.errors import UnrecognisedError
@@ -24,10 +24,9 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import csv_rows
+from biograft.kb.sources.table import named_rows
 
 _AXES = ("COMPONENT", "PROPERTY", "TIME_ASPCT", "SYSTEM", "SCALE_TYP", "METHOD_TYP")
 _NEEDED: dict[str, tuple[str, ...]] = {
@@ -61,7 +60,7 @@ class _Row:
     path: Path
 
     def __getitem__(self, column: str) -> str:
-        return self.cells.get(column, "").strip()
+        return self.cells.get(column, "")
 
 
 def recognise(probe: Probe) -> bool:
@@ -91,18 +90,9 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         "variant": release.variant,
     }
     for kind, path, language in _files(config):
-        log.opened(path)
-        rows = csv_rows((text for _, text in read_lines(path, config.encoding)), path, 1)
-        columns = [name.strip() for name in next(rows, (1, []))[1]]
-        for line, cells in rows:
-            if not any(cells):
-                continue
-            log.read()
-            if len(cells) != len(columns):
-                reason = f"{len(cells)} cells, expected {len(columns)}"
-                log.reject(reason, line, ",".join(cells), path=path)
-                continue
-            row = _Row(line, dict(zip(columns, cells, strict=True)), path)
+        source = replace(config, path=path)
+        for line, cells in named_rows(source, log, _NEEDED[kind], "name the release of LOINC"):
+            row = _Row(line, cells, path)
             yield from steps[kind](row, language)
 
 

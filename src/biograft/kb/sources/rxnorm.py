@@ -16,32 +16,26 @@ import polars as pl
 from biograft.errors import UnrecognisedError
 from biograft.kb.names import language_code
 from biograft.kb.records import (
-    IS_A,
     IdKind,
     IdRecord,
     NameKind,
     NameRecord,
-    RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, ids_lost, read_rows
+from biograft.kb.sources.delimited import RowChecker, ids_lost, read_rows
 from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
-
-
-def _layout(columns: str) -> DelimitedLayout:
-    return DelimitedLayout(columns=tuple(columns.split()), separator="|", trailing=True)
-
+from biograft.kb.sources.umls_rrf import relation_block, rrf_layout
 
 LAYOUTS = {
-    "RXNCONSO": _layout(
+    "RXNCONSO": rrf_layout(
         "RXCUI LAT TS LUI STT SUI ISPREF RXAUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF"
     ),
-    "RXNSTY": _layout("RXCUI TUI STN STY ATUI CVF"),
-    "RXNREL": _layout(
+    "RXNSTY": rrf_layout("RXCUI TUI STN STY ATUI CVF"),
+    "RXNREL": rrf_layout(
         "RXCUI1 RXAUI1 STYPE1 REL RXCUI2 RXAUI2 STYPE2 RELA RUI SRUI SAB SL DIR RG SUPPRESS CVF"
     ),
-    "RXNCUI": _layout("CUI1 VER_START VER_END CARDINALITY CUI2"),
+    "RXNCUI": rrf_layout("CUI1 VER_START VER_END CARDINALITY CUI2"),
 }
 """The columns of each file; files are read in this order."""
 
@@ -209,22 +203,11 @@ def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
 
 
 def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
-    up, down = named.is_in(["isa", "CHD"]), named.is_in(["inverse_isa", "PAR"])
     for rows in _rows(path, "RXNREL", "RXCUI1 REL RXCUI2 RELA SAB SUPPRESS", config, log):
         between = (rows.column("RXCUI1") != "") & (rows.column("RXCUI2") != "")
         rows.filter_unless(between, "relation of names, not of concepts")
         rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        yield Block(
-            RelationRecord,
-            rows.frame.select(
-                head=pl.when(down).then(_id("RXCUI1")).otherwise(_id("RXCUI2")),
-                relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
-                tail=pl.when(down).then(_id("RXCUI2")).otherwise(_id("RXCUI1")),
-                source="SAB",
-                line="line",
-            ),
-        )
+        yield relation_block(rows.frame, _id("RXCUI1"), _id("RXCUI2"))
 
 
 def _read_retired(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:

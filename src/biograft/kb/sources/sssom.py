@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biograft.errors import FormatError
 from biograft.kb.records import IdKind, IdRecord
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import find_delimiter, read_cells
+from biograft.kb.sources.table import find_delimiter, named_rows
 
 _NEEDED = ("subject_id", "predicate_id", "object_id")
 _EXACT = ("exactMatch", "equivalentClass", "sameAs", "hasDbXref")
@@ -27,30 +26,11 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the object of every exact mapping as a cross-reference of its subject."""
-    log.opened(config.path)
-    columns: dict[str, int] = {}
-    for line, cells in read_cells(config, quoted_tsv=True):
-        if not columns:
-            columns = {name.strip(): k for k, name in enumerate(cells)}
-            if missing := [name for name in _NEEDED if name not in columns]:
-                raise FormatError(
-                    f"column {missing[0]!r} is missing",
-                    path=config.path,
-                    line=line,
-                    text="\t".join(cells),
-                    remedy="expected a mapping set in SSSOM",
-                )
-            continue
-        if not any(map(str.strip, cells)):
-            continue
-        log.read()
-        if len(cells) != len(columns):
-            log.reject(f"{len(cells)} cells, expected {len(columns)}", line, "\t".join(cells))
-            continue
-        row = {name: cells[k].strip() for name, k in columns.items()}
+    remedy = "expected a mapping set in SSSOM"
+    for line, row in named_rows(config, log, _NEEDED, remedy):
         subject, predicate, other = (row[name] for name in _NEEDED)
         if not (subject and other):
-            log.reject("no subject or no object", line, "\t".join(cells))
+            log.reject("no subject or no object", line, "\t".join(row.values()))
         elif other == "sssom:NoTermFound" or row.get("predicate_modifier") == "Not":
             log.filter("negative mapping")
         elif predicate.replace("#", ":").rpartition(":")[2] in _EXACT:

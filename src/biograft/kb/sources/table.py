@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -54,6 +54,45 @@ def read_cells(
             yield line, [unquoted(cell) for cell in cells]
     else:
         yield from csv_rows(lines, config.path, start, delimiter)
+
+
+def named_rows(
+    config: SourceConfig, log: ReadLog, needed: Sequence[str], remedy: str
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read the rows of a table with a header: the line of each, and its cells by column.
+
+    Args:
+        config: The file and its encoding.
+        log: Where rows are counted; those of another width are rejected.
+        needed: Columns that must be there.
+        remedy: What to do if one is not.
+
+    Raises:
+        FormatError: A column is missing.
+    """
+    log.opened(config.path)
+    columns: list[str] = []
+    for line, cells in read_cells(config, quoted_tsv=True):
+        if not columns:
+            columns = [cell.strip() for cell in cells]
+            if missing := [name for name in needed if name not in columns]:
+                raise FormatError(
+                    f"column {missing[0]!r} is missing",
+                    path=config.path,
+                    line=line,
+                    text="\t".join(columns),
+                    remedy=remedy,
+                )
+            continue
+        row = [cell.strip() for cell in cells]
+        if not any(row):
+            continue
+        log.read()
+        if len(row) == len(columns):
+            yield line, dict(zip(columns, row, strict=True))
+        else:
+            reason = f"{len(row)} cells, expected {len(columns)}"
+            log.reject(reason, line, "\t".join(row), path=config.path)
 
 
 def csv_rows(

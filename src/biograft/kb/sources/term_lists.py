@@ -16,7 +16,7 @@ from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obograph import SCOPES
-from biograft.kb.sources.table import find_delimiter, read_cells
+from biograft.kb.sources.table import find_delimiter, named_rows
 
 _SSSLM = ("text", "curie", "predicate")
 _GILDA = ("norm_text", "text", "db", "id", "entry_name", "status")
@@ -36,28 +36,17 @@ def recognise_table(probe: Probe) -> bool:
 
 def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name of every row."""
-    log.opened(config.path)
-    columns: dict[str, int] = {}
     known: set[str] = set()
-    for line, cells in read_cells(config, quoted_tsv=True):
-        if not columns:
-            columns = {name.strip(): k for k, name in enumerate(cells)}
-            if not (set(_SSSLM) <= set(columns) or set(_GILDA) <= set(columns)):
-                raise FormatError(
-                    "the columns are those of neither SSSLM nor Gilda",
-                    path=config.path,
-                    line=line,
-                    text="\t".join(cells),
-                    remedy=f"expected {', '.join(_SSSLM)}",
-                )
-            continue
-        if not any(map(str.strip, cells)):
-            continue
-        log.read()
-        if len(cells) != len(columns):
-            log.reject(f"{len(cells)} cells, expected {len(columns)}", line, "\t".join(cells))
-            continue
-        row = {name: cells[k].strip() for name, k in columns.items()}
+    remedy = "expected the columns of SSSLM or of Gilda"
+    for line, row in named_rows(config, log, ("text",), remedy):
+        if not (row.keys() >= set(_SSSLM) or row.keys() >= set(_GILDA)):
+            raise FormatError(
+                "the columns are those of neither SSSLM nor Gilda",
+                path=config.path,
+                line=1,
+                text="\t".join(row),
+                remedy=remedy,
+            )
         concept, text = row.get("curie", ""), row["text"]
         if "db" in row:
             concept = row["id"] if ":" in row["id"] else f"{row['db']}:{row['id']}"
@@ -69,7 +58,7 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             if predicate == "label":
                 kind = NameKind.PREFERRED
         if not concept or not text:
-            log.reject("no id or no text", line, "\t".join(cells))
+            log.reject("no id or no text", line, "\t".join(row.values()))
             continue
         is_new = concept not in known
         known.add(concept)

@@ -43,20 +43,25 @@ _TRANSLATIONS = (
 )
 
 
-def _layout(columns: str) -> DelimitedLayout:
+def rrf_layout(columns: str) -> DelimitedLayout:
+    """Return the layout of a file of UMLS or RxNorm.
+
+    Args:
+        columns: Names of the columns, separated by blanks.
+    """
     return DelimitedLayout(columns=tuple(columns.split()), separator="|", trailing=True)
 
 
 LAYOUTS = {
-    "MRCONSO": _layout(
+    "MRCONSO": rrf_layout(
         "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF"
     ),
-    "MRSTY": _layout("CUI TUI STN STY ATUI CVF"),
-    "MRDEF": _layout("CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF"),
-    "MRREL": _layout(
+    "MRSTY": rrf_layout("CUI TUI STN STY ATUI CVF"),
+    "MRDEF": rrf_layout("CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF"),
+    "MRREL": rrf_layout(
         "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF"
     ),
-    "MRCUI": _layout("CUI1 VER REL RELA MAPREASON CUI2 MAPIN"),
+    "MRCUI": rrf_layout("CUI1 VER REL RELA MAPREASON CUI2 MAPIN"),
 }
 """The columns of each file; files are read in this order."""
 
@@ -228,25 +233,35 @@ def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterato
 
 def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
     columns = "CUI1 REL CUI2 RELA SAB SUPPRESS"
-    named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
-    up = named.is_in(["isa", "CHD"])
-    down = named.is_in(["inverse_isa", "PAR"])
     for rows in _rows(path, "MRREL", columns, ("CUI1", "CUI2", "REL"), config, log):
         _filter_suppressed(rows, config)
         rows.filter_among("SAB", config.vocabularies, "vocabulary")
         # these hold between atoms (two names of one concept), not between concepts
         between = rows.column("CUI1") != rows.column("CUI2")
         rows.filter_unless(between, "relation of a concept to itself")
-        yield Block(
-            RelationRecord,
-            rows.frame.select(
-                head=pl.when(down).then("CUI1").otherwise("CUI2"),
-                relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
-                tail=pl.when(down).then("CUI2").otherwise("CUI1"),
-                source="SAB",
-                line="line",
-            ),
-        )
+        yield relation_block(rows.frame, pl.col("CUI1"), pl.col("CUI2"))
+
+
+def relation_block(frame: pl.DataFrame, first: pl.Expr, second: pl.Expr) -> Block:
+    """Return the relations of rows: of the second concept to the first, upwards in the hierarchy.
+
+    Args:
+        frame: Rows with REL, RELA, SAB and their line.
+        first: The first concept.
+        second: The second concept.
+    """
+    named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
+    up, down = named.is_in(["isa", "CHD"]), named.is_in(["inverse_isa", "PAR"])
+    return Block(
+        RelationRecord,
+        frame.select(
+            head=pl.when(down).then(first).otherwise(second),
+            relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
+            tail=pl.when(down).then(second).otherwise(first),
+            source="SAB",
+            line="line",
+        ),
+    )
 
 
 _SUCCESSORS = {
