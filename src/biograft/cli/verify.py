@@ -64,6 +64,9 @@ def verify(
     progress.finish()
     done = verifier.done
     n_errors, n_warnings = done.n("error"), done.n("warning")
+    if not done.n_pairs:
+        known = ", ".join(verifier.vocabularies) or "this knowledge base"
+        typer.echo(f"warning: no id of {known} was found, so nothing was verified", err=True)
     if not quiet:
         fixed = f", {done.n_fixed:,} corrected" if fix else ""
         typer.echo(

@@ -281,6 +281,8 @@ def test_command_with_reports_and_exit_status(kb, tmp_path, monkeypatch):
     (tmp_path / "in" / "a.tsv").write_text("id\tlabel\nHP:0001250\tFit\n")
     assert run("verify", "in", *store).exit_code == 0
     assert run("verify", "in", *store, "--strict").exit_code == 1
+    (tmp_path / "in" / "a.tsv").write_text("id\tlabel\nMONDO:1\tFit\n")
+    assert "no id of HP was found" in run("verify", "in", *store).stderr
 
 
 def test_check_ids_fails_with_what_is_wrong(kb, tmp_path):

@@ -102,6 +102,11 @@ class FileVerifier:
         self._judge_again = lru_cache(_KEPT)(self._judge.judge)
         self._finder = PairFinder(self._is_wanted, self.config.columns)
 
+    @property
+    def vocabularies(self) -> list[str]:
+        """The vocabularies whose ids are looked for."""
+        return sorted(filter(None, self._judge.held))
+
     def _is_wanted(self, identifier: str) -> bool:
         if self.config.vocabularies and self.config.columns:
             return True  # whatever stands in the column is to be an id

@@ -176,7 +176,8 @@ class Verifier:
         return {str(series): int(last) for series, last in kept.items()}
 
     @cached_property
-    def _vocabularies(self) -> frozenset[str]:
+    def held(self) -> frozenset[str]:
+        """The vocabularies that the knowledge base holds."""
         return frozenset(series.rpartition(":")[0] for series in self._last_numbers)
 
     def holds(self, identifier: str) -> bool:
@@ -185,7 +186,7 @@ class Verifier:
         Args:
             identifier: A CURIE or a bare id.
         """
-        return vocabulary_of(identifier) in self._vocabularies
+        return vocabulary_of(identifier) in self.held
 
     def _is_newer(self, identifier: str, *, labelled: bool) -> bool:
         """Whether an id that no concept has may have been given out after the store was made.
