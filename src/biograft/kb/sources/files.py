@@ -490,6 +490,17 @@ def is_gb18030(head: bytes) -> bool:
     return 2 * len(_CHINESE_PAIR.findall(whole)) > 0.7 * high
 
 
+def shown_encoding(head: bytes, configured: str) -> str:
+    """Return the configured encoding; by default GB18030 where the first bytes show it.
+
+    Args:
+        head: The first bytes of a file.
+        configured: Name of the encoding.
+    """
+    is_default = configured.lower() in ("utf-8", "utf8")
+    return "gb18030" if is_default and is_gb18030(head) else configured
+
+
 def refuse_utf16(head: bytes, path: Path) -> None:
     """Raise an ``EncodingError`` for a file that begins as UTF-16."""
     if head.startswith(_UTF16_BOMS):

@@ -19,7 +19,14 @@ from biograft.config import Option, split_columns
 from biograft.errors import InputError, UnrecognisedError
 from biograft.kb.names import fold_lines, language_code
 from biograft.kb.records import DefinitionRecord, NameRecord, Record, RelationRecord
-from biograft.kb.sources.files import exists, is_gb18030, open_zip, read_head, refuse_utf16
+from biograft.kb.sources.files import (
+    exists,
+    is_gb18030,
+    open_zip,
+    read_head,
+    refuse_utf16,
+    shown_encoding,
+)
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.workbooks import is_workbook, read_sheet
 from biograft.registry import Registry
@@ -299,9 +306,8 @@ def resolve(config: SourceConfig) -> SourceConfig:
     name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
     FORMATS.load(name)
     encoding = config.encoding
-    if encoding.lower() in ("utf-8", "utf8") and config.path.is_file():
-        chinese = not is_workbook(config.path) and is_gb18030(read_head(config.path))
-        encoding = "gb18030" if chinese else encoding
+    if config.path.is_file() and not is_workbook(config.path):
+        encoding = shown_encoding(read_head(config.path), encoding)
     return replace(config, format=name, languages=languages, encoding=encoding)
 
 

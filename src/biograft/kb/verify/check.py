@@ -233,7 +233,7 @@ class FileVerifier:
         if pair.label and self._judge.judge(new[0], pair.label).level:
             row = self.kb.row(new[0])
             language = language_of_script(pair.label)
-            names = [n for n in self.kb.concept_at(row).names if n.language == language]
+            names = [each for each in self.kb.names_at(row) if each.language == language]
             name = names[0].text if names else self.kb.name_at(row)
             if not (relabelled := _label_edit(pair, name, source)):
                 return []

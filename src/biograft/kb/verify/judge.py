@@ -45,7 +45,6 @@ class Status(StrEnum):
 
 RIGHT = (Status.PREFERRED, Status.SYNONYM, Status.NO_LABEL)
 WARNINGS = (Status.NEWER_ID, Status.UNKNOWN_LABEL)
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +121,9 @@ class Verifier:
         if not own and (retired := self._retired(identifier, row)):
             return Judgement(Status.RETIRED, replacement=retired)
         if row is None:
-            others = self._concepts_called(label)
             if not self.holds(identifier):
                 return Judgement(Status.OTHER_VOCABULARY)
+            others = tuple(match.concept for match in kb.find(label)) if label else ()
             newer = not others and self._is_newer(identifier, labelled=bool(label))
             return Judgement(Status.NEWER_ID if newer else Status.UNKNOWN_ID, others=others)
         if not label:
@@ -146,9 +145,6 @@ class Verifier:
         if spelling := self._spelling(label, row):
             return Judgement(Status.MISSPELT_LABEL, row, label=spelling)
         return Judgement(Status.UNKNOWN_LABEL, row)
-
-    def _concepts_called(self, label: str) -> tuple[str, ...]:
-        return tuple(match.concept for match in self.kb.find(label)) if label else ()
 
     def _retired(self, identifier: str, row: int | None) -> Replacement | None:
         """Return what took the place of an id that no concept of today has as its own.
@@ -203,7 +199,7 @@ class Verifier:
         """Return the name of a concept that a label is, but for a letter or two of a word."""
         key = normalise(label)
         best = ("", 0.0)
-        for name in self.kb.concept_at(row).names:
+        for name in self.kb.names_at(row):
             if (nearness := _nearness(key, normalise(name.text))) > best[1]:
                 best = (name.text, nearness)
         return best[0]

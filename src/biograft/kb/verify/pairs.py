@@ -14,12 +14,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from biograft.errors import FormatError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import decode, is_gb18030, open_bytes
+from biograft.kb.sources.files import HEAD_BYTES, decode, open_bytes, shown_encoding
 from biograft.kb.sources.log import short_id
 from biograft.kb.sources.table import csv_rows, find_delimiter, unquoted
 from biograft.kb.sources.workbooks import is_workbook, read_sheet, sheet_names
@@ -104,9 +105,7 @@ class SourceText:
             return cls(path, "table", sheets=tuple(sheet_names(path)))
         with open_bytes(path) as file:
             data = file.read()
-        if encoding.lower() in ("utf-8", "utf8") and is_gb18030(data[: 1 << 16]):
-            encoding = "gb18030"
-        text = decode(data, path, 1, encoding)
+        text = decode(data, path, 1, shown_encoding(data[:HEAD_BYTES], encoding))
         return cls(path, form or _recognise(path, text), text)
 
 
@@ -166,30 +165,16 @@ class PairFinder:
     # ---- tables
 
     def _table(self, rows: Iterator[Row], source: SourceText, sheet: str = "") -> Iterator[Pair]:
-        chosen: list[tuple[int, int | None]] = []
-        header: list[str] = []
-        waiting: list[Row] = []
+        first = next(rows, None)
+        if first is None:
+            return
+        header = [cell.strip().lstrip("#").strip() for cell in first[1]]
+        chosen = self._chosen_columns(header, source)
+        if not chosen:  # the cells show which columns hold ids; there may be no header
+            sample = [first, *islice(rows, _SAMPLED)]
+            chosen, rows = self._columns_of_ids(sample), chain(sample, rows)
         for row in rows:
-            if not header:
-                header = [cell.strip().lstrip("#").strip() for cell in row[1]]
-                chosen = self._chosen_columns(header, source)
-                if not chosen:
-                    waiting.append(row)
-                continue
-            if waiting:
-                waiting.append(row)
-                if len(waiting) <= _SAMPLED:
-                    continue
-                chosen = self._columns_of_ids(waiting)
-                for each in waiting:
-                    yield from self._row(each, chosen, header, sheet)
-                waiting = []
-            else:
-                yield from self._row(row, chosen, header, sheet)
-        if waiting:
-            chosen = self._columns_of_ids(waiting)
-            for each in waiting:
-                yield from self._row(each, chosen, header, sheet)
+            yield from self._row(row, chosen, header, sheet)
 
     def _chosen_columns(
         self, header: list[str], source: SourceText
@@ -269,7 +254,6 @@ class PairFinder:
         """Walk the tokens of a text of any number of JSON values; texts keep their places."""
         stack: list[_Object] = []
         key: str | None = None
-        value: _Object | None = None
         for match in _JSON_TOKEN.finditer(source.text):
             token = match[0]
             first = token[0]
@@ -299,8 +283,7 @@ class PairFinder:
                     raise FormatError(
                         "is not JSON", path=source.path, line=line, remedy="check the brackets"
                     )
-                value = stack.pop()
-                yield from self._of_object(value)
+                yield from self._of_object(stack.pop())
                 key = None
             elif first not in ",:":
                 key = None
@@ -418,7 +401,6 @@ class PairFinder:
         """Yield every id, the subjects of labels with them."""
         prefixes: dict[str, str] = {}
         statement: list[tuple[str, str, int, int]] = []
-        labels: list[Pair] = []
         for match in _TURTLE_TOKEN.finditer(source.text):
             kind, token = str(match.lastgroup), match[0]
             if kind == "comment":
@@ -426,12 +408,9 @@ class PairFinder:
             if kind == "prefix":
                 prefixes[match["name"]] = match["space"]
             elif kind == "mark":
-                if token in ".;":
-                    labels.extend(_label_of(statement))
-                    statement = [] if token == "." else statement[:1]
-                elif token == ",":
-                    labels.extend(_label_of(statement))
-                    statement = statement[:2]
+                if token in _TURTLE_KEPT:
+                    yield from filter(lambda pair: self._is_id(pair.id), _label_of(statement))
+                    statement = statement[: _TURTLE_KEPT[token]]
             elif kind == "iri":
                 statement.append(("id", short_id(token[1:-1]), match.start() + 1, match.end() - 1))
             elif kind == "pname":
@@ -448,10 +427,6 @@ class PairFinder:
                 _, text, start, end = statement[-1]
                 if self._is_id(text) and kind in ("iri", "pname"):
                     yield Pair(text, "", start, end)
-            while labels:
-                pair = labels.pop()
-                if self._is_id(pair.id):
-                    yield pair
 
     # ---- any other text
 
@@ -494,6 +469,8 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _OBO_LINE = re.compile(r"^([\w-]+):[ \t]*(.*)$", re.MULTILINE)
 _OBO_TEXTS = ("def", "comment", "synonym", "format-version", "date", "remark", "namespace")
 _LINE = re.compile(r"[^\n]+")
+_TURTLE_KEPT = {".": 0, ";": 1, ",": 2}
+"""Parts of a statement that the next one repeats, by what stands between them."""
 _TURTLE_TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)
     |(?P<prefix>@?[Pp][Rr][Ee][Ff][Ii][Xx]\s+(?P<name>[\w.-]*):\s*<(?P<space>[^>]*)>\s*\.?)
