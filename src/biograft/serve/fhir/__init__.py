@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
-    from biograft.serve.fhir.code_systems import (
+    from biograft.kb.code_systems import (
         CodeSystems as CodeSystems,
         parse_systems as parse_systems,
     )

@@ -1,25 +1,19 @@
-"""What an operation of FHIR is asked, how much work it may be, and why it is refused.
+"""What an operation of FHIR is asked, and its answer: parameters, issues, and their parts.
 
-Parameters are read from a query, a form or a resource, and written as a resource. A small request
-can ask for very much: value sets that include each other, filters over whole code systems. The
-codes that it reads, visits and writes are counted.
+They are read from a query, a form or a resource, and written as a resource.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
-import time
-from collections.abc import Iterable, Iterator, Sized
-from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from biograft.errors import BiograftError
+from biograft.kb.fhir import Resource, TerminologyError, list_in, text_in
 
 ISSUE_TYPE = "http://hl7.org/fhir/tools/CodeSystem/tx-issue-type"
-_STATUS = {
+STATUS = {
     "invalid": 400,
     "required": 400,
     "not-found": 404,
@@ -31,17 +25,14 @@ _STATUS = {
 _TYPES = {"not-found": "not-found", "processing": "vs-invalid", "invalid": "invalid-data"}
 
 
-class TerminologyError(BiograftError):
-    """An operation cannot be carried out; ``code`` is an issue code of FHIR."""
+def outcome_of(error: TerminologyError) -> Resource:
+    """Return an error as an OperationOutcome.
 
-    def __init__(self, code: str, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.code, self.status = code, status or _STATUS[code]
-
-    def to_outcome(self) -> dict[str, Any]:
-        """Return the error as an OperationOutcome."""
-        found = issue("error", self.code, _TYPES.get(self.code), str(self))
-        return {"resourceType": "OperationOutcome", "issue": [{**found, "diagnostics": str(self)}]}
+    Args:
+        error: The error.
+    """
+    found = issue("error", error.code, _TYPES.get(error.code), str(error))
+    return {"resourceType": "OperationOutcome", "issue": [{**found, "diagnostics": str(error)}]}
 
 
 def issue(
@@ -65,80 +56,6 @@ def issue(
     return found
 
 
-Rows = TypeVar("Rows", bound=Sized)
-AT_ONCE = 8
-"""Codes that are gone through in a step, as an array."""
-
-
-class Work:
-    """The work of one request.
-
-    Args:
-        seconds: Time until its answer is of no use any more.
-        max_steps: Steps that it may take, of about a microsecond each.
-
-    """
-
-    def __init__(self, seconds: float = math.inf, max_steps: float = math.inf) -> None:
-        self._until, self._left = time.monotonic() + seconds, max_steps
-
-    def stop(self) -> None:
-        """Refuse every further step."""
-        self._until = -math.inf
-
-    def spend(self, steps: int) -> None:
-        """Count steps.
-
-        Args:
-            steps: Number of steps.
-
-        Raises:
-            TerminologyError: There were too many steps, or they took too long.
-
-        """
-        self._left -= steps
-        if self._left < 0 or time.monotonic() > self._until:
-            raise TerminologyError(
-                "too-costly", "the request needs too much work; send less at a time"
-            )
-
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count what is done within the context."""
-        token = _WORK.set(self)
-        try:
-            yield
-        finally:
-            _WORK.reset(token)
-
-
-_WORK: ContextVar[Work | None] = ContextVar("work", default=None)
-
-
-def spend(steps: int = 1) -> None:
-    """Count steps of the request in progress; outside of a request nothing is counted.
-
-    Args:
-        steps: Number of steps.
-
-    """
-    work = _WORK.get()
-    if work is not None:
-        work.spend(steps)
-
-
-def counted(rows: Rows) -> Rows:
-    """Return rows that were found one by one, after counting a step for each.
-
-    Args:
-        rows: Rows, as a walk through a hierarchy found them.
-
-    """
-    spend(len(rows))
-    return rows
-
-
-Resource = dict[str, Any]
 _MAX_DIGITS = 9
 FORM = "application/x-www-form-urlencoded"
 
@@ -346,54 +263,6 @@ class Parameters:
         if len(values) > 1:
             raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
         return values[0]
-
-
-def text_in(container: Any, name: str, place: str) -> str | None:
-    """Return a text of a JSON object, or None.
-
-    Args:
-        container: The object.
-        name: Key of the text.
-        place: Place of the object, for messages.
-    """
-    if not isinstance(container, dict):
-        raise TerminologyError("invalid", f"{place}: expected an object")
-    value = container.get(name)
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise TerminologyError("invalid", f"{place}.{name}: expected a text that is not empty")
-    return value
-
-
-def required_in(container: Any, name: str, place: str) -> str:
-    """Return a text of a JSON object that must be there.
-
-    Args:
-        container: The object.
-        name: Key of the text.
-        place: Place of the object, for messages.
-    """
-    value = text_in(container, name, place)
-    if value is None:
-        raise TerminologyError("required", f"{place}.{name}: missing")
-    return value
-
-
-def list_in(container: Any, name: str, place: str) -> list[Any]:
-    """Return a list of a JSON object; empty if it is missing.
-
-    Args:
-        container: The object.
-        name: Key of the list.
-        place: Place of the object, for messages.
-    """
-    if not isinstance(container, dict):
-        raise TerminologyError("invalid", f"{place}: expected an object")
-    value = container.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise TerminologyError("invalid", f"{place}.{name}: expected a list")
-    return value
 
 
 def coding_of(value: Any, place: str) -> Coding:

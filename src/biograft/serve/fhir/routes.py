@@ -18,21 +18,19 @@ from fastapi import FastAPI, Request, Response
 
 import biograft
 from biograft.errors import BiograftError, NotFoundError
+from biograft.kb.code_systems import CodeSystem
+from biograft.kb.fhir import Resource, TerminologyError, Work, list_in, spend
 from biograft.serve.engine import json_answer
-from biograft.serve.fhir.code_systems import CodeSystem
+from biograft.serve.fhir.expansion import PARAMETERS
 from biograft.serve.fhir.parameters import (
     FORM,
+    STATUS,
     Parameters,
-    Resource,
-    TerminologyError,
-    Work,
-    list_in,
+    outcome_of,
     pairs_of,
     parse_json,
-    spend,
 )
 from biograft.serve.fhir.terminology import Terminology
-from biograft.serve.fhir.value_sets import PARAMETERS
 
 
 class Operation(NamedTuple):
@@ -326,7 +324,7 @@ def _guarded(run: Callable[[], Resource]) -> tuple[int, Resource]:
         refused = TerminologyError("invalid", str(error))
     except RecursionError:
         refused = TerminologyError("invalid", "body: nested too deeply")
-    return refused.status, refused.to_outcome()
+    return refused.status or STATUS[refused.code], outcome_of(refused)
 
 
 def _check_types(headers: Mapping[str, str], wanted: str | None, *, has_body: bool) -> None:

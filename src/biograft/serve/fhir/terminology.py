@@ -7,37 +7,34 @@ from functools import lru_cache
 from typing import Any
 
 from biograft.kb import KnowledgeBase
-from biograft.kb.search import NameSuggestions
-from biograft.serve.fhir.code_systems import (
+from biograft.kb.code_systems import (
     CodeSystems,
     Entries,
     SuppliedSystem,
 )
-from biograft.serve.fhir.parameters import (
-    AT_ONCE,
-    Coding,
-    Parameters,
-    Resource,
-    TerminologyError,
-    coding,
-    optional,
-    pairs_of,
-    part,
-    parts,
-    spend,
-    to_parameters,
-)
-from biograft.serve.fhir.validation import Validation
-from biograft.serve.fhir.value_sets import (
+from biograft.kb.fhir import AT_ONCE, Resource, TerminologyError, spend
+from biograft.kb.search import NameSuggestions
+from biograft.kb.value_sets import ValueSet, ValueSetReader
+from biograft.serve.fhir.expansion import (
     Expansion,
     Languages,
-    ValueSet,
-    ValueSetReader,
     designations,
     display,
     languages_of,
     wanted_designations,
 )
+from biograft.serve.fhir.parameters import (
+    Coding,
+    Parameters,
+    coding,
+    optional,
+    outcome_of,
+    pairs_of,
+    part,
+    parts,
+    to_parameters,
+)
+from biograft.serve.fhir.validation import Validation
 
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""
@@ -256,7 +253,7 @@ class Terminology:
             try:
                 answer = validate(Parameters([*shared, *pairs_of(each)], asked.accept_language))
             except TerminologyError as error:
-                answer = error.to_outcome()
+                answer = outcome_of(error)
             answers.append({"name": "validation", "resource": answer})
         return to_parameters(*answers)
 

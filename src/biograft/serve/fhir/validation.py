@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from biograft.kb.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical
+from biograft.kb.fhir import Resource, spend
 from biograft.kb.names import normalise
-from biograft.serve.fhir.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical
-from biograft.serve.fhir.parameters import (
-    Coding,
-    Parameters,
-    Resource,
-    issue,
-    optional,
-    part,
-    spend,
-    to_parameters,
-)
-from biograft.serve.fhir.value_sets import Languages, ValueSet, display, languages_of, same_language
+from biograft.kb.value_sets import ValueSet
+from biograft.serve.fhir.expansion import Languages, display, languages_of, same_language
+from biograft.serve.fhir.parameters import Coding, Parameters, issue, optional, part, to_parameters
 
 _STEPS_OF_CODE = 50
 

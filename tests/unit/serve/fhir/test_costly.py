@@ -18,7 +18,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
 import httpx
 
-from biograft.serve.fhir.parameters import Work, spend
+from biograft.kb.fhir import Work, spend
 
 MESH = "http://www.nlm.nih.gov/research/umls/msh"
 ONE = {"system": MESH, "concept": [{"code": "D003924"}]}

@@ -309,7 +309,7 @@ class TestExpand:
         refused(client, 400, "required", path)
         refused(client, 400, "invalid", path, url=whole, count=-1)
         refused(client, 422, "not-supported", path, url=whole, context="http://example.org")
-        monkeypatch.setattr("biograft.serve.fhir.value_sets.MAX_EXPANSION", 100)
+        monkeypatch.setattr("biograft.serve.fhir.expansion.MAX_EXPANSION", 100)
         refused(client, 422, "too-costly", path, url=whole)
         refused(client, 422, "too-costly", path, url=whole, count=101)
         assert len(codes(get(client, path, url=whole, count=100))) == 100

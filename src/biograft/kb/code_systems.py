@@ -23,18 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
-from biograft.kb import KnowledgeBase, Name
-from biograft.kb.hierarchy import Hierarchy
-from biograft.kb.records import RETIRED, IdKind, NameKind
-from biograft.kb.tables import ID_KINDS
-from biograft.kb.vocabularies import (
-    canonical_id,
-    code_of,
-    system_of,
-    vocabulary_name,
-    vocabulary_of,
-)
-from biograft.serve.fhir.parameters import (
+from biograft.kb.fhir import (
     Resource,
     TerminologyError,
     counted,
@@ -42,6 +31,17 @@ from biograft.serve.fhir.parameters import (
     required_in,
     spend,
     text_in,
+)
+from biograft.kb.hierarchy import Hierarchy
+from biograft.kb.records import RETIRED, IdKind, NameKind
+from biograft.kb.store import KnowledgeBase, Name
+from biograft.kb.tables import ID_KINDS
+from biograft.kb.vocabularies import (
+    canonical_id,
+    code_of,
+    system_of,
+    vocabulary_name,
+    vocabulary_of,
 )
 
 LOCAL = "urn:biograft:kb"
