@@ -210,7 +210,14 @@ _FAULTS = (OSError, ValueError, TypeError, ArithmeticError, SyntaxError, TokenEr
 
 
 def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode = "r") -> Array:
-    """Map one array into memory, if its numbers are of one of these kinds."""
+    """Map one array into memory, if its numbers are of one of these kinds.
+
+    Args:
+        path: The ``.npy`` file.
+        n_axes: Number of axes that it must have.
+        mode: ``r`` only reads; ``r+`` writes to the file; ``c`` keeps changes in memory.
+        kinds: Types of numbers that are accepted.
+    """
     import numpy as np
 
     try:
@@ -316,7 +323,13 @@ def save_arrays(folder: Path, arrays: Mapping[str, npt.ArrayLike]) -> None:
 
 
 def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-    """Create an array on disk, mapped into memory for writing, with all its space reserved."""
+    """Create an array on disk, mapped into memory for writing, with all its space reserved.
+
+    Args:
+        path: The ``.npy`` file; one that exists is replaced.
+        kind: Type of its numbers.
+        shape: Length of each axis.
+    """
     import numpy as np
 
     array: Array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
@@ -347,13 +360,26 @@ def save_array(path: Path, array: npt.ArrayLike) -> None:
 
 
 def check_length(name: str, array: Array, *shape: int) -> None:
-    """Refuse an array of another shape."""
+    """Refuse an array of another shape.
+
+    Args:
+        name: Name of the array in the error.
+        array: The array.
+        shape: Expected length of each axis.
+    """
     if array.shape != shape:
         raise ValueError(f"{name}: expected {_times(shape)} numbers, found {_times(array.shape)}")
 
 
 def check_range(name: str, array: Array, low: float, high: float) -> None:
-    """Refuse numbers below ``low`` or above ``high``, and NaN."""
+    """Refuse numbers below ``low`` or above ``high``, and NaN.
+
+    Args:
+        name: Name of the array in the error.
+        array: The array; an empty one is in any range.
+        low: Smallest number allowed.
+        high: Largest number allowed.
+    """
     if not array.size:
         return
     first, last = array.min().item(), array.max().item()
@@ -362,7 +388,14 @@ def check_range(name: str, array: Array, low: float, high: float) -> None:
 
 
 def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
-    """Refuse positions that do not ascend from ``first`` to ``last``."""
+    """Expected first position.
+
+    Args:
+        name: Name of the array in the error.
+        ends: Positions, of any shape.
+        last: Expected last position.
+        first: Expected first position.
+    """
     check_outer_ends(name, ends, last, first=first)
     flat = ends.reshape(-1)
     if not bool((flat[1:] >= flat[:-1]).all()):
@@ -370,7 +403,14 @@ def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
 
 
 def check_outer_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
-    """Refuse positions of which the first and the last are others; those between are not read."""
+    """Expected first position.
+
+    Args:
+        name: Name of the array in the error.
+        ends: Positions, of any shape.
+        last: Expected last position.
+        first: Expected first position.
+    """
     if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
         found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
         raise ValueError(f"{name}: expected positions from {first} to {last}, found {found}")
@@ -424,6 +464,11 @@ class ArtifactKind:
         """Write the manifest of a folder, or the file; return its content.
 
         One that says the same but for its date stays, with its date.
+
+        Args:
+            path: The folder, or the path itself of an artifact that is one file.
+            content: Entries beside format, version, maker and date; plain JSON values.
+            overwrite: Replace a manifest that exists; without, it is an error.
         """
         manifest: dict[str, Any] = {
             "format": self.format,
@@ -479,7 +524,13 @@ class ArtifactKind:
     def check_files(
         self, folder: Path, manifest: Mapping[str, Any], *, hashes: bool = False
     ) -> None:
-        """Refuse a folder in which a file has not the size, or hash, that its manifest says."""
+        """Refuse a folder in which a file has not the size, or hash, that its manifest says.
+
+        Args:
+            folder: Folder of the artifact.
+            manifest: Its manifest, whose ``files`` has the size and the hash of each file.
+            hashes: Also compare the hashes, which reads every file.
+        """
         files = manifest.get("files")
         if not isinstance(files, Mapping):
             raise self.damaged(folder / self.file, "the sizes of files are missing")
@@ -566,7 +617,13 @@ def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
 def find_changed_files(
     folder: Path, files: Mapping[str, Any], *, hashes: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files of a folder that are not as described, and what is wrong with each."""
+    """Yield the files of a folder that are not as described, and what is wrong with each.
+
+    Args:
+        folder: Folder of the files.
+        files: Size (``bytes``) and hash (``sha256``) by the path of each file in the folder.
+        hashes: Also compare the hashes, which reads every file.
+    """
     for name, entry in files.items():
         path = folder / name
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:

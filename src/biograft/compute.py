@@ -70,7 +70,16 @@ _state = _State()
 
 
 class CompiledFunction:
-    """A function that numba compiles, or loads from the cache, when a call is worth it."""
+    """A function that numba compiles, or loads from the cache, when a call is worth it.
+
+    Args:
+        function: Function in the subset of Python that numba compiles.
+        options: Settings of ``numba.njit``.
+        work: Estimates the steps of a call from its arguments; None only runs compiled within
+            another.
+        plain: Does the same with few calls of numpy while nothing is compiled; default: the
+            function.
+    """
 
     def __init__(
         self, function: Function, options: dict[str, Any], work: Work | None, plain: Function | None
@@ -142,9 +151,13 @@ def njit(
 ) -> Callable[[Function], Any]:
     """Have a function compiled by ``numba.njit``, without Python's lock, when it is first needed.
 
-    ``work`` takes its arguments and estimates the steps of a call, ``plain`` is another function
-    that does the same with few calls of numpy; without it the function itself runs uncompiled. A
-    function without ``work`` runs uncompiled, or its ``plain``, within one that does.
+    A function without ``work`` runs uncompiled, or its ``plain``, within one that does.
+
+    Args:
+        work: Takes the arguments of a call and estimates its steps.
+        plain: Another function that does the same with few calls of numpy; without one, the
+            function itself runs uncompiled.
+        options: Further settings of ``numba.njit``.
     """
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     return lambda function: CompiledFunction(function, options, work, plain)
@@ -360,7 +373,14 @@ def run_in_order(
     opener: Opener,
     workers: Workers,
 ) -> Iterator[R]:
-    """Do ``work(opened, job)`` for all jobs, and yield the results in their order."""
+    """Do ``work(opened, job)`` for all jobs, and yield the results in their order.
+
+    Args:
+        work: Function of what the opener opened, and a job.
+        jobs: Jobs; one that is :class:`Finished` already keeps its place in the order.
+        opener: Opens what all jobs need, once in each process.
+        workers: Number and kind of processes; one runs here.
+    """
     if workers.n == 1:
         open_once = cache(opener.open)
         for job in jobs:

@@ -425,7 +425,13 @@ def _check_value(value: Any, hint: Any, where: str) -> None:
 
 
 def check_choice(field: str, value: object, known: Iterable[str]) -> None:
-    """Refuse a word that is none of those known."""
+    """Refuse a word that is none of those known.
+
+    Args:
+        field: Name of the field in the error.
+        value: The value.
+        known: Words that are allowed.
+    """
     if value not in (names := tuple(known)):
         raise ConfigError(
             f"{field}: expected one of {', '.join(names)}, found {value!r}; "

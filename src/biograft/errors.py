@@ -86,7 +86,15 @@ def _revive(kind: type[BiograftError], message: str, state: dict[str, Any]) -> B
 
 
 class InputError(BiograftError):
-    """A file that was given cannot be used as it is."""
+    """A file that was given cannot be used as it is.
+
+    Args:
+        problem: What is wrong, in a few words.
+        path: The file.
+        line: Line of the file, counted from 1.
+        text: What was found there; long texts are shortened.
+        remedy: What to do about it.
+    """
 
     def __init__(
         self,

@@ -159,7 +159,10 @@ class Recipe:
     ) -> Self:
         """Load a shipped recipe by name, or a TOML file.
 
-        ``overrides`` are ``table.key=value`` texts; ``encoder`` is used in place of the recipe's.
+        Args:
+            name_or_path: Name of a shipped recipe, or a TOML file.
+            overrides: Changes of it, as ``table.key=value``.
+            encoder: Name or folder of an encoder, in place of the recipe's.
         """
         name, values = cls.resolve(name_or_path, overrides, encoder=encoder)
         return cls.from_values(name, values)
@@ -168,7 +171,13 @@ class Recipe:
     def resolve(
         cls, name_or_path: str | Path, overrides: Sequence[str] = (), *, encoder: str = ""
     ) -> tuple[str, dict[str, Any]]:
-        """Return the name and the values of a recipe, merged and overridden but not checked."""
+        """Return the name and the values of a recipe, merged and overridden but not checked.
+
+        Args:
+            name_or_path: Name of a shipped recipe, or a TOML file.
+            overrides: Changes of it, as ``table.key=value``.
+            encoder: Name or folder of an encoder, in place of the recipe's.
+        """
         path = find_recipe(name_or_path, cls.kind or None)
         values = read_recipe(path)
         owner = cls._owner(path.stem, values)
@@ -194,7 +203,13 @@ class Recipe:
     def override(
         cls, name: str, values: MutableMapping[str, Any], overrides: Sequence[str]
     ) -> None:
-        """Set the values that the user changes."""
+        """Set the values that the user changes.
+
+        Args:
+            name: Name of the recipe.
+            values: Its values, changed in place.
+            overrides: Changes, as ``table.key=value``.
+        """
         for override in overrides:
             set_value(values, override)
 
@@ -259,7 +274,13 @@ _COMMANDS = {
 
 
 def check_kind(name: str, kind: str, *expected: str) -> None:
-    """Refuse a recipe of another kind, and name the command that runs it."""
+    """Refuse a recipe of another kind, and name the command that runs it.
+
+    Args:
+        name: Name of the recipe.
+        kind: Its kind.
+        expected: Kinds that are accepted.
+    """
     if kind not in expected:
         command = _COMMANDS.get(kind, "").format(name=name)
         raise ConfigError(
@@ -337,7 +358,13 @@ def merge_tables(base: MutableMapping[str, Any], values: Mapping[str, Any]) -> N
 
 
 def remove_value(values: MutableMapping[str, Any], dotted: str, where: str = "without") -> None:
-    """Remove a value or a whole table by its dotted key."""
+    """Remove a value or a whole table by its dotted key.
+
+    Args:
+        values: Values of a recipe, changed in place.
+        dotted: The key, as ``table.key``.
+        where: Name of the setting in the error.
+    """
     *tables, key = dotted.split(".")
     table: Any = values
     for name in tables:

@@ -44,9 +44,13 @@ class Entry:
 class Registry(Generic[T]):
     """The named things of one kind, each imported on first use.
 
-    ``home`` is the package that the targets are relative to. Installed packages add entries
-    through the entry points of the ``group``, which are read on first use. ``layouts`` is the
-    target of a function that makes an entry of a TOML file, whose path is then a name.
+    Args:
+        kind: What an entry is called in errors.
+        entries: Target (``module:attribute``) and one line of help by name; importing waits for
+            first use.
+        group: Group of entry points by which installed packages add entries, read on first use.
+        home: Package that the targets are relative to.
+        layouts: Target of a function that makes an entry of a TOML file, whose path is then a name.
     """
 
     def __init__(

@@ -191,8 +191,11 @@ def assert_status(
 ) -> list[Assertion]:
     """Return the assertion status of each span of a text.
 
-    ``language`` is "en" or "zh"; None decides by the script around each span. ``rules`` replaces
-    the shipped rules by those of a file.
+    Args:
+        text: A text.
+        spans: Start and end of each mention, in characters of the text.
+        language: Language of the rules, "en" or "zh"; None decides by the script around each span.
+        rules: Rules, or the file of some, in place of the shipped ones.
 
     >>> [a.negated for a in assert_status("无发热、咳嗽，伴头痛", [(1, 3), (4, 6), (8, 10)], "zh")]
     [True, True, False]
@@ -215,7 +218,11 @@ def assert_documents(
 ) -> Iterator[tuple[Document, list[Assertion]]]:
     """Yield each document with the assertions of its mentions, in their order.
 
-    Without ``language``, that of the document, or else the script of its text decides.
+    Args:
+        documents: Documents with mentions.
+        language: Language of the rules; default: that of the document, else by the script of its
+            text.
+        rules: Rules, or the file of some, in place of the shipped ones.
     """
     models: dict[str | None, RuleAssertions] = {}
     for document in documents:

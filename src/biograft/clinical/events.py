@@ -46,7 +46,13 @@ def lower(text: str) -> str:
 def find_sections(
     text: str, low: str, rules: AssertionRules
 ) -> tuple[list[Section], list[tuple[int, int]]]:
-    """Return the sections of a text, and the spans of their headings."""
+    """Return the sections of a text, and the spans of their headings.
+
+    Args:
+        text: A text.
+        low: The same text in lower case.
+        rules: Rules that know the headings.
+    """
     sections: list[Section] = []
     spans: list[tuple[int, int]] = []
     if not any(mark in low for mark in _HEADING_MARKS):
@@ -92,7 +98,14 @@ def find_events(
     headings: list[tuple[int, int]],
     spans: Sequence[tuple[int, int]],
 ) -> list[Event]:
-    """Return the events of a text in lower case; no phrase reaches into a span, or out of one."""
+    """Return the events of a text in lower case; no phrase reaches into a span, or out of one.
+
+    Args:
+        low: A text in lower case.
+        rules: Rules with the phrases.
+        headings: Spans of the headings, in text order.
+        spans: Spans of the mentions, in text order.
+    """
     trie, marks, starts = rules.trie, rules.marks, rules.starts
     stretches = _stretches(low, spans, rules)
     root, tokens = trie.root, PhraseTokens(low, stretches, characters=trie.characters)

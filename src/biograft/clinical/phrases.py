@@ -26,7 +26,13 @@ class PhraseRule(Protocol):
         """Name of the condition, empty if there is none."""
 
     def holds(self, low: str, start: int, end: int) -> bool:
-        """Whether the phrase counts between two offsets."""
+        """Whether the phrase counts between two offsets.
+
+        Args:
+            low: A text in lower case.
+            start: Start of the phrase.
+            end: End of the phrase.
+        """
 
 
 R = TypeVar("R", bound=PhraseRule)
@@ -81,7 +87,13 @@ def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequenc
 
 
 class PhraseTokens:
-    """Words, numbers and punctuation of some stretches of a text in lower case, with offsets."""
+    """Words, numbers and punctuation of some stretches of a text in lower case, with offsets.
+
+    Args:
+        low: A text in lower case.
+        stretches: Spans that are tokenised, in text order.
+        characters: Make each character a token, as for Chinese.
+    """
 
     __slots__ = ("spans", "texts")
 
@@ -140,7 +152,14 @@ class PhraseTrie(Generic[R]):
     def match(
         self, low: str, tokens: PhraseTokens, first: int, limit: int
     ) -> tuple[int, R | None] | None:
-        """Return the last token and the rule of the longest phrase up to offset ``limit``."""
+        """Index of the first token of the phrase.
+
+        Args:
+            low: A text in lower case.
+            tokens: Its tokens.
+            first: Index of the first token of the phrase.
+            limit: Offset that the phrase must not cross.
+        """
         texts, spans, fillers = tokens.texts, tokens.spans, self._fillers
         best: tuple[int, R | None] | None = None
         branches = [(self.root, first, 0)]  # a filler may also be a word of a phrase

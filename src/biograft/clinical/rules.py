@@ -106,7 +106,14 @@ class RuleFile(Config):
 
 
 class CompiledRule:
-    """A rule as the scan needs it."""
+    """A rule as the scan needs it.
+
+    Args:
+        name: Name of the rule, which is the evidence of an assertion.
+        kind: Kind of event that the phrase is.
+        rank: How far its scope reaches, from ``NEXT`` to ``SENTENCE``.
+        entry: Entry of the file of rules; None has neither flags nor a condition.
+    """
 
     __slots__ = ("condition", "direction", "flags", "kind", "name", "rank")
 
@@ -119,7 +126,13 @@ class CompiledRule:
         self.condition = entry.where if entry else ""
 
     def holds(self, low: str, start: int, end: int) -> bool:
-        """Whether its condition holds for a phrase between two offsets."""
+        """Whether its condition holds for a phrase between two offsets.
+
+        Args:
+            low: A text in lower case.
+            start: Start of the phrase.
+            end: End of the phrase.
+        """
         if not self.condition:
             return True
         if self.condition == "end":

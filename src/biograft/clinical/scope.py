@@ -76,7 +76,15 @@ def follows_on(low: str, start: int) -> bool:
 
 
 class Active:
-    """A trigger whose scope is open."""
+    """A trigger whose scope is open.
+
+    Args:
+        flag: Index of its flag in ``FLAGS``.
+        rule: Rule of the trigger.
+        start: Start of its phrase in the text.
+        end: End of its phrase.
+        segment: Number of the segment it stands in.
+    """
 
     __slots__ = ("end", "flag", "rank", "rule", "segment", "start")
 
@@ -86,7 +94,14 @@ class Active:
 
 
 class Found:
-    """A mention with what was found about it so far."""
+    """A mention with what was found about it so far.
+
+    Args:
+        start: Start of the mention in the text.
+        end: End of the mention.
+        segment: Number of the segment it stands in.
+        shielded: Triggers in front of it do not reach it.
+    """
 
     __slots__ = ("bits", "end", "segment", "shielded", "start", "triggers")
 
@@ -122,7 +137,13 @@ class Found:
 
 
 class Scan:
-    """One pass over a text."""
+    """One pass over a text.
+
+    Args:
+        low: A text in lower case.
+        events: Its events and mentions, in text order.
+        rules: Rules of one language.
+    """
 
     def __init__(self, low: str, events: Sequence[Event], rules: AssertionRules) -> None:
         self.low, self.events, self.rules = low, events, rules

@@ -81,7 +81,13 @@ class GoldReader(Protocol):
     """Reads the queries of one format; rejected rows go to the log."""
 
     def __call__(self, path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-        """Read queries in the order of the file."""
+        """Read queries in the order of the file.
+
+        Args:
+            path: File, or folder, of the gold standard.
+            config: Settings of reading.
+            log: Counts rows read, and rejected by reason.
+        """
 
 
 def gold_ids(id_texts: Iterable[str]) -> tuple[str, ...]:
@@ -148,7 +154,11 @@ def read_gold(
 ) -> Gold:
     """Read the queries of a gold standard; refuse a file without queries.
 
-    ``texts`` are the documents of a gold standard that has only ids and offsets, as BioSyn's.
+    Args:
+        path: File, or folder, of the gold standard.
+        form: Name of the format, one of ``GOLD_FORMATS``.
+        config: Settings of reading, such as the types kept.
+        texts: Documents of a gold standard that has only ids and offsets, as BioSyn's.
     """
     config = config or GoldConfig()
     reader = GOLD_FORMATS.load(form)
@@ -208,7 +218,13 @@ class TextIndex:
 
 
 def empty_gold_error(message: str, log: ReadLog, path: str | Path) -> FormatError:
-    """Return the error for a gold standard without rows left, with the reasons."""
+    """Return the error for a gold standard without rows left, with the reasons.
+
+    Args:
+        message: What is missing.
+        log: Counts of rows rejected and filtered.
+        path: File of the gold standard.
+    """
     left_out = {**log.rejected.counts, **log.filtered}
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items())
     message = f"{message} ({reasons})" if reasons else message
@@ -256,9 +272,14 @@ def read_gold_texts(
 ) -> GoldTexts:
     """Read the documents of a gold standard, the first ``limit`` of them if that is not 0.
 
-    They may have any document format, which is recognised by content unless it is named.
-    If ``types`` are given, only mentions of these types are kept. Documents without mentions are
-    kept, too, since answers in them are wrong.
+    Documents without mentions are kept, too, since answers in them are wrong.
+
+    Args:
+        path: File, or folder, of the gold standard.
+        form: Name of its document format; default: recognised by content.
+        types: Types of mentions that are kept; empty keeps all.
+        limit: Number of documents read, the first ones; 0 reads all.
+        encoding: Encoding of its files.
     """
     if form not in TEXT_FORMATS and (form in GOLD_FORMATS or form in (TEXT, TABLE)):
         raise ConfigError(
@@ -281,7 +302,14 @@ def read_gold_texts(
 def read_annotated(
     path: str | Path, log: ReadLog, form: str = "", encoding: str = UTF_8
 ) -> Iterator[Document]:
-    """Read annotated documents of any format; refuse plain text."""
+    """Read annotated documents of any format; refuse plain text.
+
+    Args:
+        path: File, or folder, of documents.
+        log: Counts records read, and rejected by reason.
+        form: Name of the document format; default: recognised by content.
+        encoding: Encoding of the files.
+    """
     inputs = Inputs([path], InputConfig(format=form, encoding=encoding), log)
     for file in inputs.files():
         if not file.path.is_dir() and is_empty(file.path):

@@ -52,7 +52,13 @@ def queries_of(document: Document) -> Iterator[LinkQuery]:
 
 
 def read_aap(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the lines."""
+    """Read queries in the order of the lines.
+
+    Args:
+        path: File of lines ``id, name, phrase``, with tabs between.
+        config: Settings of reading; unused.
+        log: Counts lines read, and rejected by reason.
+    """
     for number, line in _aap_lines(Path(path)):
         if not line.strip():
             continue
@@ -77,7 +83,13 @@ NumberedLines = Iterator[tuple[Path, int, str]]
 
 
 def read_biosyn(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries file by file, in the order of the files' names."""
+    """Read queries file by file, in the order of the files' names.
+
+    Args:
+        path: File of lines ``doc||start|end||type||mention||id``, or a folder of such files.
+        config: Settings of reading: how ids that are joined count.
+        log: Counts lines read, and rejected by reason.
+    """
     for file, number, line in _biosyn_lines(path):
         if not line.strip():
             continue
@@ -174,7 +186,13 @@ JOINED = "##"
 
 
 def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the lines."""
+    """Read queries in the order of the lines.
+
+    Args:
+        path: File of lines ``term, standard names``, with a tab between.
+        config: Settings of reading; unused.
+        log: Counts lines read, and rejected by reason.
+    """
     for number, line in read_lines(Path(path)):
         fields = [ids_field.strip() for ids_field in line.split("\t")]
         if not line.strip() or fields == HEADER:
@@ -188,13 +206,25 @@ def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[Lin
 
 
 def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the documents; mentions unlike the text are rejected."""
+    """Read queries in the order of the documents; mentions unlike the text are rejected.
+
+    Args:
+        path: PubTator file.
+        config: Settings of reading; unused.
+        log: Counts records read, and rejected by reason.
+    """
     for document in read_pubtator(Path(path), log):
         yield from queries_of(document)
 
 
 def read_document_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries of annotated documents, whose format is recognised by content."""
+    """Read queries of annotated documents, whose format is recognised by content.
+
+    Args:
+        path: File, or folder, of annotated documents.
+        config: Settings of reading; unused.
+        log: Counts records read, and rejected by reason.
+    """
     for document in read_annotated(path, log):
         yield from queries_of(document)
 
@@ -203,7 +233,13 @@ STARTER = "starter"
 
 
 def read_sample(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the documents."""
+    """Read queries in the order of the documents.
+
+    Args:
+        path: File of the sample format, or ``starter``.
+        config: Settings of reading; unused.
+        log: Counts records read, and rejected by reason.
+    """
     for document in read_sample_documents(path, log):
         yield from queries_of(document)
 
@@ -271,12 +307,24 @@ _NO_ID = frozenset({"", "nan"})
 
 
 def read_cometa(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries with the general concept of each term, in the order of the rows."""
+    """Read queries with the general concept of each term, in the order of the rows.
+
+    Args:
+        path: File of COMETA.
+        config: Settings of reading; unused.
+        log: Counts rows read, and rejected by reason.
+    """
     yield from _read_cometa(Path(path), "general", log)
 
 
 def read_cometa_specific(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries with the specific concept of each term, in the order of the rows."""
+    """Read queries with the specific concept of each term, in the order of the rows.
+
+    Args:
+        path: File of COMETA.
+        config: Settings of reading; unused.
+        log: Counts rows read, and rejected by reason.
+    """
     yield from _read_cometa(Path(path), "specific", log)
 
 
@@ -343,7 +391,13 @@ def _cometa_query(term: str, example: str, concept: str, line: int, log: ReadLog
 
 
 def read_babelon(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read translated labels and exact synonyms as queries, in the order of the rows."""
+    """Read translated labels and exact synonyms as queries, in the order of the rows.
+
+    Args:
+        path: Babelon file.
+        config: Settings of reading; unused.
+        log: Counts rows read, and rejected by reason.
+    """
     for name in babelon.read_names(SourceConfig(path=Path(path)), log):
         yield LinkQuery(name.text, frozenset(gold_ids([name.concept])))
 
@@ -352,7 +406,13 @@ OPEN, CLOSE = "<tgt>", "</tgt>"
 
 
 def read_xlbel(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the lines."""
+    """Read queries in the order of the lines.
+
+    Args:
+        path: File of lines ``ids||mention||sentence``.
+        config: Settings of reading; unused.
+        log: Counts lines read, and rejected by reason.
+    """
     for number, line in read_lines(Path(path)):
         if not line.strip():
             continue

@@ -232,6 +232,11 @@ class NameRanker:
 
     Candidates are *not* reduced to distinct concepts: the lenient rule counts names, and the strict
     rule groups them itself.
+
+    Args:
+        search: Search of names.
+        base: Knowledge base of the names.
+        name: Name of the ranker in reports.
     """
 
     def __init__(self, search: Search, base: KnowledgeBase, name: str = "search") -> None:

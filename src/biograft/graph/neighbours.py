@@ -92,7 +92,13 @@ class Edges:
 
 
 class NeighbourTable:
-    """The best neighbours of all entities of one store, opened for reading."""
+    """The best neighbours of all entities of one store, opened for reading.
+
+    Args:
+        folder: Folder of ``biograft graph neighbours``.
+        manifest: Its manifest.
+        kb: Knowledge base that it was made from.
+    """
 
     def __init__(self, folder: Path, manifest: dict[str, Any], kb: KnowledgeBase) -> None:
         self.folder, self.manifest = folder, manifest

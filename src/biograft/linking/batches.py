@@ -138,6 +138,13 @@ def link_in_processes(
 
     The processes are spawned, since a fork of one that runs threads may hang. The files of an
     index are mapped into memory, which all processes of a machine share.
+
+    Args:
+        reopen: Opens the linker in a process; None (a linker that was not opened from files) is
+            refused.
+        batches: Documents, a batch at a time.
+        n_process: Number of processes.
+        engine: ``local``, or ``ray`` for actors of Ray.
     """
     if reopen is None:
         raise ConfigError(

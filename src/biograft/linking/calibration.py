@@ -217,9 +217,15 @@ def choose_threshold(
 ) -> float:
     """Choose the probability below which the answer is NIL, on held-out data.
 
-    ``f1`` maximises the harmonic mean of precision (correct among the answers given) and recall
-    (correct among the mentions that have a concept). ``precision>=0.95`` takes the lowest
-    threshold with that precision. Ties go to the lowest threshold.
+    Ties go to the lowest threshold.
+
+    Args:
+        probabilities: Probability of the first candidate of each mention.
+        right: Whether that candidate is correct.
+        is_nil: Whether the mention has no concept in the gold standard.
+        aim: ``f1`` maximises the harmonic mean of precision (correct among the answers given) and
+            recall (correct among the mentions that have a concept); ``precision>=0.95`` takes the
+            lowest threshold with that precision.
     """
     values, good = np.asarray(probabilities, np.float64), np.asarray(right, np.bool_)
     nil = np.asarray(is_nil, np.bool_)

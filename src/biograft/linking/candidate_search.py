@@ -43,7 +43,16 @@ class CandidateSearch:
         wanted: ConceptFilter | None = None,
         reviewed: ReviewedNames | None = None,
     ) -> None:
-        """``wanted`` says which concepts may be answers, ``reviewed`` what people decided."""
+        """Combine a search and a ranker.
+
+        Args:
+            kb: Knowledge base of the candidates.
+            search: Finds names; None for a ranker that finds them by itself.
+            ranker: Orders what was found; default: the order of the scores.
+            calibration: Makes probabilities of scores.
+            wanted: Concepts that may be answers; default: all.
+            reviewed: Decisions of reviewers, which come before any score.
+        """
         if search is None and needs_search(ranker):
             raise ConfigError(
                 "search: none given, and there is no ranker that finds names by itself"
@@ -175,6 +184,11 @@ class ConceptFilter:
 
     A concept is wanted if it has one of the types (code or label) and a name from one of the
     sources; no type or source means all.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        types: Codes or labels of types.
+        sources: Names of sources.
     """
 
     def __init__(

@@ -98,6 +98,11 @@ class ChoiceConfig(Config):
 class ChoiceReview:
     """Asks a chooser about the mentions of linked documents, and counts its answers.
 
+    Args:
+        kb: Knowledge base of the candidates.
+        chooser: Chooses among the candidates of a mention.
+        config: Which mentions it is asked about, and with how much text.
+
     >>> review = ChoiceReview(kb, chooser)  # doctest: +SKIP
     >>> documents = list(review.apply(linker.pipe(texts)))  # doctest: +SKIP
     >>> review.counts  # doctest: +SKIP

@@ -101,7 +101,13 @@ class MisspeltDetector:
     """
 
     def __init__(self, names: NamesIndex, name_of: NameOf, *, coordinations: bool = True) -> None:
-        """``name_of`` returns the name in a row of the store's table."""
+        """Prepare the search for misspelt names.
+
+        Args:
+            names: Index of the names.
+            name_of: Returns the name in a row of the store's table.
+            coordinations: Extend mentions to the coordinations that they stand in.
+        """
         self._names, self._coordinations = names, coordinations
         self._misspelt, self._name_of = MisspeltNames(names), name_of
 
@@ -253,6 +259,11 @@ def join_coordinated(
 
     The new mentions have the names that they stand for as their ``parts``; mentions inside of them
     are left out.
+
+    Args:
+        texts: Texts.
+        mentions: Mentions of each text, in text order.
+        are_names: Says which of some texts are names of the store.
     """
     readings = [
         [list(_readings(text, mention)) for mention in own]

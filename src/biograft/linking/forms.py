@@ -39,7 +39,15 @@ class MentionForms:
         appositions: bool = True,
         similarity: Similarity | None = None,
     ) -> None:
-        """``similarity`` is that of a search; without one only names of the store are similar."""
+        """Choose what is looked up.
+
+        Args:
+            kb: Knowledge base of the names.
+            abbreviations: Look up the long forms of abbreviations.
+            composites: Look up the parts of composites.
+            appositions: Pair a short form with the mention that stands beside it in brackets.
+            similarity: Similarity of a search; without one only names of the store are similar.
+        """
         self._abbreviations, self._composites = abbreviations, composites
         self._appositions = appositions
         self.is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.rows_by_name(text)))
@@ -53,8 +61,12 @@ class MentionForms:
         """Collect the abbreviations of a document, if they are to be expanded.
 
         They are those that the text defines, and mentions that are no name of the store but
-        abbreviate another mention of the document. With the ``spans`` of mentions, those in
-        appositions count, too.
+        abbreviate another mention of the document.
+
+        Args:
+            text: Text of the document.
+            mentions: Texts of its mentions.
+            spans: Spans of its mentions; with them, those in appositions count, too.
         """
         defined = LongForms.of(text, self.is_name) if self._abbreviations else LongForms()
         if not mentions and not spans:
@@ -146,7 +158,10 @@ class MentionForms:
     ) -> list[Mention]:
         """Find further occurrences of a text's abbreviations, outside of known mentions.
 
-        ``mentions`` are in text order.
+        Args:
+            text: A text.
+            mentions: Its known mentions, in text order.
+            long_forms: Its abbreviations.
         """
         spans: dict[int, int] = {}
         for short, long in long_forms.items():

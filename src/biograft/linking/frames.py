@@ -37,12 +37,17 @@ def link_frame(
 ) -> Any:
     """Link the texts in a column of a data frame; return a frame with one row a finding.
 
-    The result is of the kind of ``frame``, pandas or polars. Its column ``row`` counts the rows of
-    ``frame`` from 0, and a pandas result has their index labels, so that either joins back. The
-    other columns are those of ``biograft link --to csv``. Empty cells (None, NaN) have no findings.
+    The result is of the kind of ``frame``. Its column ``row`` counts the rows of ``frame`` from 0,
+    and a pandas result has their index labels, so that either joins back. The other columns are
+    those of ``biograft link --to csv``. Empty cells (None, NaN) have no findings.
 
-    ``linker`` is a linker, or a knowledge base, for which ``settings`` are options of
-    ``Linker.open``, such as ``index``; ``prefer`` and ``all_ids`` are for both.
+    Args:
+        frame: A data frame of pandas or polars.
+        column: Column of the texts.
+        linker: A linker, or a knowledge base, for which one is opened.
+        n_process: Number of processes.
+        settings: Options of ``Linker.open``, such as ``index``, where ``linker`` is a knowledge
+            base; ``prefer`` and ``all_ids`` for both.
 
     >>> link_frame(notes, "text", "KB", prefer=["MSH"])[["row", "concept"]]  # doctest: +SKIP
     """
@@ -133,7 +138,13 @@ class FrameAccessor:
     def link(
         self, column: str, linker: Linker | KnowledgeBase | str | Path, **settings: Any
     ) -> Any:
-        """Link the texts in a column, as :func:`link_frame` does."""
+        """Link the texts in a column, as :func:`link_frame` does.
+
+        Args:
+            column: Column of the texts.
+            linker: A linker, or a knowledge base, for which one is opened.
+            settings: As for :func:`link_frame`.
+        """
         return link_frame(self._frame, column, linker, **settings)
 
 

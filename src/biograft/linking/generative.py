@@ -209,7 +209,14 @@ class NameTrie:
         config: NamesConfig | None = None,
         progress: Progress | None = None,
     ) -> NameTrie:
-        """Build the trie of a store's names."""
+        """Build the trie of a store's names.
+
+        Args:
+            kb: Knowledge base of the names.
+            seq2seq: Model whose tokens they are split into.
+            config: Names that may be generated.
+            progress: Progress of building.
+        """
         config, progress = config or NamesConfig(), progress or Progress(enabled=False)
         progress.start("names")
         selection = select_names(kb, config)
@@ -304,7 +311,14 @@ class NameTrie:
     def open(
         cls, folder: Path, kb: KnowledgeBase, seq2seq: Seq2SeqModel, config: NamesConfig
     ) -> NameTrie:
-        """Memory-map a trie, or build one in memory if the folder's trie is of other names."""
+        """Memory-map a trie, or build one in memory if the folder's trie is of other names.
+
+        Args:
+            folder: Folder of the trie.
+            kb: Knowledge base of the names.
+            seq2seq: Model whose tokens they are split into.
+            config: Names that may be generated.
+        """
         manifest = NAME_TRIE.read(folder)
         NAME_TRIE.check_files(folder, manifest)
         names = json.loads(json.dumps(asdict(config)))
@@ -381,7 +395,13 @@ class Mixing:
         return self.mix(generated, self.search_scores(search_pool(scored)), scored.rows >= 0)
 
     def mix(self, generated: Scores, searched: Scores, valid: Flags) -> Scores:
-        """Compute the weighted mean of two scores of each name."""
+        """Compute the weighted mean of two scores of each name.
+
+        Args:
+            generated: Scores of the generation, -inf where there is none.
+            searched: Scores of the search, likewise.
+            valid: Names that have either.
+        """
         weight = self.generation_weight
         parts = ((weight, generated), (1 - weight, searched))
         total = sum(w * np.where(np.isfinite(s), s, 0) for w, s in parts)
@@ -456,7 +476,15 @@ GENERATIVE_LINKER = ArtifactKind(
 
 
 class Seq2SeqLinker:
-    """Finds names of a store by generating them, or those of a search, and ranks them."""
+    """Finds names of a store by generating them, or those of a search, and ranks them.
+
+    Args:
+        kb: Knowledge base of the names.
+        seq2seq: Encoder-decoder that generates them.
+        names: Their trie.
+        config: Settings of the generation.
+        mixing: Weights beside a search; default: those of ``config``.
+    """
 
     def __init__(
         self,
@@ -581,7 +609,13 @@ class Seq2SeqLinker:
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Return a candidate per name and concept, best first; ties go to the lower row."""
+        """Return a candidate per name and concept, best first; ties go to the lower row.
+
+        Args:
+            texts: Mentions.
+            pool: Names that a search found for each of them.
+            contexts: Text around each of them.
+        """
         scored = self.score(texts, pool, contexts)
         return self._builder.by_name(scored, self.mixing(scored), scored.rows.shape[1])
 

@@ -71,6 +71,18 @@ if TYPE_CHECKING:
 class Linker:
     """Links mentions and texts to the concepts of a knowledge base.
 
+    Args:
+        kb: Knowledge base of the concepts.
+        search: Finds candidates; None for a ranker that finds them by itself.
+        detector: Finds mentions beside, or in place of, names; required if ``config.detection``
+            says so.
+        names: Index of the names found in texts; default: made on first use.
+        ranker: Trained ranker, re-ranker or generative linker.
+        calibration: Makes probabilities of scores.
+        assertions: Decides about the status of mentions; default: the shipped rules.
+        reviewed: Decisions of reviewers.
+        config: Settings.
+
     >>> linker = Linker.open("KB")  # doctest: +SKIP
     >>> linker("Type 2 diabetes (T2D) was found.").mentions[0].concept  # doctest: +SKIP
     'D003924'
@@ -190,6 +202,12 @@ class Linker:
         The run of a ranker holds its own store and index. Other models need ``kb``, and the
         index they were trained with.
 
+        Args:
+            folder: Folder of the run, or of its model.
+            kb: Knowledge base, or its folder; default: that of the run, which only a ranker has.
+            index: Folder of the index that it was trained with; default: that of the run.
+            settings: Fields of :class:`LinkerConfig` to change.
+
         >>> Linker.from_pretrained("RUN")  # doctest: +SKIP
         Linker(kb='RUN/kb', scores='lexical*1 ranker', calibrated=False, threshold=None)
         """
@@ -217,9 +235,17 @@ class Linker:
     ) -> Linker:
         """Train a linker on labelled examples in the folder ``out``, and open it.
 
-        ``examples`` are documents with gold concepts, or (mention, concept id) pairs. ``recipe``
-        is one of linking: a ranker, a re-ranker, a generative linker, or an encoder, whose index
-        is built, too. ``overrides`` change it (``config.epochs=10``).
+        Args:
+            kb: Knowledge base, or its folder.
+            examples: Documents with gold concepts, or (mention, concept id) pairs.
+            out: Folder of the run.
+            recipe: Recipe of a ranker, a re-ranker, a generative linker, or an encoder, whose index
+                is built, too.
+            overrides: Changes of the recipe, such as ``config.epochs=10``.
+            index: Folder of the index whose candidates are learned from; default: lexical, in
+                memory.
+            progress: Progress of training.
+            settings: Fields of :class:`LinkerConfig` of the linker that is opened.
 
         >>> linker = Linker.fit("KB", [("sugar disease", "D003920")], "RUN")  # doctest: +SKIP
         >>> linker.link_mentions(["sugar disease"])[0][0].concept  # doctest: +SKIP
@@ -403,9 +429,14 @@ class Linker:
     ) -> Iterator[LinkedDocument]:
         """Link a stream of documents, a batch at a time, in their order.
 
-        With ``n_process`` above 1, so many processes link them; each opens the linker again, so
-        give it an index, which they share. A script that does so needs the usual
-        ``if __name__ == "__main__":``. With ``engine="ray"`` they are actors of Ray.
+        A script that uses processes needs the usual ``if __name__ == "__main__":``.
+
+        Args:
+            documents: Documents or texts.
+            batch_size: Number of documents that are linked at a time.
+            n_process: Number of processes; each opens the linker again, so give it an index, which
+                they share.
+            engine: ``local``, or ``ray`` for actors of Ray.
 
         >>> for linked in linker.pipe(["flu", "no flu"]): ...  # doctest: +SKIP
         """

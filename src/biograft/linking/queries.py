@@ -30,7 +30,13 @@ class GoldQuery(Query, Protocol):
 
 
 def check_texts(queries: Sequence[Query], what: str, remedy: str) -> None:
-    """Refuse queries none of which has a text, for a linker that reads the text around them."""
+    """Refuse queries none of which has a text, for a linker that reads the text around them.
+
+    Args:
+        queries: Queries.
+        what: What they are, for the error.
+        remedy: What to do.
+    """
     if queries and not any(query.context for query in queries):
         raise ConfigError(
             f"{what}: none of the {len(queries):,} has a text, and the linker reads the words "
@@ -62,7 +68,13 @@ MAX_NAMES = 0.95
 
 
 def is_name_of(kb: KnowledgeBase, text: str, ids: Iterable[str]) -> bool:
-    """Return whether a text is a name of one of some concepts, but for case and punctuation."""
+    """Return whether a text is a name of one of some concepts, but for case and punctuation.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        text: A text.
+        ids: Ids of the concepts.
+    """
     concepts = kb.ids_of(ids)
     return any(match.concept in concepts for match in kb.find(text))
 

@@ -32,7 +32,13 @@ class CandidateRanker(Protocol):
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Return the candidates of each text, best first: one per name, or one per concept."""
+        """Return the candidates of each text, best first: one per name, or one per concept.
+
+        Args:
+            texts: Mentions.
+            pool: Names that a search found for each of them.
+            contexts: Text around each of them.
+        """
 
 
 @runtime_checkable
@@ -88,8 +94,12 @@ def load_ranker(
 ) -> CandidateRanker:
     """Load a trained linker; the format comes from its manifest.
 
-    The folder of an encoder-decoder, pre-trained or imported, is one too. ``languages`` limits
-    the names that it finds; empty means all.
+    The folder of an encoder-decoder, pre-trained or imported, is one too.
+
+    Args:
+        folder: Folder of the trained linker.
+        kb: Knowledge base of the candidates.
+        languages: Languages of the names that it finds; empty means all.
     """
     model_format = peek(Path(folder) / MANIFEST).get("format")
     if model_format is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):

@@ -240,7 +240,13 @@ class CrossEncoder(nn.Module):
     def score(
         self, pairs: Sequence[CandidatePair], is_nil: npt.NDArray[np.bool_], precision: str = "auto"
     ) -> Floats:
-        """Score pairs in inference mode, in batches of similar length: (pairs,)."""
+        """Score pairs in inference mode, in batches of similar length: (pairs,).
+
+        Args:
+            pairs: Token ids of a mention in its text, and a candidate.
+            is_nil: Pairs that stand for NIL.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
         lengths = np.array([len(pair.ids) for pair in pairs], np.int64)
         scores = np.zeros(len(pairs))
         training = self.training
@@ -344,7 +350,13 @@ class MentionCandidates(NamedTuple):
 
 
 class CandidatePairReader:
-    """Scores the candidates of mentions, and NIL as the last of each, by a cross-encoder."""
+    """Scores the candidates of mentions, and NIL as the last of each, by a cross-encoder.
+
+    Args:
+        kb: Knowledge base of the candidates.
+        model: Cross-encoder.
+        config: Settings that it was trained with.
+    """
 
     def __init__(self, kb: KnowledgeBase, model: CrossEncoder, config: RerankConfig) -> None:
         self.model, self.config = model, config
@@ -451,7 +463,15 @@ RERANKER = ArtifactKind(
 
 
 class ContextReranker:
-    """Re-ranks the first candidates of another ranking by the context of the mention."""
+    """Re-ranks the first candidates of another ranking by the context of the mention.
+
+    Args:
+        kb: Knowledge base of the candidates.
+        model: Cross-encoder.
+        config: Settings that it was trained with.
+        mix: Weight of its score beside that of the other ranking.
+        inner: The other ranking.
+    """
 
     nil_below = 0.0
     """NIL is more probable than a candidate with a lower score."""

@@ -85,7 +85,17 @@ class ReviewedNames:
         weights: Mapping[str, float] | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        """``names`` are those that other terms may resemble."""
+        """Combine decisions and reviewed names.
+
+        Args:
+            kb: Knowledge base of the concepts.
+            decisions: Decisions by term.
+            names: Index of the names that other terms may resemble.
+            weight: Weight of such a resemblance.
+            weights: Weights of the generators, learned from the decisions; default: those of the
+                index.
+            calibration: Calibration learned from the decisions.
+        """
         self.kb, self.decisions, self._names, self.weight = kb, decisions, names, weight
         self.weights, self.calibration = weights, calibration
 
@@ -177,7 +187,14 @@ class ReviewedNames:
         decisions: TermDecisions,
         names: Iterable[tuple[str, str]],
     ) -> ReviewedNames:
-        """Write a store of reviewed names, (text, concept id), and its index; open them."""
+        """Write a store of reviewed names, (text, concept id), and its index; open them.
+
+        Args:
+            kb: Knowledge base of the concepts.
+            folder: Folder of the store and index.
+            decisions: Decisions by term.
+            names: Reviewed names: text and concept id.
+        """
         by_concept: defaultdict[str, list[str]] = defaultdict(list)
         for text, concept in names:
             by_concept[concept].append(text)

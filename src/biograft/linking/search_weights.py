@@ -45,8 +45,12 @@ def fit_lexical_weight(
     """Choose the weight with which the most held-out mentions are right.
 
     Accuracy jumps from weight to weight where mentions are few, so that each weight counts with its
-    two neighbours; of equal ones the middle is taken. A store that holds the mentions as names is
-    refused.
+    two neighbours; of equal ones the middle is taken.
+
+    Args:
+        kb: Knowledge base of the search; one that holds the mentions as names is refused.
+        search: Lexical and dense search.
+        queries: Held-out mentions with their concepts.
     """
     names = {generator.name for generator in search.generators}
     if names != {"lexical", "dense"}:

@@ -47,7 +47,13 @@ class ShortFormList:
     chinese: dict[str, Meanings]
 
     def is_heading(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span is a heading, or what else is never a mention there."""
+        """Return whether a span is a heading, or what else is never a mention there.
+
+        Args:
+            text: A text.
+            start: Start of the span.
+            end: Its end.
+        """
         short = text[start:end]
         if short in self.after_percent and _PERCENT.search(text, max(0, start - 8), start):
             return True
@@ -111,7 +117,13 @@ class KnownShortForms:
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
 
     def is_heading(self, text: str, start: int, end: int) -> bool:
-        """Return whether a span heads a section, or is a word that is never a mention."""
+        """Return whether a span heads a section, or is a word that is never a mention.
+
+        Args:
+            text: A text.
+            start: Start of the span.
+            end: Its end.
+        """
         return self._list.is_heading(text, start, end)
 
     def find(self, text: str, mentions: Collection[str]) -> Iterator[KnownForm]:

@@ -273,7 +273,23 @@ def make_biograft(
     alignment_mode: str,
     label: str | None,
 ) -> SpacyLinker:
-    """Make the component, by ``nlp.add_pipe("biograft", config={"kb": PATH})``."""
+    """Make the component, by ``nlp.add_pipe("biograft", config={"kb": PATH})``.
+
+    Args:
+        nlp: Pipeline of spaCy.
+        name: Name of the component in it.
+        kb: Folder of the knowledge base.
+        index: Folder of an index; default: a lexical one is built in memory.
+        model: Folder of a trained linker.
+        calibration: File of a calibration.
+        detector: Folder of a trained model of named entity recognition.
+        settings: Fields of :class:`LinkerConfig`.
+        reads: ``text`` finds mentions, ``ents`` links the entities of the document.
+        set_ents: Write mentions to ``doc.ents``.
+        overwrite_ents: Replace entities that overlap with mentions.
+        alignment_mode: Fit of mentions to tokens, as for ``Doc.char_span``.
+        label: Label of the entities; default: the type of the concept.
+    """
     if not kb:
         raise ConfigError('kb: missing; nlp.add_pipe("biograft", config={"kb": PATH})')
     config = SpacyConfig(

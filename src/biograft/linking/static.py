@@ -108,6 +108,11 @@ class TokenizerSettings:
 class WordPieceTokenizer:
     """Splits names into rows of a table: first those of the vocabulary, then those of words.
 
+    Args:
+        vocabulary: Word pieces, in the order of the table's first rows.
+        words: Whole words, which have the rows after these.
+        settings: Settings of the tokenizer, such as its unknown token.
+
     >>> tokenizer = WordPieceTokenizer(["[UNK]", "flu", "in", "##flu", "##enza"], ["influenza"])
     >>> tokenizer.tokenize("Influenza (flu)")
     ['in', '##flu', '##enza', '[UNK]', 'flu', '[UNK]']
@@ -322,6 +327,13 @@ _WEIGHTS = {
 class StaticEncoder:
     """A static encoder of names, for dense search without torch.
 
+    Args:
+        tokenizer: Splits names into rows of the table.
+        weights: The table, and what its rows are multiplied by.
+        settings: Settings of an encoder, such as the maximum number of tokens.
+        name: Name in manifests and messages.
+        scripts: Scripts that it learned to read (``LATIN``); empty means all.
+
     >>> encoder = StaticEncoder.from_pretrained("RUN/encoder")  # doctest: +SKIP
     >>> encoder.encode(["heart attack", "myocardial infarction"])  # doctest: +SKIP
     """
@@ -397,9 +409,14 @@ class StaticEncoder:
     ) -> Vectors:
         """Compute one vector for each text, in the order given: (texts, dim).
 
-        All vectors have length 1, and a text without tokens gives zeros. The options of a
-        transformers encoder change nothing: there is one precision, and the length of an output
-        has no meaning.
+        All vectors have length 1, and a text without tokens gives zeros.
+
+        Args:
+            texts: Names.
+            batch_size: Changes nothing.
+            precision: Changes nothing, since there is one.
+            normalize: Changes nothing, since the length of an output has no meaning.
+            progress: Progress to advance.
         """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")

@@ -40,7 +40,13 @@ KNOWN = -2
 
 
 def assign_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
-    """Assign each document to one of n folds, deterministically for a seed."""
+    """Assign each document to one of n folds, deterministically for a seed.
+
+    Args:
+        documents: Names of documents; equal ones are one.
+        n: Number of folds.
+        seed: Seed of the shuffling.
+    """
     names = sorted(set(documents))
     order = np.random.default_rng(seed).permutation(len(names))
     return {name: int(position) % n for name, position in zip(names, order, strict=True)}
@@ -68,7 +74,13 @@ class MentionMemory:
         self._of_concept: dict[int, CountArray] = {}
 
     def add(self, text: str, concepts: Iterable[int], fold: int = 0) -> None:
-        """Count a mention: a text linked to concepts in a document of a fold."""
+        """Count a mention: a text linked to concepts in a document of a fold.
+
+        Args:
+            text: Text of the mention.
+            concepts: Rows of its concepts.
+            fold: Fold of its document.
+        """
         key = _key(text)
         self._totals[key][fold] += 1
         of_fold = self._of_concept.setdefault(fold, np.zeros(self._n_concepts, np.float32))
@@ -172,7 +184,15 @@ class FeatureExtractor:
         leave_out: int = ALL,
         excluded: npt.NDArray[np.bool_] | None = None,
     ) -> CandidateFeatures:
-        """Compute the features of the candidates of text ``index``, without excluded names."""
+        """Compute the features of the candidates of text ``index``, without excluded names.
+
+        Args:
+            text: The mention.
+            pool: Candidates of several texts.
+            index: Index of the mention among them.
+            leave_out: Fold whose training mentions do not count; default: all count.
+            excluded: Candidate names, by column, that are left out.
+        """
         rows = pool.rows[index]
         included = rows >= 0 if excluded is None else (rows >= 0) & ~excluded
         columns = np.flatnonzero(included)
@@ -309,7 +329,14 @@ RANKER = ArtifactKind(
 
 
 class TrainedRanker:
-    """Ranks the concepts of a candidate pool by a network trained on labelled mentions."""
+    """Ranks the concepts of a candidate pool by a network trained on labelled mentions.
+
+    Args:
+        kb: Knowledge base of the candidates.
+        network: Scores the features of a candidate.
+        memory: Counts of the training mentions.
+        generators: Names of the generators whose candidates it ranks, in their order.
+    """
 
     name = "ranker"
     uses_context = False
@@ -329,7 +356,13 @@ class TrainedRanker:
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Return one candidate per concept, best first; ties go to the lower concept."""
+        """Return one candidate per concept, best first; ties go to the lower concept.
+
+        Args:
+            texts: Mentions.
+            pool: Names that a search found for each of them.
+            contexts: Text around each of them; unused.
+        """
         if pool.generators != self.generators:
             raise StoreError(
                 f"the trained linker ranks what {' and '.join(self.generators)} find, the index "
@@ -356,7 +389,14 @@ class TrainedRanker:
     def save(
         self, folder: Path, config: RankerConfig, report: dict[str, Any], *, overwrite: bool = False
     ) -> None:
-        """Write the ranker to a folder."""
+        """Write the ranker to a folder.
+
+        Args:
+            folder: Folder to write.
+            config: Settings that it was trained with.
+            report: Results of the training, kept in the manifest.
+            overwrite: Replace a ranker that exists.
+        """
         content = {
             "store": store_fingerprint(self.kb),
             "config": asdict(config),

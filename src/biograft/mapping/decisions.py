@@ -437,7 +437,13 @@ def read_table(path: Path, encoding: str) -> tuple[int, list[str], Iterator[tupl
 def named_cells(
     path: Path, header: list[str], rows: Iterable[tuple[int, list[str]]]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the cells of each row by column; refuse a row with another number of them."""
+    """Yield the cells of each row by column; refuse a row with another number of them.
+
+    Args:
+        path: File of the rows, for errors.
+        header: Names of the columns.
+        rows: Line number and cells of each row.
+    """
     for line, cells in rows:
         if len(cells) != len(header):
             raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)

@@ -75,7 +75,13 @@ def justification_of(linker: Linker) -> str:
 
 
 def as_decision(mapping: TermMapping, run: MappingRun, store: str) -> Decision:
-    """Return an earlier decision that stands, or the proposal of this run."""
+    """Return an earlier decision that stands, or the proposal of this run.
+
+    Args:
+        mapping: A mapped term.
+        run: The run that it is from: its time, and the ids that it shows.
+        store: Fingerprint of the knowledge base.
+    """
     term, decision = mapping.term, mapping.decision
     if mapping.flag == SEEN and decision is not None:
         return replace(decision, term=term.text, code=term.code, frequency=term.frequency)
@@ -114,7 +120,13 @@ def candidate_columns(n_others: int) -> list[str]:
 def table_chunks(
     mappings: Iterable[TermMapping], run: MappingRun, to: str = "csv"
 ) -> Iterator[str]:
-    """Give the header, then a row a term."""
+    """Give the header, then a row a term.
+
+    Args:
+        mappings: Mapped terms, in the order of the rows.
+        run: The run that they are from: number of candidates, ids that it shows.
+        to: ``csv`` or ``tsv``.
+    """
     delimiter, n_others = DELIMITERS[to], run.k - 1
     header = [*COLUMNS, *(["context"] if run.has_context else []), *candidate_columns(n_others)]
     yield delimited_rows([header], delimiter)

@@ -218,7 +218,13 @@ _FAILED = {
 
 
 class ReviewStore:
-    """The queues of a review database: what is to be decided, by whom it was, and why."""
+    """The queues of a review database: what is to be decided, by whom it was, and why.
+
+    Args:
+        engine: SQLAlchemy engine of an opened review database.
+        where: Its file or URL, for messages.
+        has_concept: Says whether the knowledge base has an id, to refuse others; None accepts all.
+    """
 
     def __init__(
         self, engine: Engine, where: str, has_concept: Callable[[str], bool] | None = None

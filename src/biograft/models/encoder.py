@@ -59,6 +59,12 @@ Vectors = npt.NDArray[np.float32]
 class TextEncoder:
     """A text encoder: a transformers model with its tokenizer and pooling.
 
+    Args:
+        model: Model of transformers that returns states.
+        tokenizer: Its tokenizer.
+        settings: Pooling, maximum length and lowercasing.
+        name: Name in manifests and messages.
+
     >>> encoder = TextEncoder.from_pretrained("ENCODER")  # doctest: +SKIP
     >>> encoder.encode(["heart attack", "myocardial infarction"])  # doctest: +SKIP
     """
@@ -100,9 +106,15 @@ class TextEncoder:
         """Load an encoder from a folder or, by name, from the Hugging Face hub.
 
         Settings that are not given are read from the files beside the weights; those of SapBERT and
-        BioSyn are known by name. The defaults are mean pooling, with a warning, the maximum length
-        of the model, and lowercasing if the tokenizer does it. The default device is a GPU where
-        there is one. The engine ``openvino`` encodes faster on processors.
+        BioSyn are known by name.
+
+        Args:
+            name_or_folder: Folder, or name on the hub.
+            pooling: One of ``POOLINGS``; default: as known, else mean, with a warning.
+            max_length: Maximum number of tokens; default: as known, else that of the model.
+            lower: Make texts lower-case first; default: as known, else as the tokenizer does.
+            device: Device of torch; default: a GPU where there is one.
+            engine: ``torch``, or ``openvino``, which encodes faster on processors.
         """
         if engine not in ENGINES:
             raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
@@ -209,8 +221,12 @@ class TextEncoder:
     ) -> Vectors:
         """Compute one vector for each text, in the order given: (texts, dim).
 
-        A batch holds ``batch_size`` names of typical length: fewer longer texts, more shorter
-        ones. ``normalize`` scales all vectors to unit length.
+        Args:
+            texts: Names.
+            batch_size: Names of typical length in a batch: fewer longer ones, more shorter ones.
+            precision: One of ``models.precision.PRECISIONS``.
+            normalize: Scale each vector to length 1.
+            progress: Progress to advance by each batch.
         """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")

@@ -18,7 +18,13 @@ _HEADS = ("cls", "lm_head", "predictions", "vocab_transform", "generator_predict
 
 
 class MaskedLanguageModel:
-    """An encoder with a language modelling head, and its tokenizer."""
+    """An encoder with a language modelling head, and its tokenizer.
+
+    Args:
+        model: Masked language model of transformers.
+        tokenizer: Its tokenizer.
+        name: Name in messages.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, name: str) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
@@ -77,8 +83,12 @@ class MaskedLanguageModel:
         """Compute the logits at some positions of texts: (texts, positions, tokens).
 
         The head runs at these positions only: its product with the vocabulary would cost more than
-        all layers below it. ``more`` are other inputs of the model: ``attention_mask`` of texts
-        that are padded, entities.
+        all layers below it.
+
+        Args:
+            token_ids: Token ids: (texts, length).
+            positions: Positions in each text: (texts, positions).
+            more: Other inputs of the model: ``attention_mask`` of texts that are padded, entities.
         """
         inputs = {"input_ids": token_ids, "attention_mask": torch.ones_like(token_ids), **more}
         if self._head is None:

@@ -76,7 +76,13 @@ class ModelCard:
 
 
 def write_card(folder: Path, card: ModelCard, settings: EncoderSettings) -> None:
-    """Write the card of an encoder into its folder."""
+    """Write the card of an encoder into its folder.
+
+    Args:
+        folder: Folder of the encoder.
+        card: Origin and results of the encoder.
+        settings: Pooling, maximum length and lowercasing.
+    """
     with new_file(folder / CARD, overwrite=True) as file:
         file.write(render_card(card, settings).encode())
 

@@ -85,6 +85,11 @@ def attention_for_training(
 
     For bfloat16 on a CPU that is the eager one: the backward pass of fused attention (SDPA) uses a
     slow routine, and computes in 32 bits with dropout. The states differ by rounding only.
+
+    Args:
+        model: Model whose encoders are switched.
+        precision: One of ``PRECISIONS``.
+        device: Device of the training.
     """
     if device.type != "cpu" or choose_precision(precision, device) != "bf16":
         yield

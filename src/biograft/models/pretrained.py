@@ -96,8 +96,11 @@ def load_model(
 ) -> tuple[Any, Any, Set[str]]:
     """Load a model and its tokenizer; also return the names of missing weights.
 
-    ``kind`` is an Auto class of transformers; ``config`` replaces the configuration of the folder.
-    Missing weights are drawn by the seed, so that a saved copy is the same in every process.
+    Args:
+        kind: An Auto class of transformers.
+        folder: Folder of the model.
+        config: Configuration in place of that of the folder.
+        seed: Seed of missing weights, so that a saved copy is the same in every process.
     """
     config = config or load_config(folder, "encoder")
     try:
@@ -225,7 +228,14 @@ _SETTING_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_
 
 
 def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSettings) -> None:
-    """Write model, tokenizer and settings into a folder."""
+    """Write model, tokenizer and settings into a folder.
+
+    Args:
+        folder: Folder to write to.
+        model: Model of transformers.
+        tokenizer: Its tokenizer.
+        settings: Pooling, maximum length and lowercasing.
+    """
     with quiet_transformers():
         model.save_pretrained(folder)
     save_tokenizer(tokenizer, folder)
@@ -263,7 +273,13 @@ def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any
 
 
 def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
-    """Compute the SHA-256 of everything that decides the vector of a text."""
+    """Compute the SHA-256 of everything that decides the vector of a text.
+
+    Args:
+        model: Model of transformers.
+        tokenizer: Its tokenizer.
+        settings: Pooling, maximum length and lowercasing.
+    """
     config = {key: str(getattr(model.config, key, None)) for key in _SETTING_KEYS}
     if layers := getattr(model.config, "knowledge_layers", None):
         config["knowledge_layers"] = json.dumps(layers, sort_keys=True)

@@ -53,7 +53,13 @@ _MIN_COUNT = 2
 
 
 def create_bert(config: NewBert, texts: Iterable[str], seed: int) -> MaskedLM:
-    """Create a BERT with a WordPiece tokenizer learnt from some texts."""
+    """Create a BERT with a WordPiece tokenizer learnt from some texts.
+
+    Args:
+        config: Size of the model and of its vocabulary.
+        texts: Texts to learn the tokenizer from.
+        seed: Seed of the weights.
+    """
     texts = list(texts)
     tokenizer = _learn_bert_tokenizer(config, texts)
     if len(tokenizer) <= len(_SPECIAL):
@@ -176,7 +182,13 @@ _BOS, _BART_PADDING, _EOS = 0, 1, 2
 
 
 def create_bart(config: NewSeq2Seq, texts: Iterable[str], seed: int) -> Seq2SeqModel:
-    """Create a BART with a byte-level BPE tokenizer learnt from some texts."""
+    """Create a BART with a byte-level BPE tokenizer learnt from some texts.
+
+    Args:
+        config: Size of the model and of its vocabulary.
+        texts: Texts to learn the tokenizer from.
+        seed: Seed of the weights.
+    """
     tokenizer = _learn_bart_tokenizer(config, texts)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -243,7 +255,15 @@ _HEADS, _MAX_CHARACTERS = 4, 64
 def make_character_encoder(
     names: Iterable[str], folder: Path, *, width: int = 96, layers: int = 2, seed: int = 33
 ) -> None:
-    """Write an untrained character-level encoder for the characters of some names."""
+    """Write an untrained character-level encoder for the characters of some names.
+
+    Args:
+        names: Names whose characters are the vocabulary.
+        folder: Folder to write.
+        width: Width of the model.
+        layers: Number of its layers.
+        seed: Seed of the weights.
+    """
     tokenizer = _character_tokenizer(names)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -296,7 +316,14 @@ _MAX_WAVELENGTH = 10_000.0
 def ppmi_token_vectors(
     sequences: Iterable[Sequence[int]], n_tokens: int, width: int, seed: int
 ) -> Tensor:
-    """Return a unit vector for each token, from PPMI; it is random for tokens without context."""
+    """Return a unit vector for each token, from PPMI; it is random for tokens without context.
+
+    Args:
+        sequences: Token ids of texts.
+        n_tokens: Size of the vocabulary.
+        width: Length of the vectors.
+        seed: Seed of the factorisation, and of random vectors.
+    """
     rows, columns, values = _ppmi(_count_neighbours(sequences, n_tokens), n_tokens)
     vectors = torch.randn(n_tokens, width, generator=torch.Generator().manual_seed(seed))
     rank = min(width, n_tokens)

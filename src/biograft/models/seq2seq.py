@@ -48,6 +48,12 @@ def cut_round_mention(
 
     Of a mention that is too long by itself the first and the last tokens stay, so that both marks
     do; of a text without a mention the first tokens stay.
+
+    Args:
+        text: A text.
+        tokens: Its token ids.
+        offsets: Start and end of each token in the text.
+        room: Number of tokens that stay.
     """
     marked = _MARKED.search(text)
     if marked is None:
@@ -92,8 +98,15 @@ _OF_DECODER = "decoder.bert.embeddings.word_embeddings.weight"
 class Seq2SeqModel:
     """A sequence-to-sequence model with its tokenizer, which generates names for texts.
 
-    The decoder starts with the token ``start``; a name ends with the token ``end``. The source has
-    at most ``max_source`` tokens, the target ``max_target``, the prompt and ``start`` included.
+    The decoder starts with the token ``start``; a name ends with the token ``end``.
+
+    Args:
+        model: Encoder-decoder of transformers.
+        tokenizer: Its fast tokenizer.
+        name: Name in messages.
+        max_source: Maximum number of tokens of a source; default: that of the model.
+        max_target: Maximum number of tokens of a target, the prompt and ``start`` included;
+            default: that of the model.
     """
 
     def __init__(
@@ -138,8 +151,13 @@ class Seq2SeqModel:
     ) -> Seq2SeqModel:
         """Load a model from a folder or, by name, from the Hugging Face hub.
 
-        ``dropout`` replaces the dropout of the model, also in attention. A ``decoder`` is added to
-        a model that is only an encoder. The default device is a GPU where there is one.
+        Args:
+            name_or_folder: Folder, or name on the hub.
+            max_source: Maximum number of tokens of a source; default: that of the model.
+            max_target: Maximum number of tokens of a target; default: that of the model.
+            dropout: Dropout in place of the model's, also in attention.
+            decoder: Decoder to add to a model that is only an encoder.
+            device: Device of torch; default: a GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
         config = load_config(folder)

@@ -107,9 +107,15 @@ def choose_settings(
 ) -> tuple[EncoderSettings, dict[str, str]]:
     """Choose the settings of an encoder; also return the origin of each.
 
-    A value comes from what is ``given``, else from the files of the folder, else from the family
-    of the encoder, else from ``defaults``: the limit of the model, lowercasing of the tokenizer.
-    Pooling is nowhere in a plain folder; its default is a guess, and warned of.
+    Each value comes from the first of ``given``, the files of the folder, the family of the
+    encoder, and ``defaults``. Pooling is nowhere in a plain folder; its default is a guess, and
+    warned of.
+
+    Args:
+        name: Name of the encoder.
+        folder: Its folder.
+        given: Values of the caller; None is none.
+        defaults: The limit of the model, lowercasing of the tokenizer, and so on.
     """
     family = find_family(name, folder)
     known = dict(family.settings) if family else {}

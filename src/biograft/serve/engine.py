@@ -82,6 +82,13 @@ class MicroBatcher(Generic[Job, Answer]):
 
     Nothing waits for a batch to fill: a batch is what has arrived while the last one ran. Where a
     batch fails, its jobs are run one by one, so that only those that are to blame get the error.
+
+    Args:
+        run: Function that answers a batch of jobs, in their order.
+        max_batch: Maximum size of a batch.
+        max_waiting: Maximum number of jobs that wait; further ones are refused.
+        max_seconds: Expected seconds of waiting above which jobs are refused.
+        size: Size of a job, such as its number of texts; default: 1.
     """
 
     def __init__(

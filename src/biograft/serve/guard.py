@@ -181,7 +181,16 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """ASGI middleware: refuses what is too much, unknown or too slow, before it is parsed."""
+    """ASGI middleware: refuses what is too much, unknown or too slow, before it is parsed.
+
+    Args:
+        app: Application behind it.
+        config: Limits of the service.
+        metrics: Counts requests and refusals.
+        keys: Keys that are accepted; None asks for no key, and checks the host instead.
+        allowed_hosts: Names of hosts that requests may use beside ``localhost`` where there are no
+            keys.
+    """
 
     def __init__(
         self,
@@ -196,7 +205,13 @@ class Guard:
         self._in_progress: Counts[str] = Counts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request.
+
+        Args:
+            scope: Connection, as ASGI describes it.
+            receive: Gives the next event of the request.
+            send: Sends an event of the answer.
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -403,7 +403,13 @@ def _rows(file: InputFile, log: ReadLog) -> Iterator[Document]:
 
 
 def read_columns(file: InputFile, columns: Sequence[str], log: ReadLog) -> Iterator[Row]:
-    """Read columns of a table, the first of which holds text: line and cells of each row."""
+    """Read columns of a table, the first of which holds text: line and cells of each row.
+
+    Args:
+        file: A table.
+        columns: Names of columns, or numbers such as ``#1``.
+        log: Counts rows read, and rejected by reason.
+    """
     with _advising(file.path, file.config):
         if binary_table(file.path) or not is_empty(file.path):
             yield from read_table(file.source, columns, log, sheet=file.config.sheet)
@@ -412,7 +418,13 @@ def read_columns(file: InputFile, columns: Sequence[str], log: ReadLog) -> Itera
 def read_texts(
     paths: Iterable[str | Path], config: InputConfig | None = None, log: ReadLog | None = None
 ) -> Iterator[str]:
-    """Read the texts of corpora, a document a line of plain text; each file must have some."""
+    """Read the texts of corpora, a document a line of plain text; each file must have some.
+
+    Args:
+        paths: Files of texts.
+        config: How they are read; default: a document a line.
+        log: Counts what is doubtful or rejected.
+    """
     config = config or InputConfig(lines=True)
     inputs = Inputs(list(paths), config, log or ReadLog(Path("input")))
     for file in inputs.files():

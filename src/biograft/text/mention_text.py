@@ -47,6 +47,13 @@ def mark_mention(
     Of a longer context the words nearest to the mention are kept, half of them on either side; what
     one side does not need, the other gets.
 
+    Args:
+        left: Text before the mention.
+        mention: The mention.
+        right: Text after it.
+        words: Maximum number of words of context.
+        lower: Make everything lower-case.
+
     >>> mark_mention("No sign of a", "Cold", "was found.", words=3)
     'of a START cold END was'
     """
@@ -62,6 +69,11 @@ def mark_mention(
 
 def split_context(n_before: int, n_after: int, budget: int) -> tuple[int, int]:
     """Split a budget of context words between the sides of a mention.
+
+    Args:
+        n_before: Words before the mention.
+        n_after: Words after it.
+        budget: Words wanted in all.
 
     >>> split_context(10, 10, 8), split_context(1, 10, 8), split_context(10, 3, 8)
     ((4, 4), (1, 7), (5, 3))

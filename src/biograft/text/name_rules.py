@@ -122,7 +122,14 @@ class ChosenNames:
 def choose_names(
     codes: Codes, text_at: Callable[[int], str], config: NamesIndexConfig, skipped: Counter[str]
 ) -> ChosenNames:
-    """Choose the names to search, of names that were joined; count the others by reason."""
+    """Choose the names to search, of names that were joined; count the others by reason.
+
+    Args:
+        codes: Code points of the names, a 0 after each.
+        text_at: Returns the name at a position.
+        config: Settings of the index.
+        skipped: Counts names that are not searched, by reason.
+    """
     table = _key_table().of(codes)
     n = int(np.count_nonzero(codes == 0)) + 1
     verdicts = _judge(codes, table, _listed_hashes(), n, config.min_length, config.acronym_length)

@@ -205,7 +205,11 @@ def build_arrays(
 ) -> tuple[NameArrays, Counter[str]]:
     """Build the arrays of names; also return why names were skipped, by reason.
 
-    ``n_names`` is their number, where known, for the progress.
+    Args:
+        blocks: Names and their rows, a block at a time.
+        config: Settings of the index.
+        n_names: Number of names for the progress; 0 where it is unknown.
+        progress: Progress of building.
     """
     progress.start("names in text")
     names, done = _Names(config), 0
@@ -290,8 +294,14 @@ def walk(
 ) -> int:
     """Find all names in a sequence of tokens; return their number.
 
-    ``out`` gets the node, and the first and last token, of as many as it has columns: by first
-    token, the longer first, and an exact match before that of a plural.
+    Args:
+        words: Number of each token of the text, -1: unknown.
+        stems: Number of the singular of each token, -1: none.
+        tokens: Token that leads to each node of the trie.
+        children: Start of the children of each node.
+        row_starts: Start of the rows of each node; without rows no name ends there.
+        out: Gets node, first token and last token of as many as it has columns: by first token, the
+            longer first, and an exact match before that of a plural.
     """
     n, n_first = 0, np.int64(children[1]) - 1
     for begin in range(len(words)):
@@ -354,7 +364,13 @@ def has_rows(trie: Trie, node: Any) -> Any:
 
 @njit()
 def child_by(trie: Trie, node: Any, word: Any) -> Any:
-    """Return the child of a node by a token, 0 if there is none."""
+    """Return the child of a node by a token, 0 if there is none.
+
+    Args:
+        trie: Tokens, children and row starts of the trie.
+        node: The node.
+        word: The token.
+    """
     tokens, children, _ = trie
     first, end = np.int64(children[node]), np.int64(children[node + 1])
     return child_of(tokens, first, end, word) if first < end else 0
@@ -362,7 +378,14 @@ def child_by(trie: Trie, node: Any, word: Any) -> Any:
 
 @njit()
 def child_of(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
-    """Return the child by a token among the nodes of a range, 0 if there is none."""
+    """First node of the range.
+
+    Args:
+        tokens: Token that leads to each node.
+        first: First node of the range.
+        end: End of the range.
+        word: The token.
+    """
     if first == 1:  # of the root, which has the first tokens in their order
         return word + 1 if word < end - 1 else 0
     low, high = first, end
@@ -427,6 +450,14 @@ class TokensRead(NamedTuple):
 class NamesIndex:
     """Finds a fixed set of names in any text.
 
+    Args:
+        arrays: Arrays of the index.
+        config: Settings that it was built with.
+        skipped: Counts of names that are not searched, by reason.
+        excluded: Rows of names that are never found.
+        opened: Folder it was opened from, if any.
+        only: Rows that may be found; default: all.
+
     >>> NamesIndex.build(["lung cancer", "AIDS"]).find("Lung-cancers, no aids")
     [NameMatch(start=0, end=12, text='Lung-cancers', name_rows=(0,))]
     """
@@ -455,7 +486,13 @@ class NamesIndex:
         *,
         rows: Sequence[int] | Ints | None = None,
     ) -> NamesIndex:
-        """Build from names; ``rows`` are their ids (by default 0, 1, ...)."""
+        """Build from names; ``rows`` are their ids (by default 0, 1, ...).
+
+        Args:
+            names: Names.
+            config: Settings of the index.
+            rows: Id of each name; default: 0, 1, ...
+        """
         config = config or NamesIndexConfig()
         blocks = blocks_of_texts(names, rows)
         arrays, skipped = build_arrays(blocks, config, 0, Progress(enabled=False))
@@ -468,7 +505,13 @@ class NamesIndex:
         config: NamesIndexConfig | None = None,
         progress: Progress | None = None,
     ) -> NamesIndex:
-        """Build from the names of a store."""
+        """Build from the names of a store.
+
+        Args:
+            kb: Knowledge base of the names.
+            config: Settings of the index, such as languages.
+            progress: Progress of building.
+        """
         config = config or NamesIndexConfig()
         rows = np.arange(kb.n_names, dtype=np.int64)
         if config.languages:
@@ -481,7 +524,14 @@ class NamesIndex:
         return cls(arrays, config, skipped)
 
     def save(self, folder: Path, made_from: str, n_rows: int, *, overwrite: bool = False) -> None:
-        """Write the index to a folder; ``made_from`` identifies what its rows refer to."""
+        """Write the index to a folder.
+
+        Args:
+            folder: Folder to write.
+            made_from: Fingerprint of what its rows refer to.
+            n_rows: Number of rows there.
+            overwrite: Replace an index that exists.
+        """
         with new_folder(folder, overwrite=overwrite) as work:
             save_arrays(work, self.arrays._asdict())
             content = {

@@ -74,7 +74,10 @@ _TEXT_BYTES_PER_NUL = 100
 def refuse_binary(path: Path, head: bytes, *, is_utf8: bool = True) -> None:
     """Refuse a file that begins like one without text, and say what to do.
 
-    ``is_utf8`` says that it is to be read as UTF-8, in which other bytes show what is no text.
+    Args:
+        path: The file.
+        head: Its first bytes.
+        is_utf8: It is to be read as UTF-8, in which other bytes show what is no text.
     """
     for magic, (what, remedy) in _BINARY.items():
         if head.startswith(magic):

@@ -96,7 +96,13 @@ def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
 def write_shard(
     path: Path, documents: Iterable[AnnotatedDocument], report: Mapping[str, Any]
 ) -> None:
-    """Write a shard, complete or not at all, with the report of its annotation."""
+    """Write a shard, complete or not at all, with the report of its annotation.
+
+    Args:
+        path: File to write; one that exists is replaced.
+        documents: Annotated documents.
+        report: Report of their annotation.
+    """
     metadata = {_REPORT: json.dumps(report, ensure_ascii=False, sort_keys=True).encode()}
     table = to_table(documents).replace_schema_metadata(metadata)
     with new_file(path, overwrite=True) as file:

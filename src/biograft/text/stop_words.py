@@ -63,7 +63,11 @@ def propose_stop_words(
 ) -> list[StopWord]:
     """Propose stop words by their use in texts, the most frequent first.
 
-    ``name_of`` returns the name in a row.
+    Args:
+        names: Index of the names.
+        name_of: Returns the name in a row.
+        texts: Texts in which their use is counted.
+        config: How often, and how, a word is used that is proposed.
     """
     config = config or StopWordConfig()
     n, n_lower, n_verbs, rows = Counter[str](), Counter[str](), Counter[str](), dict[str, int]()
@@ -107,7 +111,13 @@ def _batches(texts: Iterable[str]) -> Iterator[Sequence[str]]:
 
 
 def write_stop_words(words: Iterable[StopWord], path: Path, *, overwrite: bool = False) -> None:
-    """Write stop words with their counts, one a line, for ``--stop-file``."""
+    """Write stop words with their counts, one a line, for ``--stop-file``.
+
+    Args:
+        words: Stop words with their counts.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         file.write(f"{_HEADER}\n".encode())
         for word in words:

@@ -38,8 +38,13 @@ def read_table(
 ) -> Iterator[Row]:
     """Yield chosen columns of each row; the first of them must hold text.
 
-    Columns are named as in the header, or by number as ``#1``. Text is UTF-8; wrong rows are
-    counted in the log. ``sheet`` names a sheet of a workbook; by default the first with a table.
+    Text is UTF-8.
+
+    Args:
+        path: CSV, TSV, JSON lines, a workbook or Parquet.
+        columns: Names in the header, or numbers such as ``#1``.
+        log: Counts rows read, and rejected by reason.
+        sheet: Sheet of a workbook; default: the first with a table.
     """
     kind = binary_table(path)
     if sheet and kind != WORKBOOK:

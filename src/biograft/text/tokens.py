@@ -136,7 +136,13 @@ def finish_hash(state: Any) -> Any:
 
 @njit()
 def hash_word(letters: Codes, start: int, end: int) -> Any:
-    """Return the hash that the scan gives a word of these letters."""
+    """Return the hash that the scan gives a word of these letters.
+
+    Args:
+        letters: Code points.
+        start: Start of the word.
+        end: Its end.
+    """
     state = HASH_SEED
     for k in range(start, end):
         state = (state ^ np.uint64(letters[k])) * HASH_STEP

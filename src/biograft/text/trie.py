@@ -69,7 +69,13 @@ def check_nodes(children: Numbers, n_nodes: int) -> None:
 
 
 class FlatTrie:
-    """Distinct token sequences as a tree; the index of a sequence follows its end node."""
+    """Distinct token sequences as a tree; the index of a sequence follows its end node.
+
+    Args:
+        tokens: Token that leads to each node; the root's is meaningless.
+        children: Start of the children of each node: (nodes + 1,).
+        ends: Nodes at which a sequence ends, ascending.
+    """
 
     FILES = ("tokens.npy", "children.npy", "ends.npy")
     root = 0

@@ -38,7 +38,13 @@ class VirtualFile(_Path):
 
     @classmethod
     def of(cls, name: str | Path, opener: Callable[[], IO[bytes]], size: int) -> VirtualFile:
-        """Make a file of a name, of what opens it, and of its size in bytes."""
+        """Make a file.
+
+        Args:
+            name: Name in messages, and of documents.
+            opener: Opens its bytes.
+            size: Number of bytes.
+        """
         file = cls(name)
         file.opener, file.size = opener, size
         return file

@@ -209,7 +209,16 @@ def _find(
 def find_word(
     slots: Hashes, word_ends: Ints, known: Codes, letters: Codes, start: int, end: int
 ) -> Any:
-    """Return the number of the word in ``letters[start:end]``, -1 of an unknown one."""
+    """Return the number of the word in ``letters[start:end]``, -1 of an unknown one.
+
+    Args:
+        slots: Hash table of the words.
+        word_ends: End of each word in ``known``.
+        known: Code points of all words.
+        letters: Code points of the text.
+        start: Start of the word in it.
+        end: Its end.
+    """
     return _find(slots, word_ends, known, hash_word(letters, start, end), letters, start, end)
 
 
@@ -233,7 +242,17 @@ def look_up(
     hashes: Hashes,
     stems: Hashes,
 ) -> tuple[Int32s, Int32s]:
-    """Return the number of each token, and that of its stem; -1 for unknown ones."""
+    """Return the number of each token, and that of its stem; -1 for unknown ones.
+
+    Args:
+        slots: Hash table of the words.
+        word_ends: End of each word in ``known``.
+        known: Code points of all words.
+        letters: Code points of the tokens.
+        ends: End of each token.
+        hashes: Hash of each token; 0: it is not looked up.
+        stems: Hash of the singular of each token; 0: it has none.
+    """
     words, stem_words = np.empty(len(ends), np.int32), np.empty(len(ends), np.int32)
     start: Any = np.int64(0)
     for n in range(len(ends)):
@@ -321,7 +340,13 @@ class VocabularyBuilder:
         return self._number(tokens.letters, tokens.ends, tokens.hashes)
 
     def add_parts(self, codes: Codes, starts: Ints, ends: Ints) -> Int32s:
-        """Return the numbers of parts of a text, as they are written."""
+        """Return the numbers of parts of a text, as they are written.
+
+        Args:
+            codes: Code points of texts.
+            starts: Start of each part.
+            ends: End of each part.
+        """
         return self._number(*_cut(codes, starts, ends))
 
     def _number(self, letters: Codes, ends: Ints, hashes: Hashes) -> Int32s:

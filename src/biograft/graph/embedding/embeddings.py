@@ -113,7 +113,13 @@ _TENSORS, _IDS = "embeddings.safetensors", "ids.json"
 
 
 class Embeddings:
-    """Vectors of the entities and relations of a store, memory-mapped."""
+    """Vectors of the entities and relations of a store, memory-mapped.
+
+    Args:
+        tables: Vectors of the entities and relations.
+        manifest: Manifest of the folder.
+        folder: Folder they were opened from.
+    """
 
     def __init__(self, tables: Tables, manifest: dict[str, Any], folder: Path) -> None:
         self.tables, self.manifest, self.folder = tables, manifest, folder

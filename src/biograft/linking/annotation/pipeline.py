@@ -100,7 +100,14 @@ class _SpanBatch(NamedTuple):
 
 
 class Annotator:
-    """Annotates documents with the concepts of a knowledge base."""
+    """Annotates documents with the concepts of a knowledge base.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        linker: Decides what a mention means that several concepts share.
+        config: Settings of the annotation.
+        names: Index of the names to find; default: made from the knowledge base.
+    """
 
     def __init__(
         self,

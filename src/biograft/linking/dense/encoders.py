@@ -48,7 +48,15 @@ class NameEncoder(Protocol):
         normalize: bool = True,
         progress: Progress | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Compute one vector for each text: (texts, dim)."""
+        """Compute one vector for each text: (texts, dim).
+
+        Args:
+            texts: Names.
+            batch_size: Number of names that are encoded at a time.
+            precision: One of ``models.precision.PRECISIONS``.
+            normalize: Scale each vector to length 1.
+            progress: Progress to advance by each batch.
+        """
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of everything that decides the vectors."""
@@ -67,7 +75,14 @@ def load_encoder(
 ) -> NameEncoder:
     """Load an encoder: one of :data:`SHIPPED`, a static one, else a transformers model.
 
-    ``pooling``, ``max_length``, ``lower`` and ``engine`` are for transformers models only.
+    All settings but the name are for transformers models only; None takes what its files say.
+
+    Args:
+        name_or_folder: Name in :data:`SHIPPED` or of a model, or a folder.
+        pooling: ``mean`` or ``cls``.
+        max_length: Maximum number of tokens of a name.
+        lower: Make names lower-case first.
+        engine: ``torch``, or ``openvino`` for processors.
     """
     given: Mapping[str, object] = {
         "pooling": pooling,

@@ -287,6 +287,13 @@ class DenseIndex:
     Scores of texts are from -1 to 1, so that they can be fused with others: the cosine, or the
     inner product divided by the norm of the text's vector and the largest norm of a name's vector,
     which leaves its order.
+
+    Args:
+        folder: Folder of the index.
+        manifest: Its manifest.
+        kb: Knowledge base that it was built from.
+        encoder: Encoder of queries; default: the copy in the folder, loaded on first use.
+        similarity: ``cosine`` or ``dot``; default: that of the index.
     """
 
     def __init__(
@@ -326,7 +333,16 @@ class DenseIndex:
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> DenseIndex:
-        """Encode every distinct name of a store, or resume an interrupted build; open the index."""
+        """Encode every distinct name of a store, or resume an interrupted build; open the index.
+
+        Args:
+            kb: Knowledge base of the names.
+            encoder: Encoder of the names; a copy is kept in the folder.
+            folder: Folder to write.
+            config: Settings of the index.
+            overwrite: Replace an index that exists.
+            progress: Progress of encoding.
+        """
         config, folder = config or DenseConfig(), Path(folder)
         _build(kb, encoder, config, folder, overwrite=overwrite, progress=progress)
         return cls.open(folder, kb, encoder)
@@ -342,7 +358,12 @@ class DenseIndex:
     ) -> DenseIndex:
         """Open an index of this store; without an encoder, with the copy in its folder.
 
-        ``similarity`` replaces that of the index; only vectors kept as they are have both.
+        Args:
+            folder: Folder of the index.
+            kb: Knowledge base in the state that it was built from.
+            encoder: Encoder of queries; default: the copy in the folder.
+            similarity: ``cosine`` or ``dot`` in place of that of the index; only vectors kept as
+                they are have both.
         """
         folder = Path(folder)
         manifest = DENSE_INDEX.read(folder)
@@ -368,7 +389,12 @@ class DenseIndex:
     ) -> DenseIndex:
         """Update an index to the current state of its store, encoding only new texts.
 
-        With ``out`` the updated index is written there, replacing one, and ``folder`` stays.
+        Args:
+            folder: Folder of the index.
+            kb: Knowledge base in its current state.
+            encoder: The encoder that it was built with; default: the copy in the folder.
+            out: Folder of the updated index, replacing one; default: ``folder`` itself.
+            progress: Progress of encoding.
         """
         folder, out = Path(folder), Path(out or folder)
         manifest = DENSE_INDEX.read(folder)

@@ -72,7 +72,14 @@ class Candidates(NamedTuple):
 
 
 def find_candidates(rows: Rounded, queries: Floats, k: int, chunk: int) -> Candidates:
-    """Find all rows that may be among the k best of each query."""
+    """Find all rows that may be among the k best of each query.
+
+    Args:
+        rows: Rows of the table, rounded to 8 bits.
+        queries: Vectors of the queries.
+        k: Number of best rows wanted.
+        chunk: Rows that are multiplied at a time.
+    """
     import torch
 
     n, room = len(queries), _ROOM + 4 * k
@@ -219,7 +226,13 @@ Vectors = npt.NDArray[np.float32]
 
 
 class VectorTable:
-    """The vectors of an index, rows of equal length."""
+    """The vectors of an index, rows of equal length.
+
+    Args:
+        storage: Type of the numbers, one of ``STORAGES``.
+        rows: The vectors.
+        scales: Factor of each row, for ``int8`` only.
+    """
 
     def __init__(self, storage: str, rows: npt.NDArray[np.generic], scales: Vectors | None) -> None:
         self.storage, self._rows, self._scales = storage, rows, scales
@@ -227,7 +240,14 @@ class VectorTable:
 
     @classmethod
     def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
-        """Create the files for a number of vectors, to be written in any order."""
+        """Create the files for a number of vectors, to be written in any order.
+
+        Args:
+            folder: Folder of the files.
+            storage: Type of the numbers, one of ``STORAGES``.
+            n_rows: Number of vectors.
+            dim: Their length.
+        """
         rows = create_array(folder / VECTORS, _DTYPES[storage], (n_rows, dim))
         scales = None
         if storage == "int8":
@@ -236,7 +256,13 @@ class VectorTable:
 
     @classmethod
     def open(cls, folder: Path, storage: str, *, writable: bool = False) -> VectorTable:
-        """Memory-map the files of a folder."""
+        """Memory-map the files of a folder.
+
+        Args:
+            folder: Folder of the files.
+            storage: Type of the numbers, one of ``STORAGES``.
+            writable: Write changes to the files.
+        """
         # "c" shares the pages of the file, too; torch warns about read-only arrays
         mode: Mode = "r+" if writable else "c"
         rows = load_array(folder / VECTORS, _DTYPES[storage], n_axes=2, mode=mode)
@@ -262,7 +288,13 @@ class VectorTable:
             self._rows[rows] = vectors
 
     def copy(self, rows: Rows, other: VectorTable, other_rows: Rows) -> None:
-        """Copy rows of another table of the same storage, bit for bit."""
+        """Copy rows of another table of the same storage, bit for bit.
+
+        Args:
+            rows: Rows to replace.
+            other: Table to copy from.
+            other_rows: Its rows, as many.
+        """
         self._rows[rows] = other._rows[other_rows]
         if self._scales is not None and other._scales is not None:
             self._scales[rows] = other._scales[other_rows]
@@ -335,7 +367,14 @@ def from_bfloat16(halves: npt.NDArray[np.generic]) -> Vectors:
 def load_array(
     path: Path, kind: type[np.generic], *, n_axes: int = 1, mode: Mode = "c"
 ) -> npt.NDArray[np.generic]:
-    """Memory-map one ``.npy`` file, refusing one that is damaged or of another type."""
+    """Memory-map one ``.npy`` file, refusing one that is damaged or of another type.
+
+    Args:
+        path: The file.
+        kind: Type of its numbers.
+        n_axes: Number of its axes.
+        mode: As for :func:`biograft.artifacts.open_array`.
+    """
     try:
         return open_array(path, kind, n_axes=n_axes, mode=mode)
     except ValueError as error:
@@ -369,6 +408,12 @@ class ExactSearch:
 
     Many queries are searched with vectors of 8 bits first, if the processor multiplies them. These
     are kept in memory, a quarter of the vectors in 32 bits.
+
+    Args:
+        vectors: The table.
+        largest_norm: Largest length of its vectors.
+        coarse: Search with 8 bits first; default: if there are enough queries and rows for it to
+            pay.
     """
 
     def __init__(
@@ -549,7 +594,13 @@ def no_hits(n_queries: int, k: int) -> RowHits:
 
 
 def rescore(vectors: VectorTable, queries: Vectors, rows: Rows) -> Vectors:
-    """Compute the exact scores of given rows for each query: rows (queries, m), -1 scores -inf."""
+    """Compute the exact scores of given rows for each query: rows (queries, m), -1 scores -inf.
+
+    Args:
+        vectors: The table.
+        queries: Vectors of the queries.
+        rows: Rows of the table for each query, padded with -1.
+    """
     scores = np.full(rows.shape, -np.inf, dtype=np.float32)
     given = np.nonzero(rows >= 0)
     scores[given] = rescore_pairs(vectors, queries, given[0], rows[given])
@@ -560,6 +611,12 @@ def rescore_pairs(vectors: VectorTable, queries: Vectors, of_query: Rows, rows: 
     """Compute the exact scores of pairs of a query and a row.
 
     Summed in float64 and then rounded, so that equal vectors have equal scores.
+
+    Args:
+        vectors: The table.
+        queries: Vectors of the queries.
+        of_query: Index of the query of each pair.
+        rows: Row of the table of each pair.
     """
     scores = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _RESCORED):

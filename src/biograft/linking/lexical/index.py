@@ -129,7 +129,13 @@ class IndexArrays:
 def build_arrays(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
 ) -> tuple[IndexArrays, WordSynonyms | None]:
-    """Build the arrays, and learn the synonyms of words."""
+    """Build the arrays, and learn the synonyms of words.
+
+    Args:
+        kb: Knowledge base of the names.
+        config: Settings of the index.
+        progress: Progress of building.
+    """
     progress.start("normalising names")
     forms, of_row = _normalise_names(kb, config, progress)
     progress.start("counting n-grams")
@@ -196,7 +202,15 @@ _FEW, _CHUNK = 32, 256
 
 
 class LexicalIndex:
-    """Finds the names of a store that are most similar to a text by their characters."""
+    """Finds the names of a store that are most similar to a text by their characters.
+
+    Args:
+        kb: Knowledge base of the names.
+        config: Settings that it was built with.
+        arrays: Arrays of the index.
+        substitution: Synonyms of words, if they were learned.
+        folder: Folder it was opened from, if any.
+    """
 
     name = "lexical"
 
@@ -227,7 +241,13 @@ class LexicalIndex:
         config: LexicalConfig | None = None,
         progress: Progress | None = None,
     ) -> LexicalIndex:
-        """Build the index of a store in memory."""
+        """Build the index of a store in memory.
+
+        Args:
+            kb: Knowledge base of the names.
+            config: Settings of the index.
+            progress: Progress of building.
+        """
         config, progress = config or LexicalConfig(), progress or Progress(enabled=False)
         return cls(kb, config, *build_arrays(kb, config, progress))
 

@@ -66,7 +66,14 @@ def _is_dense(code: int) -> bool:
 
 @njit()
 def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
-    """Write the n-grams of the text between two spaces at ``start`` and ``end``; count them."""
+    """Write the n-grams of the text between two spaces at ``start`` and ``end``; count them.
+
+    Args:
+        codes: Code points of texts.
+        start: Offset of the space before the text.
+        end: Offset of the space after it.
+        out: Keys of the n-grams, written from the first place on.
+    """
     n = 0
     shift = np.uint64(_BITS)
     for i in range(start, end - 1):
@@ -98,7 +105,13 @@ def find_slot(keys: U64, key: np.uint64) -> np.int64:
 
 @njit()
 def sort_few(values: Any, start: int, end: int) -> None:
-    """Sort a short run in place (Shell's sort, which numba compiles faster than its own)."""
+    """Sort a short run in place (Shell's sort, which numba compiles faster than its own).
+
+    Args:
+        values: Array of numbers.
+        start: Start of the run.
+        end: Its end.
+    """
     gap = 1
     while 3 * gap < end - start:
         gap = 3 * gap + 1
@@ -153,7 +166,13 @@ def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, en
 
 @njit()
 def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
-    """Count the texts that contain each n-gram (document frequency)."""
+    """Count the texts that contain each n-gram (document frequency).
+
+    Args:
+        grams: N-grams of the texts, ascending in each.
+        ends: Start of the first text, then the end of each.
+        n_keys: Number of distinct n-grams.
+    """
     frequency = np.zeros(n_keys, np.int64)
     for text in range(len(ends) - 1):
         for i in range(ends[text], ends[text + 1]):
@@ -164,7 +183,13 @@ def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
 
 @njit()
 def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
-    """Reorder texts that are given by their n-grams."""
+    """Reorder texts that are given by their n-grams.
+
+    Args:
+        grams: N-grams of the texts.
+        ends: Start of the first text, then the end of each.
+        order: Old number of each text, in the new order.
+    """
     moved, new_ends = np.empty_like(grams), np.zeros_like(ends)
     for i, text in enumerate(order):
         start, n = new_ends[i], ends[text + 1] - ends[text]
@@ -186,7 +211,13 @@ def build_vocabulary(texts: TextCodes) -> tuple[NgramVocabulary, int, int]:
 
 
 def encode_texts(texts: TextCodes, vocabulary: NgramVocabulary, total: int) -> tuple[U32, I64]:
-    """Return the n-grams of every text, ascending, and the end of each text."""
+    """Return the n-grams of every text, ascending, and the end of each text.
+
+    Args:
+        texts: Code points of the texts.
+        vocabulary: N-grams that are known.
+        total: Number of n-grams in all texts.
+    """
     grams, ends = np.empty(total, np.uint32), np.zeros(len(texts.starts), np.int64)
     _encode_texts(*texts, *vocabulary, grams, ends)
     return grams, ends
@@ -227,7 +258,13 @@ class Weights(NamedTuple):
 
 
 def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
-    """Compute the TF-IDF weights of texts, given by ascending n-grams, and form blocks."""
+    """Compute the TF-IDF weights of texts, given by ascending n-grams, and form blocks.
+
+    Args:
+        grams: N-grams of the texts, ascending in each.
+        ends: Start of the first text, then the end of each.
+        n_grams: Number of distinct n-grams.
+    """
     n_texts = len(ends) - 1
     frequency = count_texts(grams, ends, n_grams)
     rarity = (np.log((1 + n_texts) / (1 + frequency)) + 1).astype(np.float32)

@@ -368,7 +368,15 @@ def _search_query(query: _Query, weights: Weights, bounds: U16, heights: U16, be
 def search_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, k: int
 ) -> tuple[I64, F32]:
-    """Find the k nearest texts of each query; padded with -1 and -inf."""
+    """Find the k nearest texts of each query; padded with -1 and -inf.
+
+    Args:
+        queries: Code points of the queries.
+        vocabulary: N-grams of the index.
+        weights: TF-IDF weights of its texts.
+        unknown: Weight of an n-gram that no text has.
+        k: Number of texts to find.
+    """
     n_queries, n_blocks = len(queries.starts) - 1, len(weights.block_starts) - 1
     texts = np.full((n_queries, k), -1, np.int64)
     scores = np.full((n_queries, k), -np.inf, np.float32)
@@ -399,7 +407,15 @@ def _score_texts(texts: I64, query: F32, weights: Weights, scores: F32) -> None:
 def score_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, texts: I64
 ) -> F32:
-    """Compute the cosine of each query with the given texts; 0 where a text is -1."""
+    """Compute the cosine of each query with the given texts; 0 where a text is -1.
+
+    Args:
+        queries: Code points of the queries.
+        vocabulary: N-grams of the index.
+        weights: TF-IDF weights of its texts.
+        unknown: Weight of an n-gram that no text has.
+        texts: Numbers of texts for each query: (queries, m).
+    """
     scores = np.zeros(texts.shape, np.float32)
     added = np.zeros(len(weights.rarity), np.float32)
     for q in range(len(queries.starts) - 1):

@@ -58,7 +58,10 @@ def words_of(form: str) -> tuple[str, ...]:
 def learn_substitutions(forms: Sequence[str], of_row: I64, concepts: I64) -> Substitutions:
     """Count which words are interchangeable in names of one concept.
 
-    ``of_row`` is the form of each name (-1: excluded), ``concepts`` its concept, ascending.
+    Args:
+        forms: Distinct normalised names.
+        of_row: Form of each name of the store; -1: excluded.
+        concepts: Concept of each name, ascending.
     """
     pairs: Counter[tuple[str, str]] = Counter()
     word_counts: Counter[str] = Counter()
@@ -101,7 +104,13 @@ def _substituted(bags: set[tuple[str, ...]]) -> set[tuple[str, str]]:
 
 
 class WordSynonyms:
-    """Looks up names by their words in any order, some of them substituted by synonyms."""
+    """Looks up names by their words in any order, some of them substituted by synonyms.
+
+    Args:
+        substitutions: Words that a word may be replaced by, with their ratios.
+        keys: Hash of the words of each form, ascending.
+        forms: Form of each key.
+    """
 
     def __init__(
         self, substitutions: Substitutions, keys: U64, forms: npt.NDArray[np.uint32]
@@ -111,7 +120,13 @@ class WordSynonyms:
 
     @classmethod
     def learn(cls, forms: Sequence[str], of_row: I64, concepts: I64) -> WordSynonyms:
-        """Learn from the names of a store, given by their forms."""
+        """Learn from the names of a store, given by their forms.
+
+        Args:
+            forms: Distinct normalised names.
+            of_row: Form of each name of the store; -1: excluded.
+            concepts: Concept of each name, ascending.
+        """
         empty = cls({}, np.zeros(0, np.uint64), np.zeros(0, np.uint32))
         bags = np.fromiter(
             (empty._key(words_of(form)) for form in forms), np.uint64, count=len(forms)

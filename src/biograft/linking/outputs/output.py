@@ -151,8 +151,15 @@ def write_linked(
 ) -> Counter[str]:
     """Write linked documents to a file or folder; return the counts of what could not be held.
 
-    ``to`` is the name of an output, such as ``csv`` or ``fhir``; ``settings`` are the fields of
-    :class:`OutputConfig`. Documents are written one after the other; a failure leaves nothing.
+    Documents are written one after the other; a failure leaves nothing.
+
+    Args:
+        documents: Linked documents.
+        path: File, or folder, to write.
+        to: Name of an output, such as ``csv`` or ``fhir``.
+        kb: Knowledge base they were linked to.
+        overwrite: Replace what exists.
+        settings: Fields of :class:`OutputConfig`.
 
     >>> write_linked(linker.pipe(texts), "findings.csv", "csv", linker.kb)  # doctest: +SKIP
     Counter()
@@ -176,6 +183,13 @@ def link_chunks(
     **settings: Any,
 ) -> Iterator[str]:
     """Give an output as text, piece by piece; ``losses`` counts what could not be held.
+
+    Args:
+        documents: Linked documents.
+        to: Name of an output that is text, such as ``tsv``.
+        kb: Knowledge base they were linked to.
+        losses: Counts what could not be held, by reason.
+        settings: Fields of :class:`OutputConfig`.
 
     >>> "".join(link_chunks(linker.pipe(texts), "tsv", linker.kb))  # doctest: +SKIP
     """

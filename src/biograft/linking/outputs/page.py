@@ -23,12 +23,26 @@ _WHITESPACE = "\t\n\r"
 
 
 def make_page(about: str, heading: str, style: str, body: Iterable[str]) -> str:
-    """Build a page of parts that are HTML already; its title names biograft."""
+    """Build a page of parts that are HTML already; its title names biograft.
+
+    Args:
+        about: Title.
+        heading: HTML of the heading.
+        style: Style sheet.
+        body: HTML of the body, by line.
+    """
     return "\n".join([*page_parts(about, heading, style, body), ""])
 
 
 def page_parts(about: str, heading: str, style: str, body: Iterable[str]) -> Iterator[str]:
-    """Give the lines of a page one after the other, for one that is too long to be kept."""
+    """Give the lines of a page one after the other, for one that is too long to be kept.
+
+    Args:
+        about: Title.
+        heading: HTML of the heading.
+        style: Style sheet.
+        body: HTML of the body, by line.
+    """
     yield f"{_HEAD}<title>biograft: {about}</title>\n<style>{style}</style>\n</head>"
     yield f"<body>\n<h1>{heading}</h1>"
     yield from body

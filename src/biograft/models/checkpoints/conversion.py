@@ -66,7 +66,14 @@ _ENCODER_FILES = (
 def export_checkpoint(
     folder: str | Path, out: str | Path, *, form: str = "bert", overwrite: bool = False
 ) -> dict[str, Any]:
-    """Export a biograft model with its tokenizer; return the facts of the export."""
+    """Export a biograft model with its tokenizer; return the facts of the export.
+
+    Args:
+        folder: Folder of a biograft model.
+        out: Folder to write.
+        form: Layout, one of ``FORMS``: ``bert`` is the plain encoder that any reader of BERT loads.
+        overwrite: Replace a folder that exists.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise NotFoundError(f"{folder}: no such folder; expected the folder of a model")
@@ -127,8 +134,12 @@ def import_checkpoint(
 ) -> ImportReport:
     """Convert a published checkpoint of any known layout to a folder that biograft loads.
 
-    ``tokenizer`` is a folder or a name on the hub, for weights that were published without one.
-    ``as_published`` keeps the errors of the published code, to reproduce its outputs exactly.
+    Args:
+        path: File or folder of the checkpoint.
+        out: Folder to write.
+        tokenizer: Folder or name on the hub of a tokenizer, for weights published without one.
+        as_published: Keep the errors of the published code, to reproduce its outputs exactly.
+        overwrite: Replace a folder that exists.
     """
     published = read_published(Path(path))
     home = find_encoder(tokenizer, TOKENIZER_FILES) if tokenizer else published.folder

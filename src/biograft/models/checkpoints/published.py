@@ -111,7 +111,12 @@ def load_weights(
 ) -> None:
     """Load weights into a model in 32 bits; all must be present with the right shape.
 
-    ``optional`` weights are tied to others in the model; they are not read.
+    Args:
+        model: A PyTorch module, changed in place.
+        weights: Weights by the name that they have in the model.
+        published: Checkpoint they are from, for errors.
+        called: Name of the model in errors.
+        optional: Weights that are tied to others in the model; they are not read.
     """
     wanted = model.state_dict()
     missing = sorted(wanted.keys() - weights.keys() - optional)

@@ -42,6 +42,12 @@ def best_continuations(
     """Find the best continuations of each node by the logits (hypotheses, vocabulary).
 
     There is one more than beams, so that enough remain if one of them ends a name.
+
+    Args:
+        logits: Scores of the next token: (hypotheses, vocabulary).
+        trie: Names that may be generated.
+        nodes: Node of each hypothesis.
+        config: Settings of the search.
     """
     n_best = config.beams + 1
     best = Continuations(
@@ -150,7 +156,14 @@ class FinishedNames:
         return len(self._names[mention])
 
     def add(self, mention: int, sequence: int, total: float, n_tokens: int) -> None:
-        """Add a name if it is among the best."""
+        """Add a name if it is among the best.
+
+        Args:
+            mention: Number of the mention.
+            sequence: Number of the name in the trie.
+            total: Sum of the log-probabilities of its tokens.
+            n_tokens: Number of its tokens.
+        """
         names = self._names[mention]
         names.append((self.score(total, n_tokens), sequence))
         names.sort(key=_order)
@@ -188,7 +201,15 @@ def select_hypotheses(
     finished: FinishedNames,
     config: BeamConfig,
 ) -> BeamStep:
-    """Add finished names, and select the best unfinished continuations of each mention."""
+    """Add finished names, and select the best unfinished continuations of each mention.
+
+    Args:
+        live: Unfinished hypotheses, in the order of the mentions.
+        continuations: Best continuations of each.
+        trie: Names that may be generated.
+        finished: Finished names, to which new ones are added.
+        config: Settings of the search.
+    """
     extended, parents = _in_order(live, continuations)
     sequences = trie.sequence_of(extended.nodes)
     of_mention = np.searchsorted(extended.mentions, extended.mentions)  # its first continuation
@@ -243,6 +264,11 @@ class CachedDecoder:
 
     The cross-attention cache is stored once for each mention, and expanded to its hypotheses only
     when the mentions of the hypotheses change.
+
+    Args:
+        model: Encoder-decoder of transformers.
+        sources: Token ids of the mentions: (mentions, length).
+        mask: 1 where there is a token: (mentions, length).
     """
 
     def __init__(self, model: Any, sources: Tensor, mask: Tensor) -> None:
@@ -271,6 +297,11 @@ class CachedDecoder:
         """Decode one token of each hypothesis, which extends the row ``parents``.
 
         Return the logits of the vocabulary, (hypotheses, tokens).
+
+        Args:
+            tokens: Token of each hypothesis.
+            parents: Row of the last step that each extends.
+            mentions: Mention of each, ascending.
         """
         chosen = torch.from_numpy(parents).to(self._device)
         for layer in self._own.layers:
@@ -334,8 +365,15 @@ def generate_names(
 ) -> GeneratedNames:
     """Generate the most probable names of a trie for each mention, by constrained beam search.
 
-    ``model`` is an encoder-decoder of transformers in evaluation mode; a prompt follows the token
-    ``start``. A name begins at the root, or at the node of its mention in ``roots``.
+    A name begins at the root, or at the node of its mention in ``roots``.
+
+    Args:
+        model: Encoder-decoder of transformers in evaluation mode.
+        inputs: Sources of the mentions, and the prompts that their names follow.
+        trie: Names that may be generated.
+        start: Token before each prompt.
+        roots: Node of the trie at which the names of each mention begin; default: its root.
+        config: Settings of the search.
     """
     config = config or BeamConfig()
     forced = [[start, *prompt] for prompt in inputs.prompts]

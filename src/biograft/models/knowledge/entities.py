@@ -94,7 +94,13 @@ def entity_table(
     """Load the vectors of entities from a folder of ``biograft graph embed``.
 
     Entities without a vector, and all without a folder, get random ones, about as long as the
-    others, about 1 without others. ``dim`` counts only without a folder.
+    others, about 1 without others.
+
+    Args:
+        ids: Ids of the entities, in the order of the rows.
+        vectors: Folder of ``biograft graph embed``.
+        dim: Length of the vectors without a folder.
+        seed: Seed of random vectors.
     """
     rng = np.random.default_rng(seed)
     if vectors is None:

@@ -51,7 +51,11 @@ class EntityFinder:
 
     Names and text are compared as annotation does (``biograft.text.names_index``). A name of
     several entities means the first one in the table, the most frequent in the training text.
-    ``cased`` says whether the tokens keep the case of their text; without it acronyms match in any.
+
+    Args:
+        entities: Entities of the table, with their names.
+        tokenizer: Tokenizer whose tokens spell the text.
+        cased: The tokens keep the case of their text; without it acronyms match in any.
     """
 
     def __init__(
@@ -140,6 +144,11 @@ def entity_inputs(
     """Compute ``mentions`` and ``entities`` of a batch, inputs of a model with knowledge layers.
 
     Sequences are padded on the right; the result does not depend on padding.
+
+    Args:
+        finder: Finds the entities of token ids.
+        input_ids: Token ids of a batch: (sequences, length).
+        attention_mask: 1 where there is a token: (sequences, length).
     """
     lengths = attention_mask.sum(1).tolist()
     rows = [
@@ -157,7 +166,13 @@ def takes_entity_inputs(model: Any) -> bool:
 
 
 def make_finder(model: Any, tokenizer: Any, *, cased: bool = False) -> EntityFinder | None:
-    """Make the finder of a model's entities; None for a model without entity inputs."""
+    """Make the finder of a model's entities; None for a model without entity inputs.
+
+    Args:
+        model: A model, with knowledge layers or without.
+        tokenizer: Its tokenizer.
+        cased: The tokens keep the case of their text.
+    """
     if not takes_entity_inputs(model):
         return None
     return EntityFinder(model.entities, tokenizer, cased=cased)

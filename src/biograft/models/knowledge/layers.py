@@ -73,9 +73,13 @@ OUTSIDE, BEGIN, INSIDE = 0, 1, 2
 def spans_of_tags(tags: Tensor, mask: Tensor, max_mentions: int = 0) -> Tensor:
     """Convert O, B, I tags to mentions: (mentions, 3) of sequence, first token, last token.
 
-    B opens a mention, and so does an I where none is open; I continues an open one. The first
-    token ([CLS]) and padding are in none; the last ([SEP]) can be. The first ``max_mentions`` of a
-    sequence count, all if 0. Tags and mask are (sequences, length).
+    B opens a mention, and so does an I where none is open; I continues an open one. The first token
+    ([CLS]) and padding are in none; the last ([SEP]) can be.
+
+    Args:
+        tags: Tag of each token: (sequences, length).
+        mask: 1 where there is a token: (sequences, length).
+        max_mentions: Mentions of a sequence that count, the first ones; 0: all.
     """
     tags = tags.masked_fill(mask == 0, OUTSIDE)
     tags[:, :1] = OUTSIDE
@@ -152,7 +156,13 @@ class MentionReader(nn.Module):
 
 
 class Infusion(nn.Linear):
-    """A linear layer that can start with zero weights, so that untrained it adds nothing."""
+    """A linear layer that can start with zero weights, so that untrained it adds nothing.
+
+    Args:
+        n_in: Width of the inputs.
+        n_out: Width of the outputs.
+        neutral: Start with zero weights.
+    """
 
     def __init__(self, n_in: int, n_out: int, *, neutral: bool) -> None:
         super().__init__(n_in, n_out)
@@ -230,7 +240,13 @@ class EntityMemory(nn.Module):
         return rows, weights, torch.einsum("mk,mkd->md", weights, vectors)
 
     def add(self, states: Tensor, mentions: Tensor, vectors: Tensor) -> Tensor:
-        """Add the vector of each mention to its tokens."""
+        """Add the vector of each mention to its tokens.
+
+        Args:
+            states: States of the tokens: (sequences, length, width).
+            mentions: Sequence, first token and last token of each: (mentions, 3).
+            vectors: Vector of each mention: (mentions, dim).
+        """
         if self.compat:
             mentions = _one_further(mentions, states.shape[1])
         owner = covering(mentions, states.shape[:2]).flatten()
@@ -365,7 +381,13 @@ class NeighbourAttention(nn.Module):
         return Knowledge(states, neighbours=all_rows, neighbour_weights=all_weights)
 
     def attend(self, read: Tensor, rows: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-        """Attend to the neighbours (mentions, k); return their weights and h_n (mentions, dim)."""
+        """Attend to the neighbours (mentions, k); return their weights and h_n (mentions, dim).
+
+        Args:
+            read: Mentions in the space of entities: (mentions, dim).
+            rows: Rows of their neighbours, -1: none: (mentions, k).
+            table: Vectors of the entities.
+        """
         exists = rows >= 0
         vectors = nn.functional.embedding(rows.clamp_min(0), table)  # (mentions, k, dim)
         scores = vectors.new_zeros(rows.shape)
@@ -380,7 +402,13 @@ class NeighbourAttention(nn.Module):
         return weights, neighbourhood
 
     def weigh_types(self, read: Tensor, rows: Tensor, vectors: Tensor) -> Tensor:
-        """Compute the weight of the type of each neighbour: (mentions, k), 0 at padding."""
+        """Compute the weight of the type of each neighbour: (mentions, k), 0 at padding.
+
+        Args:
+            read: Mentions in the space of entities: (mentions, dim).
+            rows: Rows of their neighbours, -1: none: (mentions, k).
+            vectors: Vectors of the neighbours: (mentions, k, dim).
+        """
         exists = rows >= 0
         types = self.types[rows.clamp_min(0)]
         same = (types[:, :, None] == types[:, None, :]) & exists[:, :, None] & exists[:, None, :]
@@ -394,7 +422,13 @@ class NeighbourAttention(nn.Module):
         return weights
 
     def add(self, states: Tensor, mentions: Tensor, infused: Tensor) -> Tensor:
-        """Infuse each mention's vector (mentions, width) into its own tokens."""
+        """Infuse each mention's vector (mentions, width) into its own tokens.
+
+        Args:
+            states: States of the tokens: (sequences, length, width).
+            mentions: Sequence, first token and last token of each: (mentions, 3).
+            infused: Vector of each mention: (mentions, width).
+        """
         owner, position = tokens_of(mentions, states.shape[1])
         flat = states.flatten(0, 1)
         tokens, infused = flat[position], infused[owner].to(states.dtype)

@@ -73,14 +73,26 @@ class KnowledgeBertPreTrained(BertPreTrainedModel):
             module.init_weights()
 
     def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> None:
-        """Write weights, configuration and entities into a folder."""
+        """Write weights, configuration and entities into a folder.
+
+        Args:
+            save_directory: Folder to write.
+            args: As for ``PreTrainedModel.save_pretrained``.
+            options: As for ``PreTrainedModel.save_pretrained``.
+        """
         super().save_pretrained(save_directory, *args, **options)
         if self.entities:
             write_entities(Path(save_directory), self.entities)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: Any, *args: Any, **options: Any) -> Any:  # type: ignore[override]
-        """Load a model as transformers does, and its entities with it."""
+        """Load a model as transformers does, and its entities with it.
+
+        Args:
+            name_or_folder: Folder of the model.
+            args: As for ``PreTrainedModel.from_pretrained``.
+            options: As for ``PreTrainedModel.from_pretrained``.
+        """
         loaded: Any = super().from_pretrained(name_or_folder, *args, **options)
         model: Any = loaded[0] if isinstance(loaded, tuple) else loaded
         model.entities = read_entities(Path(name_or_folder), model.config.n_entities)
@@ -137,12 +149,17 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
     ) -> KnowledgeBertOutput:
         """Compute the states of a batch.
 
-        ``mentions`` are (mentions, 3): sequence, first token, last token, of each sequence in
-        ascending order and disjoint. Without them, an entity memory uses those it detects.
-        ``entities`` (mentions,) are the rows of the table that they are linked to, -1: none.
-        ``gold`` says that the mentions are all that the text has, as in pre-training, and that an
-        entity memory uses them, too; by default only where no entities are given. ``withheld``
-        (mentions, neighbours) is 1 for neighbours that are not used, as pre-training predicts them.
+        Args:
+            input_ids: Token ids: (sequences, length).
+            attention_mask: 1 where there is a token: (sequences, length); default: everywhere.
+            token_type_ids: Segment of each token: (sequences, length); default: 0.
+            mentions: Sequence, first token and last token of each: (mentions, 3), ascending and
+                disjoint. Without them, an entity memory uses those it detects.
+            entities: Row of the table that each mention is linked to, -1: none.
+            gold: The mentions are all that the text has, as in pre-training, and an entity memory
+                uses them, too; by default only where no entities are given.
+            withheld: 1 for neighbours that are not used, as pre-training predicts them: (mentions,
+                neighbours).
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = self.bert.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
@@ -205,9 +222,16 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
     ) -> KnowledgeBertForMaskedLM:
         """Build a model from a plain BERT, a folder or a model, and the vectors of entities.
 
-        The weights of BERT are copied; new weights are initialised at random. ``settings`` are
-        fields of the configuration, such as ``knowledge_layers``; ``graph`` has the ``neighbours``
-        and ``types`` of the entities, for ``neighbour_attention``.
+        The weights of BERT are copied; new weights are initialised at random.
+
+        Args:
+            bert: A plain BERT: its folder, or the model.
+            table: Vectors of the entities: (entities, dim).
+            entities: The entities with their names, a row of the table each; empty if they are not
+                to be found in texts.
+            graph: ``neighbours`` and ``types`` of the entities, for ``neighbour_attention``.
+            seed: Seed of new weights.
+            settings: Fields of the configuration, such as ``knowledge_layers``.
         """
         bert = _plain_bert(bert, seed)
         n_entities, dim = table.shape
@@ -274,7 +298,16 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
         *,
         gold: bool | None = None,
     ) -> KnowledgeBertOutput:
-        """Compute states as the model does, and the scores of the vocabulary at every token."""
+        """Compute states as the model does, and the scores of the vocabulary at every token.
+
+        Args:
+            input_ids: Token ids: (sequences, length).
+            attention_mask: 1 where there is a token: (sequences, length); default: everywhere.
+            token_type_ids: Segment of each token: (sequences, length); default: 0.
+            mentions: As for :class:`KnowledgeBertModel`.
+            entities: As for :class:`KnowledgeBertModel`.
+            gold: As for :class:`KnowledgeBertModel`.
+        """
         output: KnowledgeBertOutput = self.model(
             input_ids, attention_mask, token_type_ids, mentions, entities, gold=gold
         )

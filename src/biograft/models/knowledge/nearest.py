@@ -15,7 +15,13 @@ _GROUP = 32
 
 @torch.no_grad()
 def nearest_rows(queries: Tensor, table: Tensor, k: int) -> Tensor:
-    """Find the k rows of largest inner product for each query: (queries, k), best first."""
+    """Find the k rows of largest inner product for each query: (queries, k), best first.
+
+    Args:
+        queries: Vectors: (queries, dim).
+        table: Vectors of the rows: (rows, dim).
+        k: Number of rows to find.
+    """
     k = min(k, len(table))
     block = max(1, _BLOCK_SCORES // max(1, len(table)))
     rows = [largest(part @ table.T, k) for part in torch.split(queries, block)]
@@ -43,7 +49,13 @@ _SAMPLED, _ROUNDS, _SEED = 64, 8, 0
 
 
 class Clusters(nn.Module):
-    """The clusters of the rows of a table (an inverted file); saved with the weights."""
+    """The clusters of the rows of a table (an inverted file); saved with the weights.
+
+    Args:
+        n_rows: Number of rows of the table.
+        dim: Length of its vectors.
+        n_probed: Number of clusters that a search reads.
+    """
 
     rows: Tensor
     """(rows,): all rows, sorted by cluster, then ascending."""
@@ -80,6 +92,11 @@ class Clusters(nn.Module):
 
         Of equal products the lower row is first. A query whose clusters hold fewer than k rows
         also searches the next ones.
+
+        Args:
+            queries: Vectors: (queries, dim).
+            table: Vectors of the rows: (rows, dim).
+            k: Number of rows to find.
         """
         if self.training and len(table):
             self._rebuild_if_due(table)

@@ -94,7 +94,13 @@ Config = TypeVar("Config", bound=InferenceConfig)
 
 
 class ClassModel(Generic[Config]):
-    """An encoder with a linear head on the [CLS] token, for one text or a pair of texts."""
+    """An encoder with a linear head on the [CLS] token, for one text or a pair of texts.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the task.
+        labels: Names of the classes, in the order of the scores.
+    """
 
     kind = ""
 
@@ -108,7 +114,13 @@ class ClassModel(Generic[Config]):
     def from_examples(
         cls, encoder: TextEncoder, config: Config, examples: Sequence[Example]
     ) -> Self:
-        """Create an untrained model for the classes of some examples."""
+        """Create an untrained model for the classes of some examples.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            examples: Training examples.
+        """
         labels = sorted({label for example in examples for label in labels_of(example)})
         if len(labels) < 2:
             raise ConfigError(f"{cls.kind}: expected at least 2 labels, found {labels}")
@@ -161,7 +173,13 @@ class ClassModel(Generic[Config]):
     def write(
         self, examples: Sequence[Example], predictions: Sequence[ClassPrediction], path: Path
     ) -> None:
-        """Write one line for each example: row, id, gold and predicted classes."""
+        """Write one line for each example: row, id, gold and predicted classes.
+
+        Args:
+            examples: Examples of the file.
+            predictions: Prediction for each.
+            path: File to write.
+        """
         with new_file(path, overwrite=True) as file:
             for row, (example, predicted) in enumerate(zip(examples, predictions, strict=True)):
                 line = {
@@ -192,7 +210,13 @@ class MatchingModel(ClassModel[MatchingConfig]):
     def from_examples(
         cls, encoder: TextEncoder, config: MatchingConfig, examples: Sequence[Example]
     ) -> Self:
-        """Create an untrained model for two labels."""
+        """Create an untrained model for two labels.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            examples: Training examples.
+        """
         model = super().from_examples(encoder, config, examples)
         if len(model.labels) != 2 or model.config.positive not in model.labels:
             raise ConfigError(
@@ -209,7 +233,13 @@ class MatchingModel(ClassModel[MatchingConfig]):
 
 
 class ClassificationModel(ClassModel[ClassificationConfig]):
-    """Text classification, of one text or a text with its context; optionally multi-label."""
+    """Text classification, of one text or a text with its context; optionally multi-label.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the task.
+        labels: Names of the classes, in the order of the scores.
+    """
 
     kind = "classification"
 
@@ -224,7 +254,13 @@ class ClassificationModel(ClassModel[ClassificationConfig]):
     def from_examples(
         cls, encoder: TextEncoder, config: ClassificationConfig, examples: Sequence[Example]
     ) -> Self:
-        """Create an untrained model for the classes of some examples, which may be multi-label."""
+        """Create an untrained model for the classes of some examples, which may be multi-label.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            examples: Training examples.
+        """
         if any(example.multi for example in examples if isinstance(example, ClassExample)):
             config = replace(config, several=True)
         return super().from_examples(encoder, config, examples)
@@ -279,7 +315,13 @@ class ClassificationReport:
 def classification_report(
     gold: Sequence[Labels], predictions: Sequence[Labels], counted: Collection[str] = ()
 ) -> ClassificationReport:
-    """Compare the classes of each example; micro F1 is over ``counted``, or over all classes."""
+    """Compare the classes of each example; micro F1 is over ``counted``, or over all classes.
+
+    Args:
+        gold: Gold classes of each example.
+        predictions: Predicted classes of each example.
+        counted: Classes that micro F1 is over; empty: all.
+    """
     if len(gold) != len(predictions):
         raise ConfigError(f"{len(predictions)} predictions for {len(gold)} examples")
     right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()

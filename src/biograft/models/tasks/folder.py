@@ -41,7 +41,13 @@ TASK_MODEL = ArtifactKind(
 
 
 def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, Any]) -> None:
-    """Save a model, replacing an earlier one of the same run; ``about`` goes into its manifest."""
+    """Save a model, replacing an earlier one of the same run; ``about`` goes into its manifest.
+
+    Args:
+        folder: Folder to write.
+        model: Trained model.
+        about: Further entries of its manifest.
+    """
     with new_folder(folder, overwrite=True) as work:
         encoder = model.network.encoder
         encoder.save_pretrained(work / ENCODER)

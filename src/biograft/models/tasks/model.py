@@ -69,7 +69,13 @@ def score(head: nn.Module, states: Tensor) -> Outputs:
 
 
 class TaskNetwork(nn.Module):
-    """An encoder, dropout and a task head."""
+    """An encoder, dropout and a task head.
+
+    Args:
+        encoder: Encoder, which is trained.
+        head: Task head over its states.
+        dropout: Probability of dropout between them.
+    """
 
     def __init__(self, encoder: TextEncoder, head: nn.Module, dropout: float) -> None:
         super().__init__()
@@ -136,7 +142,13 @@ _INIT_STD = 0.02
 
 
 class LinearHead(nn.Module):
-    """A linear layer over the concatenated states of ``n_positions`` tokens."""
+    """A linear layer over the concatenated states of some tokens.
+
+    Args:
+        width: Width of the states.
+        n_scores: Number of scores.
+        n_positions: Number of tokens.
+    """
 
     def __init__(self, width: int, n_scores: int, n_positions: int = 1) -> None:
         super().__init__()
@@ -205,7 +217,13 @@ class TaskModel(Protocol[Example_contra, Prediction]):
     def write(
         self, examples: Sequence[Example_contra], predictions: Sequence[Prediction], path: Path
     ) -> None:
-        """Write predictions as JSON Lines."""
+        """Write predictions as JSON Lines.
+
+        Args:
+            examples: Examples of the file.
+            predictions: Prediction for each.
+            path: File to write.
+        """
 
     def settings(self) -> Mapping[str, Any]:
         """Return further entries for the manifest of a saved model."""
@@ -239,7 +257,14 @@ class LengthBatches(Generic[AnyItem]):
 
     Of ``world * size`` items that are together every process takes ``size``, so that they are the
     same for any number of processes; a remainder that does not divide is left out.
-    ``sample_epoch`` returns the items of an epoch, as many as there are.
+
+    Args:
+        items: Items with tokens.
+        size: Size of a batch of one process.
+        seed: Seed of the order.
+        rank: Number of this process.
+        world: Number of processes.
+        sample_epoch: Returns the items of an epoch, as many as there are; default: all, always.
     """
 
     def __init__(
@@ -267,7 +292,13 @@ class LengthBatches(Generic[AnyItem]):
         return self.every(1, epoch, position)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[list[AnyItem]]:
-        """Yield every ``step``-th batch of an epoch, starting at a position."""
+        """Yield every ``step``-th batch of an epoch, starting at a position.
+
+        Args:
+            step: Distance between batches.
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         rng = np.random.default_rng([self._seed, epoch])
         items = self._of_epoch(epoch)
         lengths = np.fromiter((len(item.tokens) for item in items), np.int64, len(items))

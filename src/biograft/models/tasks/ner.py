@@ -58,7 +58,13 @@ class TextUnit:
 def split_texts(
     documents: Sequence[Document], tokenizer: TaskTokenizer, read: str
 ) -> list[TextUnit]:
-    """Split documents into texts, and these into words."""
+    """Split documents into texts, and these into words.
+
+    Args:
+        documents: Documents.
+        tokenizer: Tokenizer of the encoder.
+        read: Part of a document that is read at once: a sentence, a passage, the whole.
+    """
     sections = [
         (row, section)
         for row, document in enumerate(documents)
@@ -116,7 +122,13 @@ def find_spans(
     """Return the word spans of the mentions of a text, in order; what is lost is counted.
 
     A mention whose bounds are not word bounds is widened to whole words, so that a prediction
-    cannot match it exactly. Unless ``nested``, only the longest of overlapping mentions stays.
+    cannot match it exactly.
+
+    Args:
+        text: Text in words.
+        mentions: Its mentions.
+        nested: Keep overlapping mentions; without, only the longest of them stays.
+        lost: Counts what is lost, by reason.
     """
     bounds = [(mention.start, mention.end) for mention in mentions]
     exact: dict[WordSpan, bool] = {}
@@ -184,7 +196,14 @@ class Window:
 def cut_windows(
     index: int, text: TextUnit, tokenizer: TaskTokenizer, overlap: int
 ) -> Iterator[Window]:
-    """Yield the windows of a text; none for a text without words."""
+    """Yield the windows of a text; none for a text without words.
+
+    Args:
+        index: Number of the text.
+        text: Text in words.
+        tokenizer: Tokenizer of the encoder, which knows how much is read at once.
+        overlap: Tokens of context on each side that windows share.
+    """
     if 2 * overlap > tokenizer.room:
         raise ConfigError(
             f"overlap: expected at most half of the {tokenizer.room} tokens read at once, "
@@ -205,9 +224,14 @@ def cut_windows(
 
 
 def owner_of(windows: Sequence[Window], first: int, last: int) -> int:
-    """Return the index of the window that holds words with the most context, or ``NONE``.
+    """First word.
 
     The first of equal windows is chosen.
+
+    Args:
+        windows: Windows of a text.
+        first: First word.
+        last: Last word.
     """
     holding = [index for index, window in enumerate(windows) if window.holds(first, last)]
     return max(holding, key=lambda index: windows[index].context(first, last), default=NONE)
@@ -306,7 +330,13 @@ class TagHead(nn.Module):
         return (self.linear(states),)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
-        """Compute the mean over words of -log p of the gold tag."""
+        """Compute the mean over words of -log p of the gold tag.
+
+        Args:
+            outputs: Outputs of the forward pass.
+            windows: Windows of the batch, with gold tags.
+            mask: True where there is a word: (windows, words).
+        """
         scores = outputs[0]
         labels = _labels(windows, mask, IGNORED)
         return nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
@@ -347,7 +377,13 @@ class CrfHead(TagHead):
         return (self.linear(states), *repeated)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
-        """Compute -log p of the gold tag sequences, divided by the number of words."""
+        """Compute -log p of the gold tag sequences, divided by the number of words.
+
+        Args:
+            outputs: Outputs of the forward pass.
+            windows: Windows of the batch, with gold tags.
+            mask: True where there is a word: (windows, words).
+        """
         scores, follow, begin, end = outputs
         transitions = (follow[0], begin[0], end[0])
         labels = _labels(windows, mask, 0)
@@ -368,7 +404,14 @@ class CrfHead(TagHead):
 def sequence_scores(
     scores: Tensor, labels: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
-    """Compute the scores of given tag sequences: (texts,); every text has at least one word."""
+    """Compute the scores of given tag sequences: (texts,); every text has at least one word.
+
+    Args:
+        scores: Score of each tag at each word: (texts, words, tags).
+        labels: Tags: (texts, words).
+        mask: True where there is a word: (texts, words).
+        transitions: Scores of a tag after another, of the first tag, and of the last.
+    """
     follow, begin, end = transitions
     by_word = scores.gather(2, labels[:, :, None])[:, :, 0] * mask
     steps = follow[labels[:, :-1], labels[:, 1:]] * mask[:, 1:]
@@ -379,7 +422,13 @@ def sequence_scores(
 def log_partition(
     scores: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
-    """Compute the log of the sum over all tag sequences of e^score: (texts,)."""
+    """Compute the log of the sum over all tag sequences of e^score: (texts,).
+
+    Args:
+        scores: Score of each tag at each word: (texts, words, tags).
+        mask: True where there is a word: (texts, words).
+        transitions: Scores of a tag after another, of the first tag, and of the last.
+    """
     follow, begin, end = transitions
     reached = begin + scores[:, 0]  # (texts, tags): all ways to the tag of this word
     for word in range(1, scores.shape[1]):
@@ -390,7 +439,14 @@ def log_partition(
 
 
 def viterbi(scores: Any, follow: Any, begin: Any, end: Any) -> npt.NDArray[np.int64]:
-    """Find the best tag sequence of one text; ties go to the lower tags."""
+    """Find the best tag sequence of one text; ties go to the lower tags.
+
+    Args:
+        scores: Score of each tag at each word: (words, tags).
+        follow: Score of a tag after another: (from, to).
+        begin: Score of each tag as the first.
+        end: Score of each tag as the last.
+    """
     n_words = len(scores)
     back = np.zeros(scores.shape, np.int64)
     reached = begin + scores[0]
@@ -417,7 +473,13 @@ _DIM = 64
 
 
 class SpanHead(nn.Module):
-    """Scores of all spans up to a length, for each entity type (global pointer)."""
+    """Scores of all spans up to a length, for each entity type (global pointer).
+
+    Args:
+        width: Width of the states.
+        types: Entity types.
+        max_span: Maximum number of words of an entity.
+    """
 
     def __init__(self, width: int, types: tuple[str, ...], max_span: int) -> None:
         super().__init__()
@@ -441,7 +503,13 @@ class SpanHead(nn.Module):
         return ((scores + bias).masked_fill(~fits, -torch.inf),)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
-        """Compute the multi-label cross-entropy with threshold 0, mean over texts and types."""
+        """Compute the multi-label cross-entropy with threshold 0, mean over texts and types.
+
+        Args:
+            outputs: Outputs of the forward pass.
+            windows: Windows of the batch, with gold spans.
+            mask: True where there is a word: (windows, words).
+        """
         scores = outputs[0]
         scores = scores.masked_fill(~(mask[:, None, :, None] & mask[:, None, None, :]), -torch.inf)
         gold = torch.zeros(scores.shape, dtype=torch.bool)
@@ -481,7 +549,13 @@ _BATCH_DOCUMENTS = 2000
 
 
 class NerModel:
-    """An encoder with a head that finds entities of some types."""
+    """An encoder with a head that finds entities of some types.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the task.
+        labels: Entity types.
+    """
 
     kind = "ner"
 
@@ -498,6 +572,11 @@ class NerModel:
         """Create an untrained model for the entity types of some documents.
 
         With ``types = "ignore"`` there is one type; it has a name if the documents have just one.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            documents: Training documents.
         """
         types = sorted({mention.type for document in documents for mention in document.mentions})
         if config.types == "ignore":
@@ -547,7 +626,13 @@ class NerModel:
     def write(
         self, examples: Sequence[Document], predictions: Sequence[Document], path: Path
     ) -> None:
-        """Write the documents with predicted entities."""
+        """Write the documents with predicted entities.
+
+        Args:
+            examples: Documents of the file; unused.
+            predictions: The documents with predicted entities.
+            path: File to write.
+        """
         write_documents(predictions, path, "jsonl", overwrite=True)
 
     def _predict(self, documents: Sequence[Document], precision: str) -> list[Document]:

@@ -55,8 +55,12 @@ class AnswerGroup:
 def pairwise(scores: Tensor, sizes: Sequence[int], margin: float) -> Tensor:
     """Compute the mean over pairs of a correct and a wrong answer of max(0, margin - s+ + s-).
 
-    ``scores`` holds groups of ``sizes`` scores one after the other, each with its correct answer
-    first. A sigmoid maps them to 0 ... 1: without it, larger weights alone would reach the margin.
+    A sigmoid maps scores to 0 ... 1: without it, larger weights alone would reach the margin.
+
+    Args:
+        scores: Scores of groups one after the other, each with its correct answer first.
+        sizes: Number of scores in each group.
+        margin: Distance that a correct answer should have.
     """
     groups = torch.split(scores.sigmoid(), list(sizes))
     gaps = torch.cat([margin - group[0] + group[1:] for group in groups])
@@ -72,7 +76,13 @@ def listwise(scores: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 class RankingModel:
-    """An encoder with a linear head on [CLS] that scores a question with a candidate answer."""
+    """An encoder with a linear head on [CLS] that scores a question with a candidate answer.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the task.
+        labels: Unused; a ranking has no classes.
+    """
 
     kind = "ranking"
 
@@ -87,7 +97,13 @@ class RankingModel:
     def from_examples(
         cls, encoder: TextEncoder, config: RankingConfig, examples: Sequence[RankingExample]
     ) -> RankingModel:
-        """Create an untrained model; the examples must have questions to learn from."""
+        """Create an untrained model; the examples must have questions to learn from.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            examples: Training questions.
+        """
         if not any(e.decidable and not reason_left_out(e, config.questions) for e in examples):
             raise ConfigError(
                 f"ranking: none of {len(examples)} questions (config.questions = "
@@ -183,7 +199,13 @@ class RankingModel:
         predictions: Sequence[RankingPrediction],
         path: Path,
     ) -> None:
-        """Write one line for each question; ``rank`` is that of the first correct answer."""
+        """Write one line for each question; ``rank`` is that of the first correct answer.
+
+        Args:
+            examples: Questions of the file.
+            predictions: Scores of the candidates of each.
+            path: File to write.
+        """
         with new_file(path, overwrite=True) as file:
             for row, (example, predicted) in enumerate(zip(examples, predictions, strict=True)):
                 line = {
@@ -245,7 +267,13 @@ class RankingReport:
 def ranking_report(
     examples: Sequence[RankingExample], scores: Sequence[Sequence[float]], questions: str
 ) -> RankingReport:
-    """Rank the candidates of each question by score; ties count against the model."""
+    """Rank the candidates of each question by score; ties count against the model.
+
+    Args:
+        examples: Questions with their candidates.
+        scores: Score of each candidate.
+        questions: Which questions count, as ``config.questions``.
+    """
     if len(examples) != len(scores):
         raise ConfigError(f"{len(scores)} predictions for {len(examples)} questions")
     reasons = [reason_left_out(example, questions) for example in examples]

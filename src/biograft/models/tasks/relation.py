@@ -62,7 +62,13 @@ def markers_of(examples: Iterable[RelationExample]) -> list[str]:
 
 
 class RelationTokenizer:
-    """Tokenises relation examples, with one token for each entity marker."""
+    """Tokenises relation examples, with one token for each entity marker.
+
+    Args:
+        encoder: Encoder with its tokenizer.
+        order: Order of the two entities, as ``config.order``.
+        named: Keep the names of the entities between their markers.
+    """
 
     def __init__(self, encoder: TextEncoder, order: str, *, named: bool = False) -> None:
         self._tokenizer, self._order, self._named = TaskTokenizer(encoder), order, named
@@ -143,7 +149,13 @@ class RelationPrediction:
 
 
 class RelationModel:
-    """An encoder with entity markers and a linear head on their states."""
+    """An encoder with entity markers and a linear head on their states.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the task.
+        labels: Names of the relations, in the order of the scores.
+    """
 
     kind = "relation"
 
@@ -159,7 +171,13 @@ class RelationModel:
     def from_examples(
         cls, encoder: TextEncoder, config: RelationConfig, examples: Sequence[RelationExample]
     ) -> RelationModel:
-        """Create an untrained model for the labels and markers of some examples."""
+        """Create an untrained model for the labels and markers of some examples.
+
+        Args:
+            encoder: Encoder, which is trained; it gets a token for each marker.
+            config: Settings of the task.
+            examples: Training examples.
+        """
         labels = sorted({e.label for e in examples}, key=lambda x: (x not in config.negative, x))
         if len(labels) < 2:
             raise ConfigError(f"relation: expected at least 2 labels, found {labels}")
@@ -220,7 +238,13 @@ class RelationModel:
         predictions: Sequence[RelationPrediction],
         path: Path,
     ) -> None:
-        """Write one line for each example: ids, gold label and prediction."""
+        """Write one line for each example: ids, gold label and prediction.
+
+        Args:
+            examples: Examples of the file.
+            predictions: Prediction for each.
+            path: File to write.
+        """
         with new_file(path, overwrite=True) as file:
             for example, predicted in zip(examples, predictions, strict=True):
                 about = {"id": example.id, "document": example.document, "gold": example.label}

@@ -230,14 +230,26 @@ class TaskKind:
     def create(
         self, encoder: TextEncoder, config: Any, examples: Sequence[Any]
     ) -> TaskModel[Any, Any]:
-        """Create an untrained model whose labels come from the training examples."""
+        """Create an untrained model whose labels come from the training examples.
+
+        Args:
+            encoder: Encoder, which is trained.
+            config: Settings of the task.
+            examples: Training examples.
+        """
         model: TaskModel[Any, Any] = self._model.from_examples(encoder, config, examples)
         return model
 
     def build(
         self, encoder: TextEncoder, config: Any, labels: tuple[str, ...]
     ) -> TaskModel[Any, Any]:
-        """Build a model for known labels, into which saved weights are loaded."""
+        """Build a model for known labels, into which saved weights are loaded.
+
+        Args:
+            encoder: Encoder of the saved model.
+            config: Settings of the task.
+            labels: Labels of the saved model.
+        """
         model: TaskModel[Any, Any] = self._model(encoder, config, labels)
         return model
 
@@ -276,7 +288,13 @@ def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], Tas
 
 
 def read_labelled_documents(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
-    """Read documents with mentions, of any format."""
+    """Read documents with mentions, of any format.
+
+    Args:
+        paths: Files or folders of documents.
+        split: Split they are; unused, since documents do not name it.
+        data: How files are read.
+    """
     if data.has_splits or data.dev_list or data.grouped or data.schema:
         raise ConfigError(
             "data: has_splits, dev_list, grouped and schema do not apply to documents; leave them "

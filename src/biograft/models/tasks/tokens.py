@@ -95,6 +95,12 @@ def tokens_of_words(
     """Return the tokens of each word, possibly none; ``words`` (words, 2) are in order.
 
     Words that share a token are tokenised one by one.
+
+    Args:
+        text: A text.
+        words: Start and end of each word, in order: (words, 2).
+        tokens: Tokens of the text, with offsets.
+        tokenizer: Tokenizer of the encoder.
     """
     touched = align_spans(words, tokens.offsets)  # first and last word of each token
     shared = np.zeros(len(words), bool)

@@ -47,7 +47,13 @@ _SAME_AS = "same-as"
 
 
 class Terminology:
-    """The terminology service of a store."""
+    """The terminology service of a store.
+
+    Args:
+        kb: Knowledge base that is served.
+        suggestions: Searches names as they are typed, for the ``filter`` of ``$expand``.
+        urls: URIs of code systems by prefix of their ids, or by source, beside those known.
+    """
 
     def __init__(
         self,

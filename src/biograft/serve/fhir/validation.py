@@ -42,7 +42,14 @@ class _Checked:
 
 
 class Validation:
-    """Validates the codes of one request, against a value set, a code system, or any system."""
+    """Validates the codes of one request, against a value set, a code system, or any system.
+
+    Args:
+        codes: Code systems of the store.
+        asked: Parameters of the request.
+        chosen: Value set that the codes are looked for in.
+        system: Code system of all codes, where the operation is one of a code system.
+    """
 
     def __init__(
         self,

@@ -66,7 +66,14 @@ class _Section:
 
 
 def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
-    """Convert BioC objects into a document; raise ``MalformedError`` if they are not BioC."""
+    """Convert BioC objects into a document; raise ``MalformedError`` if they are not BioC.
+
+    Args:
+        value: Document of BioC, as plain values.
+        log: Counts what is doubtful or rejected.
+        path: File, for the log.
+        line: Line of the document in it.
+    """
     text, passages = "", []
     annotations: list[tuple[dict[str, Any], int]] = []
     for section in _sections(value, log):
@@ -297,7 +304,13 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
 
 
 def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a BioC JSON collection, one document per line."""
+    """Write a BioC JSON collection, one document per line.
+
+    Args:
+        documents: Documents.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         for chunk in json_chunks(documents):
             file.write(chunk)
@@ -374,7 +387,13 @@ def _number(text: str) -> int:
 
 
 def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a BioC XML collection, one document per line."""
+    """Write a BioC XML collection, one document per line.
+
+    Args:
+        documents: Documents.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         file.write(_XML_HEAD.encode())
         for document in documents:

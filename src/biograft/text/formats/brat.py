@@ -91,7 +91,13 @@ def _annotated(document: Document, text_path: Path, log: ReadLog) -> Document:
 
 
 class AnnParser:
-    """Parses the lines of one ``.ann`` file."""
+    """Parses the lines of one ``.ann`` file.
+
+    Args:
+        text: Text of the document.
+        log: Counts what is doubtful or rejected.
+        path: The ``.ann`` file.
+    """
 
     def __init__(self, text: str, log: ReadLog, path: Path) -> None:
         self._log, self._path = log, path
@@ -170,7 +176,13 @@ class AnnParser:
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a folder with two files per document, named by its id."""
+    """Write a folder with two files per document, named by its id.
+
+    Args:
+        documents: Documents.
+        path: Folder to write.
+        overwrite: Replace a folder that exists.
+    """
     with new_folder(path, overwrite=overwrite) as folder:
         for document in documents:
             text = encode_text(document.text, document)

@@ -95,7 +95,14 @@ def decode(tags: Iterable[str]) -> list[tuple[int, int, str]]:
 def encode(
     n_tokens: int, spans: Sequence[tuple[int, int, str]], scheme: Scheme, separator: str = "-"
 ) -> list[str]:
-    """Return the tags of tokens for spans that are sorted and do not overlap."""
+    """Return the tags of tokens for spans that are sorted and do not overlap.
+
+    Args:
+        n_tokens: Number of tokens.
+        spans: First token, end and type of each span.
+        scheme: Tagging scheme.
+        separator: Text between prefix and type.
+    """
     tags = [OUTSIDE] * n_tokens
     previous = (0, 0, "")
     for first, end, kind in spans:
@@ -315,7 +322,14 @@ class _ConllDocument:
 def write(
     scheme: Scheme, documents: Iterable[Document], path: Path, overwrite: bool = False
 ) -> None:
-    """Write tokenised documents, each after a ``-DOCSTART-`` line."""
+    """Write tokenised documents, each after a ``-DOCSTART-`` line.
+
+    Args:
+        scheme: Tagging scheme.
+        documents: Documents whose passages are tokenised.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             lines = [f"{_MARK} {_checked(document)}", ""]
@@ -399,7 +413,13 @@ def _character_document(identifier: str, rows: list[tuple[str, str]]) -> Documen
 
 
 def write_characters(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write the texts with IOB2 tags."""
+    """Write the texts with IOB2 tags.
+
+    Args:
+        documents: Documents.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             spans = [(m.start, m.end, m.type) for m in document.mentions]

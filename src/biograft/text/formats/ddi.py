@@ -168,7 +168,13 @@ def _shifted(mention: Mention, by: int) -> Mention:
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a folder with one file per document, named by its id."""
+    """Write a folder with one file per document, named by its id.
+
+    Args:
+        documents: Documents.
+        path: Folder to write.
+        overwrite: Replace a folder that exists.
+    """
     with new_folder(path, overwrite=overwrite) as folder:
         for document in documents:
             lines = "".join(f"{line}\n" for line in _lines(document))

@@ -265,7 +265,14 @@ def first_object(probe: Probe) -> dict[str, Any]:
 
 
 def field(value: Any, key: str | int, kind: type[T], default: T | None = None) -> T:
-    """Return the value of a key, checked to have a type; the default if the key is missing."""
+    """Return the value of a key, checked to have a type; the default if the key is missing.
+
+    Args:
+        value: Parsed JSON, expected to be an object.
+        key: The key.
+        kind: Type of the value.
+        default: Value if the key is missing; without one it is required.
+    """
     if not isinstance(value, dict):
         raise MalformedError("expected an object")
     content = value.get(key, default)
@@ -275,7 +282,13 @@ def field(value: Any, key: str | int, kind: type[T], default: T | None = None) -
 
 
 def fields(value: Any, key: str, kind: type[T]) -> list[T]:
-    """Return the list under a key, its elements checked to have a type; empty if missing."""
+    """Return the list under a key, its elements checked to have a type; empty if missing.
+
+    Args:
+        value: Parsed JSON, expected to be an object.
+        key: The key.
+        kind: Type of the elements.
+    """
     content = field(value, key, list, [])
     if not all(isinstance(each, kind) for each in content):
         raise MalformedError(f"{key} holds what is no {_NAMES.get(kind, kind.__name__)}")
@@ -306,7 +319,13 @@ _WHITESPACE = re.compile(r"\s+")
 
 
 class OffsetChecker:
-    """Makes the mentions of one text; corrects or rejects wrong offsets and logs them."""
+    """Makes the mentions of one text; corrects or rejects wrong offsets and logs them.
+
+    Args:
+        text: Text of the document.
+        log: Counts what is doubtful or rejected.
+        path: File, for the log.
+    """
 
     def __init__(self, text: str, log: ReadLog, path: Path) -> None:
         self.text = text
@@ -315,7 +334,14 @@ class OffsetChecker:
     def mention(
         self, spans: Spans, written: str | None, line: int, excerpt: str = ""
     ) -> Mention | None:
-        """Make a mention of the spans and the text that a file gives; None if they do not fit."""
+        """Make a mention of the spans and the text that a file gives; None if they do not fit.
+
+        Args:
+            spans: Start and end of each fragment.
+            written: Text of the mention as the file has it, if it does.
+            line: Line of the file.
+            excerpt: What is shown of it in the log; default: spans and text.
+        """
         excerpt = excerpt or f"{spans} {written}"
         checked, doubt = self._check(tuple(sorted(spans)), written)
         if not checked:
@@ -418,7 +444,13 @@ def encode_text(text: str, document: Document) -> bytes:
 
 
 def join_ids(values: Iterable[str], document: Document, kind: str) -> str:
-    """Join ids or parts by ``|``; one that could not be split again is refused."""
+    """Join ids or parts by ``|``; one that could not be split again is refused.
+
+    Args:
+        values: Ids or parts.
+        document: Document they are in, for errors.
+        kind: What a value is called in errors.
+    """
     values = tuple(values)
     for value in values:
         if "|" in value or value != value.strip() or value in ("", "-", "-1"):
@@ -436,7 +468,13 @@ def split_ids(cell: str) -> tuple[str, ...]:
 
 
 def xml_element(tag: str, text: str = "", **attributes: str) -> str:
-    """Write an XML element that holds only text."""
+    """Write an XML element that holds only text.
+
+    Args:
+        tag: Name of the element.
+        text: Its text.
+        attributes: Its attributes.
+    """
     from xml.sax.saxutils import escape  # brings all of http with it
 
     content = escape(text, {"\r": "&#13;"})
@@ -452,7 +490,13 @@ def xml_tag(tag: str, attributes: dict[str, str]) -> str:
 
 
 def document_path(folder: Path, document: Document, suffix: str) -> Path:
-    """Return the path of a document's file, and create the folders that its id names."""
+    """Return the path of a document's file, and create the folders that its id names.
+
+    Args:
+        folder: Folder of the output.
+        document: A document, whose id may have slashes.
+        suffix: Ending of the file, such as ``.txt``.
+    """
     parts = document.id.split("/")
     invalid = any(part in ("", ".", "..") or len(part.encode()) > _MAX_NAME_BYTES for part in parts)
     if invalid or any(character in document.id for character in "\0\\\n\r"):
@@ -503,6 +547,11 @@ def read_documents(
     """Read the documents of a file or folder; the format is recognised unless it is named.
 
     Errors in the file are counted in the log with their lines, and the rest is read.
+
+    Args:
+        path: File or folder.
+        form: Name of the format, one of ``DOCUMENT_FORMATS``; default: recognised by content.
+        log: Counts what is doubtful or rejected.
     """
     path = Path(path)
     if not exists(path):
@@ -514,7 +563,14 @@ def read_documents(
 def write_documents(
     documents: Iterable[Document], path: str | Path, form: str = "jsonl", *, overwrite: bool = False
 ) -> Counter[str]:
-    """Write documents, all or none; return the counts of what the format could not hold."""
+    """Write documents, all or none; return the counts of what the format could not hold.
+
+    Args:
+        documents: Documents.
+        path: File or folder to write.
+        form: Name of the format, one of ``DOCUMENT_FORMATS``.
+        overwrite: Replace what exists.
+    """
     adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
     write_adapted(map(adapter.adapt, documents), Path(path), form, overwrite=overwrite)
     return adapter.losses
@@ -523,7 +579,14 @@ def write_documents(
 def write_adapted(
     documents: Iterable[Document], path: Path, form: str, *, overwrite: bool = False
 ) -> None:
-    """Write documents that a :class:`FormatAdapter` has adapted to the format."""
+    """Write documents that a :class:`FormatAdapter` has adapted to the format.
+
+    Args:
+        documents: Documents.
+        path: File or folder to write.
+        form: Name of the format, one of ``DOCUMENT_FORMATS``.
+        overwrite: Replace what exists.
+    """
     write = DOCUMENT_FORMATS.load(form).write
     if write is None:
         writable = [name for name, other in DOCUMENT_FORMATS.load_all() if other.write is not None]
@@ -566,7 +629,13 @@ def convert(
 ) -> Conversion:
     """Convert documents from one format to another.
 
-    With ``strict``, an error is raised and nothing is written if anything is rejected or lost.
+    Args:
+        path: File or folder to read.
+        target: File or folder to write.
+        to: Name of the format to write.
+        form: Name of the format to read; default: recognised by content.
+        overwrite: Replace what exists.
+        strict: Raise an error and write nothing if anything is rejected or lost.
     """
     if not path.exists():
         raise InputError("does not exist", path=path, remedy="check the path")

@@ -119,7 +119,13 @@ def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write one document per line."""
+    """Write one document per line.
+
+    Args:
+        documents: Documents.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             line = json.dumps(to_json(document), ensure_ascii=False)

@@ -49,8 +49,13 @@ def read_pubtator(
     """Read the documents of a file, plain or gzipped.
 
     Wrong offsets of a mention are corrected if its text occurs nearby, else the mention is
-    rejected; the log counts both. Malformed lines are rejected, or raise a ``FormatError`` if no
-    log is given.
+    rejected.
+
+    Args:
+        path: The file.
+        log: Counts what is doubtful or rejected; without one, malformed lines raise a
+            ``FormatError``.
+        language: Language of the documents, such as ``en``, if it is known.
     """
     path = path if isinstance(path, Path) else Path(path)
     parser = _PubTatorParser(path, log or ReadLog(path), language, strict=log is None)
@@ -196,6 +201,11 @@ def write_pubtator(
 
     What the format cannot hold raises an ``OutputError``;
     :func:`biograft.text.formats.write_documents` drops and counts what can be dropped.
+
+    Args:
+        documents: Documents.
+        path: File to write.
+        overwrite: Replace a file that exists.
     """
     with new_file(Path(path), overwrite=overwrite) as file:
         for document in documents:

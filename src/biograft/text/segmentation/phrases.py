@@ -370,6 +370,11 @@ def find_split(
     """Find the feature and threshold with the least Gini impurity; None if there is no use.
 
     About the square root of the features are tried; more only where none of these can split.
+
+    Args:
+        features: Features of the examples: (examples, features).
+        labels: Class of each example.
+        rng: Chooses the features that are tried.
     """
     if labels.all() or not labels.any():
         return None
@@ -571,7 +576,13 @@ def _may_be_phrase(run: list[str], language: str) -> bool:
 
 
 def write_phrases(phrases: Iterable[Phrase], path: Path, *, overwrite: bool = False) -> None:
-    """Write phrases as a table for review."""
+    """Write phrases as a table for review.
+
+    Args:
+        phrases: Phrases, in the order of the rows.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         file.write(("\t".join(COLUMNS) + "\n").encode())
         for phrase in phrases:

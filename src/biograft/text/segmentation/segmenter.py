@@ -109,7 +109,13 @@ def _is_character(unit: Unit) -> bool:
 
 
 def write_cut_points(points: Iterable[CutPoint], path: Path, *, overwrite: bool = False) -> None:
-    """Write cut points for review, the most frequent first."""
+    """Write cut points for review, the most frequent first.
+
+    Args:
+        points: Cut points, in the order of the rows.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     with new_file(path, overwrite=overwrite) as file:
         file.write(_FILE_HEADER.encode())
         for point in points:
@@ -200,7 +206,13 @@ _NUMBER = re.compile(r"(?:[0-9]+[a-z]?|[ivx]+[ab]?|[a-z][0-9]*)")
 
 
 class HeadSegmenter:
-    """Splits entities written with spaces; ``learn`` fits it to the names."""
+    """Splits entities written with spaces; ``learn`` fits it to the names.
+
+    Args:
+        vocabulary: Words with their counts.
+        heads: Counts of words at the end of names; default: none learned yet.
+        config: Settings of the segmentation.
+    """
 
     def __init__(
         self,
@@ -309,7 +321,14 @@ _MAX_PROTECTED = 3
 
 
 class ChineseSegmenter:
-    """Splits Chinese entities; ``learn`` collects the short ones."""
+    """Splits Chinese entities; ``learn`` collects the short ones.
+
+    Args:
+        vocabulary: Words with their counts.
+        words: Splits text into words.
+        cut_points: Characters before or after which an entity is split.
+        config: Settings of the segmentation.
+    """
 
     def __init__(
         self,

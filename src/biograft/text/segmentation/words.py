@@ -97,7 +97,13 @@ class UnigramVocabulary:
     def __init__(
         self, counts: Mapping[str, float], language: str, total: float | None = None
     ) -> None:
-        """Take words with counts; ``total`` is their sum by default."""
+        """Take words with counts.
+
+        Args:
+            counts: Count of each word.
+            language: Language, which decides about units: words, or characters of Chinese.
+            total: Sum of the counts, if not all words are given.
+        """
         self.language = language
         self.counts = dict(counts)
         self.total = math.fsum(self.counts.values()) if total is None else total
@@ -241,5 +247,11 @@ WordSegmenter: TypeAlias = UnigramWordSegmenter | RjiebaWordSegmenter
 def open_word_segmenter(
     name: str, vocabulary: UnigramVocabulary, phrases: Iterable[str]
 ) -> WordSegmenter:
-    """Open a word segmenter by its name; ``unigram`` starts from phrases of the vocabulary."""
+    """Open a word segmenter by its name; ``unigram`` starts from phrases of the vocabulary.
+
+    Args:
+        name: ``rjieba`` or ``unigram``.
+        vocabulary: Words with their counts, for ``unigram``.
+        phrases: Phrases of the vocabulary that ``unigram`` starts from.
+    """
     return RjiebaWordSegmenter() if name == "rjieba" else UnigramWordSegmenter(vocabulary, phrases)

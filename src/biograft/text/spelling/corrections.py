@@ -116,7 +116,13 @@ def is_letter(code: Any) -> Any:
 
 @njit()
 def letter_set(letters: Codes, start: int, end: int) -> Any:
-    """Return the set of the letters of a word in 32 bits; 0 if it is no word of letters."""
+    """Return the set of the letters of a word in 32 bits; 0 if it is no word of letters.
+
+    Args:
+        letters: Code points.
+        start: Start of the word.
+        end: Its end.
+    """
     mask = np.uint32(0)
     for k in range(start, end):
         if not is_letter(letters[k]):
@@ -192,6 +198,15 @@ def count_edits(a: Codes, a0: int, n: int, b: Codes, b0: int, m: int, most: int)
     """Return the edits between two words, an exchange of neighbours as one; -1 if too many.
 
     Too many are more than ``most``, where an exchange counts as two unless it is the only edit.
+
+    Args:
+        a: Code points of the first word.
+        a0: Its start.
+        n: Its length.
+        b: Code points of the second word.
+        b0: Its start.
+        m: Its length.
+        most: Largest number of edits.
     """
     if abs(n - m) > most:
         return -1
@@ -234,7 +249,12 @@ def _same(a: Codes, a0: Any, n: Any, b: Codes, b0: Any, m: Any) -> Any:
 def find_nearest(finder: WordFinder, text: Codes, start: int, end: int, found: Ints) -> int:
     """Find the words near that in ``text[start:end]``; return their number.
 
-    ``found`` gets the words and their edits, (2, n), the fewest edits first, then by number.
+    Args:
+        finder: Known words, by their parts.
+        text: Code points of the text.
+        start: Start of the word.
+        end: Its end.
+        found: Gets the words and their edits, (2, n), the fewest edits first, then by number.
     """
     mask, m, n = letter_set(text, start, end), end - start, 0
     if not mask:
@@ -522,10 +542,19 @@ def _suggest_near(
 def is_plausible(
     text: Codes, start: int, end: int, known: Codes, first: int, last: int, edits: int
 ) -> bool:
-    """Whether a word may be meant, by its beginning and end; another word often differs there.
+    """Start of the known word.
 
     The first letter changes only with one edit in a long word, and never by an *a*, which negates.
     With two edits the last letter stays. An adjective is none for a noun: *myopic*, *myopia*.
+
+    Args:
+        text: Code points of the text.
+        start: Start of the word as written.
+        end: Its end.
+        known: Code points of known words.
+        first: Start of the known word.
+        last: End of the known word.
+        edits: Number of edits between them.
     """
     n, m = end - start, last - first
     is_exchanged = text[start] == known[first + 1] and text[start + 1] == known[first]
@@ -629,6 +658,11 @@ def walk_corrected(read: TokensRead, corrections: Corrections, names: NameArrays
     """Return the names with corrected words: (5, matches).
 
     The rows are node, first and last token, edits, and the first corrected token.
+
+    Args:
+        read: Tokens of the text.
+        corrections: Words that each token may be meant as.
+        names: Arrays of the index of names.
     """
     starts, columns = corrections
     at = np.flatnonzero(starts[1:] > starts[:-1])
@@ -719,7 +753,17 @@ def _walk_from(
 
 @njit(inline="always")
 def record(out: Ints, n: Any, node: Any, begin: Any, last: Any, edits: Any, p: Any) -> Any:
-    """Write a match into the columns found, if there is space for it; return their number."""
+    """Write a match into the columns found, if there is space for it; return their number.
+
+    Args:
+        out: Columns found.
+        n: Number of matches so far.
+        node: Node of the name in the trie.
+        begin: First token.
+        last: Last token.
+        edits: Number of edits.
+        p: First corrected token.
+    """
     if n < out.shape[1]:
         out[0, n], out[1, n], out[2, n], out[3, n], out[4, n] = node, begin, last, edits, p
     return n + 1

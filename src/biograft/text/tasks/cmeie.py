@@ -85,6 +85,11 @@ def nearest_occurrences(text: str, subject: str, other: str) -> tuple[int, int] 
     """Return where two names begin, the nearest of all occurrences; None if one does not occur.
 
     Occurrences that do not overlap are preferred, then the first.
+
+    Args:
+        text: A text.
+        subject: First name.
+        other: Second name.
     """
     pairs = itertools.product(_starts(text, subject), _starts(text, other))
 

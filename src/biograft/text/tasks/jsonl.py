@@ -29,7 +29,13 @@ _FIELDS: dict[str, dict[str, Field[Any]]] = {
 
 
 def write_examples(examples: Iterable[Example], path: Path, *, overwrite: bool = False) -> int:
-    """Write examples, one per line; return their number."""
+    """Write examples, one per line; return their number.
+
+    Args:
+        examples: Examples of any task.
+        path: File to write.
+        overwrite: Replace a file that exists.
+    """
     n = 0
     with new_file(path, overwrite=overwrite) as file:
         for example in examples:
