@@ -388,7 +388,7 @@ def check_range(name: str, array: Array, low: float, high: float) -> None:
 
 
 def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
-    """Expected first position.
+    """Refuse positions that do not ascend from ``first`` to ``last``.
 
     Args:
         name: Name of the array in the error.
@@ -403,7 +403,7 @@ def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
 
 
 def check_outer_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
-    """Expected first position.
+    """Refuse positions of which the first and the last are others; those between are not read.
 
     Args:
         name: Name of the array in the error.

@@ -108,7 +108,15 @@ class FinetuneOptions(Config):
 def train_linker(
     path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
 ) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Train a linker; return its report as plain values, and what prints it."""
+    """Train a linker; return its report as plain values, and what prints it.
+
+    Args:
+        path: File of the recipe.
+        out: Folder of the run.
+        kb: Folder of the knowledge base, which linkers need.
+        options: Options of the command.
+        progress: Progress of training.
+    """
     from biograft.evaluation import TextIndex
     from biograft.kb import KnowledgeBase
     from biograft.training.linkers.recipes import (
@@ -224,7 +232,15 @@ _SHOWN = 3
 def train_task(
     path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
 ) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Train a task model; return its metrics as plain values, and what prints them."""
+    """Train a task model; return its metrics as plain values, and what prints them.
+
+    Args:
+        path: File of the recipe.
+        out: Folder of the run.
+        kb: Refused, since no task uses it.
+        options: Options of the command.
+        progress: Progress of training.
+    """
     from biograft.training.run_folder import remove_run
     from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 

@@ -137,7 +137,13 @@ def open_kb(folder: Path) -> KnowledgeBase:
 
 
 def note_without_index(base: KnowledgeBase, index: Path | None, *, quiet: bool = False) -> None:
-    """Say that a large knowledge base without an index is indexed anew in each process."""
+    """Say that a large knowledge base without an index is indexed anew in each process.
+
+    Args:
+        base: Knowledge base.
+        index: Index that was given.
+        quiet: Say nothing.
+    """
     if index is None and not quiet and base.n_names >= _MANY_NAMES:
         typer.echo(
             f"note: {base.n_names:,} names are being indexed in memory, which takes long; "
@@ -164,7 +170,13 @@ def open_linker(
 
 
 def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:
-    """Warn how many rows of a file were left out, by reason."""
+    """Warn how many rows of a file were left out, by reason.
+
+    Args:
+        counts: Number of rows by reason.
+        what: What a row is called.
+        where: Text before the number, such as the name of the file.
+    """
     for reason, n in counts.items():
         typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
 
@@ -214,7 +226,13 @@ def report_inputs(inputs: Inputs) -> bool:
 
 
 def warn_without_text(n: int, n_queries: int, where: str = "") -> None:
-    """Warn how many gold mentions have no match in the documents of ``--text``."""
+    """Warn how many gold mentions have no match in the documents of ``--text``.
+
+    Args:
+        n: Number of mentions without a match.
+        n_queries: Number of all mentions.
+        where: Text before the number.
+    """
     if n:
         typer.echo(
             f"warning: {where}{n:,} of {n_queries:,} mentions are not in the documents of --text, "
@@ -224,7 +242,13 @@ def warn_without_text(n: int, n_queries: int, where: str = "") -> None:
 
 
 def warn_unknown(unknown: Collection[str], effect: str = "", where: str = "") -> None:
-    """Warn which gold ids are not in the knowledge base, and what follows from that."""
+    """Warn which gold ids are not in the knowledge base, and what follows from that.
+
+    Args:
+        unknown: The ids.
+        effect: What follows, as the end of the sentence.
+        where: Text before the sentence.
+    """
     if not unknown:
         return
     examples = ", ".join(sorted(unknown)[:_MAX_IDS])

@@ -152,7 +152,7 @@ class PhraseTrie(Generic[R]):
     def match(
         self, low: str, tokens: PhraseTokens, first: int, limit: int
     ) -> tuple[int, R | None] | None:
-        """Index of the first token of the phrase.
+        """Return the last token and the rule of the longest phrase up to offset ``limit``.
 
         Args:
             low: A text in lower case.

@@ -228,7 +228,14 @@ class Assembly:
             yield group
 
     def resolve(self, frame: pl.DataFrame, table: str, column: str, name: str = "row") -> Any:
-        """Add the row of the concept that a column names; drop rows of unknown concepts."""
+        """Add the row of the concept that a column names; drop rows of unknown concepts.
+
+        Args:
+            frame: Records of one kind.
+            table: Table that they belong to.
+            column: Column with the id of the concept.
+            name: Column of its row, which takes the place of that.
+        """
         rows = self.concepts.rows_of(frame[column]).alias(name)
         known = (rows.is_not_null() & (rows != int(DROPPED))).fill_null(False)
         if not known.all():

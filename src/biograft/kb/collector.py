@@ -53,7 +53,13 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 
 
 class LabelEncoder:
-    """Encodes labels as integers, in order of first appearance."""
+    """Encodes labels as integers, in order of first appearance.
+
+    Args:
+        field: What a label is called in errors.
+        labels: Labels that have the first codes.
+        limit: Largest number of labels.
+    """
 
     def __init__(self, field: str, labels: tuple[str, ...] = (), limit: int = 1 << 16) -> None:
         self.field, self.limit = field, limit
@@ -72,7 +78,13 @@ class LabelEncoder:
         return self._codes.setdefault(label, len(self._codes))
 
     def encode(self, series: pl.Series, dtype: Any, path: Path) -> pl.Series:
-        """Encode a column of labels."""
+        """Encode a column of labels.
+
+        Args:
+            series: A column.
+            dtype: Type of the integers.
+            path: File it is from, for errors.
+        """
         distinct = series.unique(maintain_order=True).to_list()
         codes = [self.code(label) for label in distinct]
         if len(self) > self.limit:

@@ -67,6 +67,11 @@ class Change:
 class StoreDiff:
     """The differences between two stores: counts, and each change on demand.
 
+    Args:
+        old: Earlier knowledge base.
+        new: Later knowledge base.
+        frames: Changes by kind.
+
     >>> diff = diff_stores(KnowledgeBase.open("hp-2024"), KnowledgeBase.open("hp-2025"))
     >>> diff.counts["added"]
     312

@@ -24,7 +24,15 @@ def export_store(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Write a store to a file (gzipped for ``.gz``) or to stdout; return the line count."""
+    """Write a store to a file (gzipped for ``.gz``) or to stdout; return the line count.
+
+    Args:
+        base: Knowledge base.
+        target: File to write; None is stdout.
+        form: Name of the format, one of ``EXPORTS``.
+        overwrite: Replace a file that exists.
+        progress: Progress of writing.
+    """
     if form not in EXPORTS:
         raise NotFoundError(f"no export format is called {form!r}; {nearest(form, EXPORTS)}")
     return write_lines(EXPORTS[form](base), target, form, overwrite=overwrite, progress=progress)
@@ -38,7 +46,15 @@ def write_lines(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Write lines to a file (gzipped for ``.gz``) or to stdout; return their number."""
+    """Write lines to a file (gzipped for ``.gz``) or to stdout; return their number.
+
+    Args:
+        lines: The lines.
+        target: File to write; None is stdout.
+        what: What they are, for the progress.
+        overwrite: Replace a file that exists.
+        progress: Progress of writing.
+    """
     progress = progress or Progress(enabled=False)
     progress.start(f"writing {what}")
     try:

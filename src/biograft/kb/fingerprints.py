@@ -12,7 +12,13 @@ from biograft.kb.store import KnowledgeBase
 def fingerprint(
     base: KnowledgeBase, tables: Sequence[str], vocabularies: Iterable[Sequence[str]] = ()
 ) -> str:
-    """Hash tables and vocabularies of a store; equal content gives equal hashes."""
+    """Hash tables and vocabularies of a store; equal content gives equal hashes.
+
+    Args:
+        base: Knowledge base.
+        tables: Names of its tables.
+        vocabularies: Lists of texts that codes in the tables stand for.
+    """
     digest = hashlib.sha256()
     for table in tables:
         name = f"{table}.arrow"

@@ -122,7 +122,13 @@ class _Edges:
 
 
 class Hierarchy:
-    """The is-a relations of a store; concepts are given by row."""
+    """The is-a relations of a store; concepts are given by row.
+
+    Args:
+        heads: Row of the child of each relation.
+        tails: Row of its parent.
+        n_concepts: Number of concepts.
+    """
 
     def __init__(self, heads: Rows, tails: Rows, n_concepts: int) -> None:
         self.heads, self.tails, self._n = heads, tails, n_concepts

@@ -467,7 +467,11 @@ class KnowledgeBase:
     ) -> list[ConceptRelation]:
         """Return the relations of a concept: as head (``out``), as tail (``in``), or both.
 
-        ``limit`` is the maximum number of each relation and direction; only these are read.
+        Args:
+            identifier: Id of the concept.
+            relation: Relation to read; default: all.
+            direction: ``out``, ``in`` or ``both``.
+            limit: Largest number of each relation and direction; only these are read.
 
         >>> [r.tail_name for r in kb.relations("D003924", relation="is-a", direction="out")]
         ['Diabetes Mellitus']
@@ -529,6 +533,11 @@ class KnowledgeBase:
         self, identifier: str, *, relation: str | None = None, direction: str = "both"
     ) -> list[str]:
         """Return the ids of the concepts related to one, each once.
+
+        Args:
+            identifier: Id of the concept.
+            relation: Relation to follow; default: all.
+            direction: ``out``: the concept is the head; ``in``: the tail; or ``both``.
 
         >>> kb.neighbours("D003924", relation="located-in")
         ['D010179']

@@ -532,7 +532,13 @@ class ConceptServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; what goes wrong is said in one line, without what was sent."""
+        """Call a tool; what goes wrong is said in one line, without what was sent.
+
+        Args:
+            name: Name of the tool.
+            arguments: Its arguments, as they were sent.
+            context: Context of the request.
+        """
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -378,7 +378,7 @@ def child_by(trie: Trie, node: Any, word: Any) -> Any:
 
 @njit()
 def child_of(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
-    """First node of the range.
+    """Return the child by a token among the nodes of a range, 0 if there is none.
 
     Args:
         tokens: Token that leads to each node.

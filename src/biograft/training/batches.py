@@ -81,7 +81,13 @@ def endless(
 ) -> Iterator[Placed[Batch]]:
     """Iterate over the batches of all epochs from a position on.
 
-    The batches are the same for any number of ``workers``.
+    The batches are the same for any number of workers.
+
+    Args:
+        source: Batches of an epoch, readable from any position.
+        epoch: First epoch.
+        position: First batch in it.
+        workers: Number of processes that make batches; 0 makes them here.
     """
     if not workers:
         return _in_turn(source, epoch, position)
@@ -147,8 +153,14 @@ def group_by_length(
 ) -> npt.NDArray[Integer]:
     """Sort by length within windows of so many batches, and shuffle whole batches.
 
-    ``lengths`` are those of all examples, ``order`` the indices of those that are read. A smaller
-    last batch stays last.
+    A smaller last batch stays last.
+
+    Args:
+        order: Indices of the examples that are read, in their order.
+        lengths: Lengths of all examples.
+        batch_size: Examples in a batch.
+        n_batches: Batches in a window.
+        rng: Shuffles the batches.
     """
     window = np.arange(len(order)) // (batch_size * n_batches)
     order = order[np.lexsort((lengths[order], window))]

@@ -62,7 +62,14 @@ def save_checkpoint(
 ) -> Path:
     """Save a checkpoint atomically, then remove all but the newest ``keep`` (0: keep all).
 
-    All processes call it, because the parts of a sharded model are gathered; ``main`` writes.
+    All processes call it, because the parts of a sharded model are gathered.
+
+    Args:
+        run: Folder of the run.
+        cursor: Step, epoch and position.
+        state: Model, optimiser and scaler.
+        keep: Number of checkpoints that stay, the newest; 0: all.
+        main: Whether this process writes.
     """
     frozen, changing = _split(state.model)
     model, optimiser = gather(changing, keep=main), gather(_optimiser_tensors(state), keep=main)

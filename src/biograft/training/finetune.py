@@ -39,8 +39,16 @@ def finetune(
 ) -> Outcome | TaskResult:
     """Train a linker or a task model on labelled data, by a recipe, in the folder ``out``.
 
-    ``data`` changes the table ``[data]`` of the recipe: files to ``train`` on, ``dev``, ``format``.
-    Linkers need ``kb``; some use an ``index`` and a trained ``model``.
+    Args:
+        recipe: A recipe of a linker or a task, its name, or a TOML file.
+        out: Folder of the run.
+        kb: Knowledge base, or its folder; linkers need it.
+        data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,
+            ``format``.
+        index: Folder of an index, which some linkers use.
+        model: Folder of a trained model, which some linkers use.
+        resume: Continue an interrupted run.
+        progress: Progress of training.
 
     >>> finetune("ner-cpu", "RUN", data={"train": ["train.txt"], "dev": ["dev.txt"]}).model
     ... # doctest: +SKIP

@@ -116,7 +116,14 @@ class StopSignal:
 
 
 class Evaluations:
-    """Runs the evaluations of a task when they are due, once each, and logs their results."""
+    """Runs the evaluations of a task when they are due, once each, and logs their results.
+
+    Args:
+        task: Task that is evaluated.
+        every: Steps between evaluations; 0: only at the end.
+        start: Where this session starts.
+        log: Log of the results.
+    """
 
     def __init__(self, task: Task[Batch], every: int, start: Cursor, log: MetricsLog) -> None:
         self._task, self._every, self._log = task, every, log
@@ -144,7 +151,13 @@ class Evaluations:
 
 
 def is_due(every: int, step: int, *, last: bool) -> bool:
-    """Whether an action of every so many steps, and of the end, is due."""
+    """Whether an action of every so many steps, and of the end, is due.
+
+    Args:
+        every: Number of steps; 0: only at the end.
+        step: Steps done.
+        last: Whether this is the end.
+    """
     return last or (every > 0 and step % every == 0)
 
 
@@ -163,7 +176,13 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
 
 
 def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:
-    """Compute the learning rate of an update, counted from 0; it needs no other state."""
+    """Compute the learning rate of an update, counted from 0; it needs no other state.
+
+    Args:
+        step: Number of the update, from 0.
+        n_steps: Number of updates of the run.
+        config: Settings of the training.
+    """
     n_warm = config.count_warmup(n_steps)
     if step < n_warm:
         return config.learning_rate * (step + 1) / n_warm
@@ -196,7 +215,15 @@ _MIN_LOSS_SCALE = 1.0
 
 
 class Updater(Generic[Batch]):
-    """Makes one update after the other, from a cursor on."""
+    """Makes one update after the other, from a cursor on.
+
+    Args:
+        task: Model, batches and loss.
+        state: Model and optimiser.
+        config: Settings of the training.
+        accelerator: Processes and devices.
+        start: Where this session starts.
+    """
 
     def __init__(
         self,
@@ -363,7 +390,15 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train until all steps are done, the time limit or an interrupt; then save a checkpoint."""
+    """Train until all steps are done, the time limit or an interrupt; then save a checkpoint.
+
+    Args:
+        task: Model, batches and loss.
+        config: Settings of the training.
+        run: Folder of the run.
+        resume: Continue from its last checkpoint.
+        progress: Progress of training.
+    """
     with sole_run(run):
         return _train(task, config, run, resume=resume, progress=progress)
 
@@ -440,7 +475,13 @@ def _shard(task: Task[Batch], accelerator: Accelerator) -> None:
 
 
 def count_steps(config: TrainingConfig, n_batches: int, plan: BatchPlan) -> int:
-    """Count the updates of a run; the last one of an epoch may include batches of the next."""
+    """Count the updates of a run; the last one of an epoch may include batches of the next.
+
+    Args:
+        config: Settings of the training: steps, or epochs.
+        n_batches: Number of batches in an epoch.
+        plan: Batches in an update.
+    """
     if n_batches < 1:
         raise ConfigError("training: found no batch to train on")
     return config.steps or -(-config.epochs * n_batches // plan.accumulate)

@@ -72,7 +72,13 @@ def remove_run(folder: Path) -> None:
 
 
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-    """Start a run in a new or empty folder."""
+    """Start a run in a new or empty folder.
+
+    Args:
+        folder: Folder of the run.
+        config: Configuration of the run.
+        provenance: Data and versions that its result depends on.
+    """
     if not RUN.is_free(folder):
         raise OutputError(
             f"{folder}: exists already; resume it (--resume) or choose another folder"
@@ -81,7 +87,13 @@ def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, 
 
 
 def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-    """Refuse to resume a run with another configuration or other data."""
+    """Refuse to resume a run with another configuration or other data.
+
+    Args:
+        folder: Folder of the run.
+        config: Configuration of the run.
+        provenance: Data and versions that its result depends on.
+    """
     described = RUN.read(folder)
     for part, now in (("config", config), ("provenance", provenance)):
         _refuse_difference(folder, described.get(part), now)
@@ -115,7 +127,13 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 class MetricsLog:
-    """Appends one JSON object a line; a resumed run first drops the lines after its checkpoint."""
+    """Appends one JSON object a line; a resumed run first drops the lines after its checkpoint.
+
+    Args:
+        folder: Folder of the run.
+        step: Step of its last checkpoint; later lines are dropped.
+        enabled: Whether this process writes.
+    """
 
     def __init__(self, folder: Path, step: int, *, enabled: bool = True) -> None:
         self.path, self.enabled = folder / "metrics.jsonl", enabled

@@ -51,7 +51,16 @@ def is_truncated(text: str) -> bool:
 def relate(
     entities: NamedEntities, head: str, relation: str, items: Iterable[str], log: ReadLog, line: int
 ) -> Iterator[EntityItem]:
-    """Yield a relation to each item, which becomes a concept."""
+    """Yield a relation to each item, which becomes a concept.
+
+    Args:
+        entities: Entities of the file so far.
+        head: Name of the head.
+        relation: Name of the relation.
+        items: Names of the tails.
+        log: Counts what is left out.
+        line: Line of the file.
+    """
     kind = TAIL_TYPES[relation]
     for item in items:
         tail = item.strip()

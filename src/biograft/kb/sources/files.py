@@ -77,7 +77,13 @@ class ExpansionLimit:
         self._path, self._max_bytes = path, max_expansion()
 
     def check(self, packed: int, unpacked: int, action: str = "unpacked") -> None:
-        """Raise an ``InputError`` if ``packed`` bytes have expanded to too many."""
+        """Raise an ``InputError`` if ``packed`` bytes have expanded to too many.
+
+        Args:
+            packed: Bytes read of the file.
+            unpacked: Bytes that they became.
+            action: What made them more, for the error.
+        """
         if unpacked > self._max_bytes and unpacked > RATIO * packed:
             raise InputError(
                 f"becomes more than {self._max_bytes // _MIB} MiB and {RATIO} times its size when "
@@ -111,7 +117,13 @@ class BufferLimit:
 
 
 def too_large(subject: str, path: Path, line: int | None = None) -> FormatError:
-    """Return the error for a value above the limit."""
+    """Return the error for a value above the limit.
+
+    Args:
+        subject: The value.
+        path: The file.
+        line: Its line.
+    """
     return FormatError(
         f"{subject} of over {max_value() // _MIB} MiB",
         path=path,
@@ -268,7 +280,14 @@ def _zip_explained(path: Path) -> Iterator[None]:
 def read_members(
     archive: zipfile.ZipFile, path: Path, names: Iterable[str], max_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Read at most ``max_bytes`` bytes of each of the named members of a zip."""
+    """Read at most ``max_bytes`` bytes of each of the named members of a zip.
+
+    Args:
+        archive: An opened zip.
+        path: Its path, for errors.
+        names: Members to read, in this order.
+        max_bytes: Bytes of each that are read.
+    """
     expansion, size, n_bytes = ExpansionLimit(path), path.stat().st_size, 0
     for name in names:
         entry = archive.getinfo(name)
@@ -443,7 +462,14 @@ def number_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
-    """Decode bytes that begin at line ``first`` of a file; an error names the line."""
+    """Decode bytes that begin at line ``first`` of a file; an error names the line.
+
+    Args:
+        data: Bytes.
+        path: Their file, for errors.
+        first: Line at which they begin.
+        encoding: Their encoding; UTF-8 may have a byte order mark.
+    """
     try:
         return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except LookupError as error:

@@ -72,7 +72,13 @@ _WHITESPACE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonStream:
-    """A streaming JSON parser: walks objects and arrays, decodes single values."""
+    """A streaming JSON parser: walks objects and arrays, decodes single values.
+
+    Args:
+        path: The file, also gzipped.
+        encoding: Its encoding.
+        log: Counts keys that occur twice.
+    """
 
     def __init__(self, path: Path, encoding: str = "utf-8", log: ReadLog | None = None) -> None:
         self._path, self._encoding, self._log = path, encoding, log
@@ -251,7 +257,13 @@ class JsonRow:
 
 
 def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
-    """Read the objects of a JSON lines file; other lines are rejected."""
+    """Read the objects of a JSON lines file; other lines are rejected.
+
+    Args:
+        path: The file, also gzipped.
+        log: Counts lines read, and rejected by reason.
+        encoding: Its encoding.
+    """
     log.opened(path)
     objects = _Objects()
     decode = json.JSONDecoder(object_pairs_hook=objects.make).decode

@@ -164,6 +164,12 @@ class ReadLog:
 
     *Rejected* records are wrong and were dropped, *doubtful* records are wrong and were kept, and
     *filtered* records were dropped on request (or are marked as withdrawn).
+
+    Args:
+        path: File or folder of the source.
+        advanced: Called with the bytes read since, and the fraction done, for a progress.
+        on_open: Called with each file that is opened.
+        iris: Ids of concepts that sources name by IRIs; default: new ones.
     """
 
     def __init__(

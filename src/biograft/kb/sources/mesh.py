@@ -47,6 +47,13 @@ def names(record: Element, ui: str, title: str, language: str, line: int) -> Ite
 
     Translated editions hold two languages: the ids of translated terms begin with a language
     (``fre0001``), and the title may have the English name in brackets.
+
+    Args:
+        record: Element of a descriptor or supplementary record.
+        ui: Its id.
+        title: Its preferred name.
+        language: Language of the edition.
+        line: Line of the file.
     """
     match = _TRANSLATED_TITLE.fullmatch(title) if language != "en" else None
     preferred = {language: match[1], "en": match[2]} if match else {language: title}

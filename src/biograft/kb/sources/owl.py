@@ -142,7 +142,13 @@ class OwlEntity:
         self.limit.add(getattr(value, "value", ""))
 
     def annotate(self, node: str, predicate: str, value: Any) -> None:
-        """Add a triple of an annotation of a statement."""
+        """Add a triple of an annotation of a statement.
+
+        Args:
+            node: Node of the annotation.
+            predicate: IRI of the predicate.
+            value: Object of the triple.
+        """
         self.annotations.setdefault(node, {})[predicate] = value
         self.limit.add(getattr(value, "value", ""))
 

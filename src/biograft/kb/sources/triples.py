@@ -31,7 +31,11 @@ class NamedEntities:
     ) -> Iterator[NameRecord | TypeRecord]:
         """Yield the name and the type of an entity, if they are new.
 
-        The label of the type is its name by default; an empty type is omitted.
+        Args:
+            name: Name of the entity, which is its id.
+            kind: Its type; an empty one is omitted.
+            line: Line of the file.
+            label: Label of the type; default: its name.
         """
         if name not in self._named:
             self._named.add(name)

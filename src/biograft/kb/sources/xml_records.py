@@ -151,7 +151,13 @@ def root_name(text: str) -> str:
 def read_xml_records(
     path: Path, roots: Collection[str], tags: tuple[str, ...]
 ) -> Iterator[XmlRecord]:
-    """Read all elements with the given tags below one of the roots; they must not be nested."""
+    """Read all elements with the given tags below one of the roots; they must not be nested.
+
+    Args:
+        path: The file, also gzipped.
+        roots: Names that the root may have.
+        tags: Names of the elements.
+    """
     parser: ElementTree.XMLPullParser[ElementTree.Element] = ElementTree.XMLPullParser(
         ("start", "end")
     )

@@ -224,7 +224,7 @@ def cut_windows(
 
 
 def owner_of(windows: Sequence[Window], first: int, last: int) -> int:
-    """First word.
+    """Return the index of the window that holds words with the most context, or ``NONE``.
 
     The first of equal windows is chosen.
 

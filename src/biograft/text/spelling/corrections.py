@@ -542,7 +542,7 @@ def _suggest_near(
 def is_plausible(
     text: Codes, start: int, end: int, known: Codes, first: int, last: int, edits: int
 ) -> bool:
-    """Start of the known word.
+    """Whether a word may be meant, by its beginning and end; another word often differs there.
 
     The first letter changes only with one edit in a long word, and never by an *a*, which negates.
     With two edits the last letter stays. An adjective is none for a noun: *myopic*, *myopia*.

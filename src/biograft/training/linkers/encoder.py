@@ -85,7 +85,13 @@ from biograft.training.processes import join_processes
 
 
 class NameTable:
-    """The distinct texts of a store's names, by index."""
+    """The distinct texts of a store's names, by index.
+
+    Args:
+        kb: Knowledge base of the names.
+        encoder: Encoder, which prepares the texts.
+        languages: Languages of the names; empty means all.
+    """
 
     def __init__(self, kb: KnowledgeBase, encoder: TextEncoder, languages: Sequence[str]) -> None:
         names = collect_texts(kb, encoder.prepare, languages)
@@ -165,7 +171,14 @@ def make_examples(
     mentions: Sequence[LabelledMention],
     config: FinetuneConfig,
 ) -> FinetuneData:
-    """Look up the gold concepts of mentions in the store; unusable mentions are counted."""
+    """Look up the gold concepts of mentions in the store; unusable mentions are counted.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        encoder: Encoder, which prepares the texts.
+        mentions: Mentions with gold concepts.
+        config: Settings of the training.
+    """
     names = NameTable(kb, encoder, config.lexical.languages)
     counts, examples = MentionExampleCounts(n_mentions=len(mentions)), []
     seen: set[tuple[str, tuple[int, ...]]] = set()
@@ -198,7 +211,13 @@ def make_examples(
 
 
 def equal_texts(names: NameTable, mention: str, indices: set[int]) -> set[int]:
-    """Return those of some texts that equal the mention, but for case and punctuation."""
+    """Return those of some texts that equal the mention, but for case and punctuation.
+
+    Args:
+        names: Texts of the store.
+        mention: A mention.
+        indices: Indices of the texts to compare.
+    """
     form = normalise(mention)
     return {index for index in indices if normalise(names.text(index)) == form}
 
@@ -328,7 +347,14 @@ def encode_texts(encoder: TextEncoder, config: FinetuneConfig, texts: Sequence[s
 
 
 class CandidateFinder:
-    """Finds the candidates of all examples; the lexical search is done once."""
+    """Finds the candidates of all examples; the lexical search is done once.
+
+    Args:
+        data: Mentions with gold names.
+        lexical: Lexical search of the store.
+        encoder: Encoder in training, for candidates by dense search.
+        config: Settings of the training.
+    """
 
     def __init__(
         self,
@@ -431,7 +457,13 @@ class CandidateBatch:
 
 
 class CandidateBatches:
-    """Batches that can resume at any position: an epoch's candidates are kept in ``folder``."""
+    """Batches that can resume at any position: an epoch's candidates are kept in ``folder``.
+
+    Args:
+        finder: Finds the candidates of an epoch.
+        folder: Folder that they are kept in.
+        order: Order of the examples in each epoch.
+    """
 
     def __init__(self, finder: CandidateFinder, folder: Path, order: EpochOrder) -> None:
         self.finder, self.folder, self.order = finder, folder, order
@@ -481,7 +513,13 @@ class BankBatch:
 
 
 class NameBank:
-    """The texts of a bank, and the concepts that each of them names."""
+    """The texts of a bank, and the concepts that each of them names.
+
+    Args:
+        data: Mentions with gold names.
+        encoder: Encoder in training.
+        config: Settings of the training.
+    """
 
     def __init__(self, data: FinetuneData, encoder: TextEncoder, config: FinetuneConfig) -> None:
         self.data, self.config, self._encoder = data, config, encoder
@@ -535,7 +573,14 @@ class NameBank:
     def batch(
         self, vectors: Tensor, epoch: int, indices: Sequence[int], n_own: int | None = None
     ) -> BankBatch:
-        """Assemble a batch of examples, of which ``n_own`` (all) belong to this process."""
+        """Assemble a batch of examples, of which ``n_own`` (all) belong to this process.
+
+        Args:
+            vectors: Cached vectors of the bank: (texts, width).
+            epoch: Number of the epoch, which decides about sampled names.
+            indices: Indices of the examples.
+            n_own: Number of them that belong to this process, the first ones; default: all.
+        """
         chosen = [self.data.examples[index] for index in indices]
         fresh = self.sample(epoch, indices)
         queries = [(example.text, example.concepts) for example in chosen]
@@ -562,6 +607,11 @@ class BankBatches:
     """Batches that can resume at any position: the vectors of an epoch are kept in ``folder``.
 
     A batch has the mentions of all processes, because each is taught with the names of all.
+
+    Args:
+        bank: Texts of the bank.
+        folder: Folder that the vectors of an epoch are kept in.
+        order: Order of the examples in each epoch.
     """
 
     def __init__(self, bank: NameBank, folder: Path, order: EpochOrder) -> None:

@@ -66,7 +66,14 @@ Floats = npt.NDArray[np.float32]
 
 
 class TargetChooser:
-    """Chooses the target among the names of the correct concepts by a rule."""
+    """Chooses the target among the names of the correct concepts by a rule.
+
+    Args:
+        kb: Knowledge base of the names.
+        selected: Names that may be generated.
+        rule: How a target is chosen, as ``config.target``.
+        seed: Seed of a random choice.
+    """
 
     def __init__(self, kb: KnowledgeBase, selected: Selection, rule: str, seed: int) -> None:
         self._selected, self._rule, self._seed = selected, rule, seed
@@ -161,6 +168,12 @@ class ExamplesWithNames:
 
     A fraction ``config.names_ratio`` of the examples are names, sampled among those that may be
     generated; none is repeated before all have been seen.
+
+    Args:
+        mentions: Mentions with their targets.
+        kb: Knowledge base of the names.
+        selected: Names that may be generated.
+        config: Settings of the training.
     """
 
     def __init__(
@@ -263,7 +276,13 @@ class _Part(NamedTuple):
 def measure(
     ranker: Seq2SeqLinker, search: FusedSearch | None, queries: Sequence[GoldQuery]
 ) -> dict[str, float]:
-    """Compute the recall at 1 and 5 names of mentions that have a gold concept."""
+    """Compute the recall at 1 and 5 names of mentions that have a gold concept.
+
+    Args:
+        ranker: The linker.
+        search: Search beside it; used if the linker needs one.
+        queries: Mentions with gold concepts.
+    """
     queries = [query for query in queries if query.gold]
     search = search if ranker.needs_search else None
     hits = {k: np.ones(len(queries), np.bool_) for k in CUTOFFS}

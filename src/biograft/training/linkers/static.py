@@ -64,7 +64,14 @@ _EXCLUDED = -1e4
 
 
 class StaticNetwork(nn.Module):
-    """The weights of a static encoder in training; the forward pass is that of the encoder."""
+    """The weights of a static encoder in training; the forward pass is that of the encoder.
+
+    Args:
+        table: Vectors of tokens and words: (rows, width).
+        importance: Weight of each row.
+        projection: Maps a mean to the output: (width, dim).
+        hidden: Width of the perceptron after it.
+    """
 
     def __init__(self, table: Tensor, importance: Tensor, projection: Tensor, hidden: int) -> None:
         super().__init__()
@@ -99,7 +106,14 @@ class StaticNetwork(nn.Module):
         name: str,
         scripts: Sequence[str] = (),
     ) -> StaticEncoder:
-        """Make the encoder; its table is rounded to 8 bits."""
+        """Make the encoder; its table is rounded to 8 bits.
+
+        Args:
+            tokenizer: Splits names into rows of the table.
+            settings: Settings of an encoder.
+            name: Name of the encoder.
+            scripts: Scripts that it learned to read; empty means all.
+        """
         arrays = {key: value.detach().cpu().numpy() for key, value in self.named_parameters()}
         table, scales = quantise(arrays.pop("table"))
         weights = StaticWeights(table=table, scales=scales, **arrays)
@@ -152,7 +166,13 @@ class TeacherNames:
 
 
 class TeacherBatches(IndependentBatches[NameBatch]):
-    """Batches of names in an order that depends on the seed and the epoch only."""
+    """Batches of names in an order that depends on the seed and the epoch only.
+
+    Args:
+        names: Names with the vectors of the teacher.
+        tokenizer: Splits names into rows of the table.
+        config: Settings of the training.
+    """
 
     def __init__(
         self, names: TeacherNames, tokenizer: WordPieceTokenizer, config: StaticConfig
@@ -169,7 +189,13 @@ class TeacherBatches(IndependentBatches[NameBatch]):
         return math.ceil(len(self._usable) / self._size)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[NameBatch]:
-        """Yield every ``step``-th batch of an epoch from a position on."""
+        """Yield every ``step``-th batch of an epoch from a position on.
+
+        Args:
+            step: Distance between batches.
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         n_blocks = math.ceil(len(self._usable) / _BLOCK)
         blocks = np.random.default_rng([self.config.training.seed, epoch]).permutation(n_blocks)
         order = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
@@ -186,7 +212,14 @@ class TeacherBatches(IndependentBatches[NameBatch]):
 def choose_words(
     tokenizer: WordPieceTokenizer, texts: Sequence[str], min_count: int, max_words: int
 ) -> list[str]:
-    """Choose the words that occur often and are of several tokens, most frequent first."""
+    """Choose the words that occur often and are of several tokens, most frequent first.
+
+    Args:
+        tokenizer: Tokenizer of the word pieces.
+        texts: Names to count words in.
+        min_count: Least number of occurrences of a word.
+        max_words: Most words that are chosen.
+    """
     parts = Counter(part for text in texts for part in text.split())
     counts: Counter[str] = Counter()
     for part, count in parts.items():
@@ -206,7 +239,13 @@ def make_network(
 ) -> StaticNetwork:
     """Make a network whose table has the teacher's vectors of tokens and words, reduced.
 
-    At first a word counts as much as its tokens together. An ``empty`` one is for a checkpoint.
+    At first a word counts as much as its tokens together.
+
+    Args:
+        teacher: Encoder whose vectors of tokens are the table.
+        tokenizer: Splits names into rows of the table.
+        config: Settings of the training.
+        empty: Leave the weights 0, for a checkpoint to be loaded.
     """
     width, dim = config.width, teacher.dim
     if width > dim:
@@ -241,7 +280,13 @@ def make_network(
 def distillation_loss(
     vectors: Tensor, targets: Tensor, config: StaticConfig
 ) -> tuple[Tensor, dict[str, float]]:
-    """Compute the mean cosine distance, plus the divergence of the similarities in the batch."""
+    """Compute the mean cosine distance, plus the divergence of the similarities in the batch.
+
+    Args:
+        vectors: Vectors of the student, of length 1: (names, dim).
+        targets: Vectors of the teacher, of length 1: (names, dim).
+        config: Temperature of the similarities, and their weight.
+    """
     distance = 1 - (vectors * targets).sum(1).mean()
     itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
     own, wanted = (
@@ -305,7 +350,15 @@ def distil_encoder(
 ) -> DistilledEncoder:
     """Distil the encoder of an index into ``out/encoder``, on the names indexed and more texts.
 
-    The run is in ``out/training``; it is resumed if it is there.
+    The run is in ``out/training``.
+
+    Args:
+        index: Dense index whose encoder is the teacher.
+        texts: Further texts to learn from, beside the names indexed.
+        config: Settings of the training.
+        out: Folder of the run.
+        resume: Continue a run that is there.
+        progress: Progress of training.
     """
     progress, out = progress or Progress(enabled=False), Path(out)
     progress.start("tokens of the teacher")

@@ -58,6 +58,12 @@ def grow_store(
     """Build a copy of a store with the texts of mentions as further names.
 
     A new name has the language of the concept's preferred name.
+
+    Args:
+        kb: Knowledge base to copy.
+        mentions: Mentions with gold concepts.
+        out: Folder of the copy.
+        overwrite: Replace a folder that exists.
     """
     names: dict[int, dict[str, None]] = {}
     for mention in mentions:
@@ -109,8 +115,14 @@ def train_network(
 ) -> TrainedNetwork:
     """Train on mentions; ``kb`` is the grown store that has their texts as names.
 
-    ``known`` are mentions that a generator was trained on. It finds them better than others, so
-    they are counted, but the ranker does not learn from them.
+    Args:
+        kb: The grown store, which has the texts of the mentions as names.
+        search: Search whose candidates are ranked.
+        mentions: Mentions with gold concepts.
+        config: Settings of the training.
+        progress: Progress of training.
+        known: Mentions that a generator was trained on. It finds them better than others, so they
+            are counted, but the ranker does not learn from them.
     """
     progress = progress or Progress(enabled=False)
     folds = assign_folds((m.document for m in mentions), config.folds, config.seed)

@@ -57,6 +57,12 @@ def exclude_fixed(units: Ints, example: TextExample, mask: int, ratio: float) ->
 
     Units with a fixed token are excluded. Fixed tokens that are masked already count as selected,
     so fewer of the others are.
+
+    Args:
+        units: Unit of each token that is selected as a whole, ``SPECIAL``: none.
+        example: The example.
+        mask: Id of the mask token.
+        ratio: Ratio of tokens to select.
     """
     if example.fixed is None or not example.fixed.any():
         return units, ratio
@@ -73,6 +79,11 @@ def choose_units(sizes: Ints, ratio: float, rng: np.random.Generator) -> Ints:
     Units are taken in random order until the ratio of tokens is reached. The one that would exceed
     it is taken with probability (missing tokens) / (its size). So the expected ratio is exact for
     every sequence, whatever the sizes, and no unit is split.
+
+    Args:
+        sizes: Tokens in each unit.
+        ratio: Ratio of tokens to choose.
+        rng: Random numbers.
     """
     order = rng.permutation(len(sizes))
     reached = np.cumsum(sizes[order])

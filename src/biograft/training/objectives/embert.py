@@ -153,8 +153,14 @@ def choose_masked_parts(
 ) -> list[MaskedPart]:
     """Choose a ratio of the long mentions at random, and one of the two parts of each.
 
-    The number is the ratio in expectation. A part with which more than ``max_token_ratio`` of the
-    sequence's ordinary tokens would be masked is left out, and so are mentions with fixed tokens.
+    A part with which more tokens would be masked is left out, and so are mentions with fixed
+    tokens.
+
+    Args:
+        example: Example with labels of the heads of mentions.
+        entity_ratio: Ratio of the long mentions, in expectation.
+        max_token_ratio: Ratio of the ordinary tokens of the sequence that may be masked in all.
+        rng: Random numbers.
     """
     offsets, fixed = example.mention_labels[HEAD_OFFSET], example.fixed_with(())
     free = [
@@ -182,7 +188,13 @@ def choose_masked_parts(
 
 
 class BoundaryHead(nn.Module):
-    """Two layers LN(GELU(W .)) of [x_first ; x_last ; p] (EMBERT's equations 6 and 7)."""
+    """Two layers LN(GELU(W .)) of [x_first ; x_last ; p] (EMBERT's equations 6 and 7).
+
+    Args:
+        width: Width of the states.
+        position_dim: Width of the embedding of a position.
+        max_tokens: Largest number of tokens of a masked part.
+    """
 
     def __init__(self, width: int, position_dim: int, max_tokens: int) -> None:
         super().__init__()
@@ -193,8 +205,10 @@ class BoundaryHead(nn.Module):
     def forward(self, first: Tensor, last: Tensor, position: Tensor) -> Tensor:
         """Compute (tokens, width), to be multiplied with the input embeddings of tokens.
 
-        ``first`` and ``last`` (tokens, width) are the states at the ends of the visible part,
-        ``position`` (tokens,) is the position of the predicted token in the masked part.
+        Args:
+            first: States of the visible part's first token: (tokens, width).
+            last: States of its last token: (tokens, width).
+            position: Position of the predicted token in the masked part: (tokens,).
         """
         inputs = torch.cat([first, last, self.position(position)], -1)
         outputs: Tensor = self.outer(self.inner(inputs))
@@ -219,6 +233,11 @@ class Direction(LabelledTerm):
     """Predict masked heads from adjective parts, or masked adjective parts from heads.
 
     Its tokens have labels of their own, ``IGNORED`` where nothing is predicted.
+
+    Args:
+        part: Name of the part that is predicted.
+        head: Head that predicts it.
+        config: Settings of the objective.
     """
 
     def __init__(self, part: str, head: nn.Module, config: BidirectionalEntityMaskingConfig):

@@ -64,7 +64,13 @@ def full_losses(
 ) -> tuple[Tensor, ...]:
     """Compute -ln softmax(q . E)[gold] of each mention, and whether gold scores best.
 
-    At most ``max_scores`` scores are held at once; the backward pass computes a block again.
+    The backward pass computes a block again.
+
+    Args:
+        queries: Vectors of the mentions: (mentions, dim).
+        table: Vectors of the entities: (entities, dim).
+        gold: Row of the gold entity of each mention.
+        max_scores: Scores that are held at once.
     """
     n_rows = max(1, max_scores // len(table))
     if len(queries) <= n_rows:
@@ -81,10 +87,16 @@ def sampled_losses(
 ) -> tuple[Tensor, Tensor]:
     """Compute the losses over gold and a sample, and whether gold scores best among them.
 
-    ``sample`` (n,) are entities sampled with replacement, and ``log_rates`` (n,) the logarithms of
-    their expected counts, n Q(e). Subtracted from the scores, they make the sum of exponentials
-    over gold and sample unbiased: a sampled entity stands for 1 / n Q(e) of its kind. Gold stands
-    for itself and is left out where it was sampled too.
+    The logarithms, subtracted from the scores, make the sum of exponentials over gold and sample
+    unbiased: a sampled entity stands for 1 / n Q(e) of its kind. Gold stands for itself and is left
+    out where it was sampled too.
+
+    Args:
+        queries: Vectors of the mentions: (mentions, dim).
+        table: Vectors of the entities: (entities, dim).
+        gold: Row of the gold entity of each mention.
+        sample: Entities sampled with replacement: (n,).
+        log_rates: Logarithms of their expected counts, n Q(e): (n,).
     """
     own = (queries * table[gold]).sum(1, keepdim=True)  # (mentions, 1)
     others = queries @ table[sample].T  # (mentions, n)

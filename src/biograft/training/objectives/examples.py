@@ -217,7 +217,14 @@ class Setting:
         entity_counts: npt.NDArray[np.int64] | None = None,
         **fields: Any,
     ) -> Setting:
-        """Read a tokenizer of transformers; ``fields`` are those that it does not determine."""
+        """Read a tokenizer of transformers.
+
+        Args:
+            tokenizer: The tokenizer, which must have a mask token.
+            width: Width of the model.
+            entity_counts: Frequency of each entity in the text.
+            fields: Fields that the tokenizer does not determine.
+        """
         if tokenizer.mask_token_id is None:
             raise ConfigError("encoder: its tokenizer has no mask token; choose another encoder")
         return cls(
@@ -258,11 +265,16 @@ def set_visible_entities(
 ) -> TextExample:
     """Label which entities the knowledge layers receive.
 
-    ``masked``: those of mentions that masked_tokens predicts whole; ``all``: those of all mentions;
-    ``mixed``: those of masked mentions and of half the others. With ``mixed`` all other mentions
-    of an entity with a masked mention are visible too, and of each entity's ``neighbours`` half are
-    withheld from all its mentions: what is predicted is nowhere in the sequence. Unknown entities
-    are never visible.
+    Unknown entities are never visible.
+
+    Args:
+        example: The example.
+        visibility: ``masked``: entities of mentions that masked_tokens predicts whole; ``all``:
+            those of all mentions; ``mixed``: those of masked mentions and of half the others. With
+            ``mixed`` all other mentions of an entity with a masked mention are visible too.
+        rng: Random numbers.
+        neighbours: Neighbours of each entity; with ``mixed``, half of them are withheld from all
+            its mentions: what is predicted is nowhere in the sequence.
     """
     check_choice("entity_visibility", visibility, ENTITY_VISIBILITIES)
     labels, entities = dict(example.mention_labels), example.mentions[:, 2]

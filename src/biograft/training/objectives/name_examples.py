@@ -84,7 +84,13 @@ class NameBatches(IndependentBatches[tuple[NameExample, ...]]):
         return whole + (rest > 0)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[tuple[NameExample, ...]]:
-        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        """Iterate over every ``step``-th batch of an epoch from a position on.
+
+        Args:
+            step: Distance between batches.
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         window = max(1, self.bucket_batches) * self.accumulate
         order, size = self._order(epoch), self.batch_size * window
         for number in range(position // window, -(-len(order) // size)):

@@ -33,9 +33,14 @@ def smoothed_loss(
 ) -> tuple[Tensor, Tensor]:
     """Compute the smoothed loss and the plain one, -log p(label), each a mean over the rows.
 
-    ``scores`` (rows, vocabulary) are log-probabilities. With e for ``label_smoothing`` and V for
-    the size of the vocabulary, the form ``mean`` is (1 - e) nll + e mean(-log p); ``fairseq`` is
-    (1 - e - e / (V - 1)) nll + e / (V - 1) sum(-log p). No rows: 0, with a gradient of 0.
+    With e for ``label_smoothing`` and V for the size of the vocabulary, the form ``mean`` is (1 -
+    e) nll + e mean(-log p); ``fairseq`` is (1 - e - e / (V - 1)) nll + e / (V - 1) sum(-log p). No
+    rows: 0, with a gradient of 0.
+
+    Args:
+        scores: Log-probabilities: (rows, vocabulary).
+        labels: Label of each row.
+        config: Settings of the objective.
     """
     smoothing, n_tokens = config.label_smoothing, scores.shape[-1]
     n_rows = max(1, len(labels))
@@ -150,7 +155,13 @@ class NameGeneration(Objective):
         examples: Sequence[NameExample],
         trie: FlatTrie | None = None,
     ) -> SequenceBatch:
-        """Encode examples as tensors; a trie adds the siblings of the tokens of names."""
+        """Encode examples as tensors; a trie adds the siblings of the tokens of names.
+
+        Args:
+            seq2seq: Model and tokenizer.
+            examples: Sources, prompts and targets.
+            trie: Trie of the names, which adds the siblings of their tokens.
+        """
         sources = pad(seq2seq.source_tokens([each.source for each in examples]), seq2seq.padding)
         prompts = seq2seq.batch_prompt_tokens([each.prompt for each in examples])
         names = seq2seq.batch_name_tokens([each.target for each in examples])
@@ -197,7 +208,13 @@ class NameGeneration(Objective):
         }
 
     def penalty(self, states: Sequence[Tensor], siblings: Siblings, batch: SequenceBatch) -> Tensor:
-        """Compute the unlikelihood of the siblings, the mean of both passes."""
+        """Compute the unlikelihood of the siblings, the mean of both passes.
+
+        Args:
+            states: Logits of one pass or of two.
+            siblings: Tokens beside those of the names.
+            batch: The batch.
+        """
         terms = [unlikelihood(scores, siblings) for scores in _labelled_scores(states, batch)]
         return torch.stack(terms).mean()
 
@@ -234,7 +251,13 @@ class EncodedBatches(IndependentBatches[SequenceBatch]):
         return len(self._batches)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
-        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        """Iterate over every ``step``-th batch of an epoch from a position on.
+
+        Args:
+            step: Distance between batches.
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         return map(self._encode, self._batches.every(step, epoch, position))
 
 
@@ -257,7 +280,13 @@ class _Scores(nn.Module):
 
 
 class NameGenerationTraining:
-    """Loss, counts and evaluation of an objective with a model, for ``training.Task``."""
+    """Loss, counts and evaluation of an objective with a model, for ``training.Task``.
+
+    Args:
+        seq2seq: Model and tokenizer.
+        objective: The objective.
+        trie: Trie of the names, which ``unlikelihood`` needs.
+    """
 
     def __init__(
         self, seq2seq: Seq2SeqModel, objective: NameGeneration, trie: FlatTrie | None = None
@@ -293,7 +322,13 @@ class NameGenerationTraining:
     def loss(
         self, model: nn.Module, batch: SequenceBatch, multipliers: Mapping[str, float]
     ) -> Loss:
-        """Compute the loss of a batch and its statistics, each times its multiplier."""
+        """Compute the loss of a batch and its statistics, each times its multiplier.
+
+        Args:
+            model: The module to train, as the loop wraps it.
+            batch: The batch.
+            multipliers: Weight of each mean in the update, by the name of its count.
+        """
         batch = batch.to(self.seq2seq.device)
         config = self.objective.config
         twice = model.training and config.r_drop

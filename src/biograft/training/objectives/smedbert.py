@@ -219,7 +219,14 @@ class Scorer:
     def __call__(
         self, vectors: Tensor, table: Tensor, edges: NeighbourEdges, columns: Tensor
     ) -> Tensor:
-        """Score the entities of columns (edges, n), rows of the table, for mention vectors."""
+        """Score the entities of columns (edges, n), rows of the table, for mention vectors.
+
+        Args:
+            vectors: Vectors of the mentions.
+            table: Vectors of the entities.
+            edges: Mention and relation of each edge.
+            columns: Rows of the table to score: (edges, n).
+        """
         left, left_lengths = self.products.read(vectors, edges)
         entities = embedding(columns, table)  # (edges, n, dim)
         products = (entities * left[:, None]).sum(2)  # faster than many small matrix products

@@ -304,6 +304,12 @@ def cosine_histogram(
     """Count pairs by cosine in equal bins from -1 to 1, each unordered pair once, as plain values.
 
     After mining an unordered pair counts if a kept triplet of either end contains it.
+
+    Args:
+        embeddings: Vectors of names: (names, width).
+        labels: Concept of each name.
+        miner: Chooses triplets.
+        n_bins: Number of bins.
     """
     cosine = cosines(embeddings)
     mined = miner(cosine, labels)

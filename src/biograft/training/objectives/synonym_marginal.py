@@ -56,8 +56,10 @@ class NameScorer(nn.Module):
     def forward(self, texts: TokenizedTexts, names: Tensor, lexical: Tensor) -> Tensor:
         """Compute scores (mentions, candidates), lowest where there is no candidate.
 
-        ``texts`` are the mentions, then the names; ``names`` (mentions, candidates) are indices of
-        names, -1: no candidate. ``lexical`` are scores of the same shape.
+        Args:
+            texts: The mentions, then the names.
+            names: Index of each candidate among the names, -1: none: (mentions, candidates).
+            lexical: Lexical scores, likewise.
         """
         vectors = embed_texts(self._encoder, texts, self.config.similarity)
         with torch.autocast(vectors.device.type, enabled=False):
@@ -71,7 +73,10 @@ class NameScorer(nn.Module):
 class BankScorer(nn.Module):
     """Scores all names of a bank for mentions: most by cached vectors, some encoded again.
 
-    With ``gather`` the texts are those of one process, and it returns the vectors of all of them.
+    Args:
+        encoder: Encoder in training.
+        config: Similarity and temperature.
+        gather: Joins the vectors of all processes, where the texts are those of one.
     """
 
     def __init__(
@@ -89,8 +94,11 @@ class BankScorer(nn.Module):
     ) -> Tensor:
         """Compute scores (texts, names), lowest where a name is withheld from a text.
 
-        ``bank`` (names, width) holds cached vectors, of length 1 for cosines. The last of
-        ``texts`` are the names of the rows ``fresh``, whose cached vectors are not used.
+        Args:
+            texts: The texts; the last are the names of the rows ``fresh``.
+            bank: Cached vectors, of length 1 for cosines: (names, width).
+            fresh: Rows of the bank whose cached vectors are not used.
+            withheld: True where a name is no candidate of a text: (texts, names).
         """
         vectors = embed_texts(self._encoder, texts, self.config.similarity)
         if self._gather is not None:
@@ -103,7 +111,13 @@ class BankScorer(nn.Module):
 
 
 def embed_texts(encoder: TextEncoder, texts: TokenizedTexts, similarity: str) -> Tensor:
-    """Embed texts in their order, in float32, with length 1 for cosines."""
+    """Embed texts in their order, in float32, with length 1 for cosines.
+
+    Args:
+        encoder: Encoder in training.
+        texts: Texts in batches of similar length.
+        similarity: ``cosine`` or ``dot``.
+    """
     embedded = [encoder.embed(batch) for batch in texts.batches]
     vectors = torch.cat(embedded)[texts.rows.to(embedded[0].device)].float()
     return normalize(vectors, dim=1) if similarity == "cosine" else vectors

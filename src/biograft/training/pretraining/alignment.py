@@ -135,6 +135,12 @@ def sample_pairs(
     """Sample pairs as (n, 2) rows of names, at most ``cap`` of a group (0: all).
 
     Also returns the number of groups that were limited to the cap.
+
+    Args:
+        groups: Group of each name, ascending.
+        partners: Number of names before it in the group that each is paired with.
+        cap: Largest number of pairs of a group; 0: all.
+        rng: Random numbers.
     """
     ends = np.cumsum(partners)
     bounds = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else groups
@@ -394,7 +400,13 @@ class AlignmentTraining:
         return total, statistics
 
     def evaluate(self, model: nn.Module, batch: PairBatch, precision: str) -> dict[str, Any]:
-        """Compute the losses of a batch, and the histograms of its cosines."""
+        """Compute the losses of a batch, and the histograms of its cosines.
+
+        Args:
+            model: The encoder in training.
+            batch: The batch.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
         with autocast_in(precision, self.encoder.device):
             embeddings, labels = self._embed(model, batch)
         results = {}
@@ -423,7 +435,15 @@ def pretrain_alignment(
     resume: bool,
     progress: Progress,
 ) -> PretrainResult:
-    """Train an encoder on synonym pairs; it is written to ``run/encoder``."""
+    """Train an encoder on synonym pairs; it is written to ``run/encoder``.
+
+    Args:
+        recipe: The recipe.
+        kb: Knowledge base of the synonyms.
+        run: Folder of the run.
+        resume: Continue from its last checkpoint.
+        progress: Progress of training.
+    """
     processes, config = join_processes(), recipe.training
     progress.start("pairs")
     pairs = SynonymPairs(kb, recipe.stream)

@@ -277,7 +277,15 @@ def pretrain_generation(
     resume: bool,
     progress: Progress,
 ) -> PretrainResult:
-    """Train a model on the names of a knowledge base; it is written to ``run/encoder``."""
+    """Train a model on the names of a knowledge base; it is written to ``run/encoder``.
+
+    Args:
+        recipe: The recipe.
+        kb: Knowledge base of the names.
+        run: Folder of the run.
+        resume: Continue from its last checkpoint.
+        progress: Progress of training.
+    """
     if kb is None:
         raise ConfigError(f"recipe {recipe.name}: needs the names of a knowledge base; give --kb")
     if len(recipe.objectives) > 1:

@@ -78,9 +78,15 @@ _TRIES = 16
 def with_next_segment(
     packed: PackedText, index: int, others: Ints, probability: float, rng: np.random.Generator
 ) -> TextExample:
-    """Return a sequence, with this probability with a random next segment of another document.
+    """Return a sequence, sometimes with a random next segment of another document.
 
-    It is sampled from ``others``, so that held-out sequences do not leak into training.
+    Args:
+        packed: Packed sequences.
+        index: Number of the sequence.
+        others: Sequences that segments are sampled from, so that held-out ones do not leak into
+            training.
+        probability: Probability of a random segment.
+        rng: Random numbers.
     """
     example, documents = packed.example(index), packed.documents
     if rng.random() < probability:
@@ -95,6 +101,11 @@ def join_random_next(example: TextExample, other: TextExample, max_length: int) 
     """Join the first segment of a sequence and the second one of another.
 
     A segment that is too long loses whole words at its end; a mention that is cut is dropped.
+
+    Args:
+        example: Sequence whose first segment stays.
+        other: Sequence whose second segment follows.
+        max_length: Largest number of tokens.
     """
     own, start = _second(example), _second(other)
     stop = _truncated_end(other, start, max_length - own - 1)
@@ -177,7 +188,13 @@ class TextBatches(IndependentBatches[TextBatch]):
         return whole + (rest >= self.world)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[TextBatch]:
-        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        """Iterate over every ``step``-th batch of an epoch from a position on.
+
+        Args:
+            step: Distance between batches.
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         rng, n_together = np.random.default_rng([self.seed, epoch]), self.batch_size * self.world
         order = rng.permutation(self._indices)
         if self.bucket_batches:
@@ -226,8 +243,14 @@ def with_vectors(
     """Append to the entities of a text those of ``vectors`` that the store names.
 
     Later texts may mention any of them, so a layer with entity inputs knows them all, with
-    ``whole_graph``. They are found by their names, so without a store none is added. Returns the
-    ids and their frequencies in the text.
+    ``whole_graph``. They are found by their names. Returns the ids and their frequencies in the
+    text.
+
+    Args:
+        config: Table ``[knowledge]`` of the recipe.
+        ids: Ids of the entities of the text.
+        counts: Their frequencies.
+        kb: Knowledge base of their names; without one none is added.
     """
     if not config.takes_entity_inputs or kb is None:
         return tuple(ids), counts
@@ -246,8 +269,15 @@ def read_neighbourhood(
 ) -> Neighbourhood:
     """Read the graph of the entities of a text, given their frequencies.
 
-    If the table ``grows``, the neighbours of its entities are appended, or with ``whole_graph`` all
-    entities with an edge or a vector; neighbours outside the table are left out.
+    Neighbours outside the table are left out.
+
+    Args:
+        config: Table ``[knowledge]`` of the recipe.
+        ids: Ids of the entities of the text.
+        counts: Their frequencies.
+        kb: Knowledge base that the neighbours were built from.
+        grows: Append the neighbours of the entities or, with ``whole_graph``, all entities with an
+            edge or a vector.
     """
     if kb is None or config.neighbours is None:
         raise ConfigError(
@@ -349,7 +379,14 @@ def _identities(n_relations: int, dim: int) -> npt.NDArray[np.float32]:
 
 
 def check_contents(name: str, lm: Any, config: KnowledgeConfig, graph: EntityGraph | None) -> None:
-    """Refuse vectors and neighbours other than those that a model was built with."""
+    """Refuse vectors and neighbours other than those that a model was built with.
+
+    Args:
+        name: Name of the model.
+        lm: The model.
+        config: Table ``[knowledge]`` of the recipe.
+        graph: Neighbours of its entities, if the recipe names some.
+    """
     if config.freeze and config.vectors is not None and not _has_vectors(lm, config):
         raise ConfigError(
             f"knowledge.vectors: the frozen table of {name} differs from {config.vectors}; name "
@@ -506,7 +543,15 @@ def graft(
     kb: KnowledgeBase | None,
     graph: EntityGraph | None = None,
 ) -> GraftResult:
-    """Add the knowledge layers of a recipe to a model; existing ones stay."""
+    """Add the knowledge layers of a recipe to a model; existing ones stay.
+
+    Args:
+        start: Model that the training starts from.
+        recipe: The recipe.
+        ids: Ids of the entities of the text.
+        kb: Knowledge base of their names.
+        graph: Neighbours of the entities.
+    """
     config = recipe.knowledge
     if config is None:
         return GraftResult(start.lm)
@@ -544,7 +589,13 @@ def _entity(kb: KnowledgeBase | None, identifier: str, *, all_names: bool) -> Ta
 
 
 def save_model(lm: Any, tokenizer: Any, folder: Path) -> None:
-    """Save a model with its tokenizer and, if it has any, its entities."""
+    """Save a model with its tokenizer and, if it has any, its entities.
+
+    Args:
+        lm: The model.
+        tokenizer: Its tokenizer.
+        folder: Folder to write; one that exists is replaced.
+    """
     with new_folder(folder, overwrite=True) as work, torch.no_grad(), quiet_transformers():
         lm.save_pretrained(work)
         save_tokenizer(tokenizer, work)
@@ -633,7 +684,13 @@ class TextTraining:
         return next(self.model.parameters()).device
 
     def loss(self, model: nn.Module, batch: TextBatch, multipliers: Mapping[str, float]) -> Loss:
-        """Compute the loss of a batch, and its statistics."""
+        """Compute the loss of a batch, and its statistics.
+
+        Args:
+            model: The module to train, as the loop wraps it.
+            batch: The batch.
+            multipliers: Weight of each mean in the update, by the name of its count.
+        """
         result: Loss = model(TensorBatch.of(batch, self.device), multipliers)
         return result
 
@@ -679,7 +736,15 @@ def pretrain_language_model(
     resume: bool,
     progress: Progress,
 ) -> PretrainResult:
-    """Train a language model on annotated text; it is written to ``run/encoder``."""
+    """Train a language model on annotated text; it is written to ``run/encoder``.
+
+    Args:
+        recipe: The recipe.
+        kb: Knowledge base of the entities, which knowledge layers need.
+        run: Folder of the run.
+        resume: Continue from its last checkpoint.
+        progress: Progress of training.
+    """
     processes, config = join_processes(), recipe.training
     plan = config.plan_batch(processes.num_processes)
     progress.start("encoder")
@@ -761,6 +826,12 @@ def example_transforms(
 
     A model that already has knowledge layers, in a recipe without ``[knowledge]``, receives the
     entities of masked mentions and of half the others.
+
+    Args:
+        objectives: Objectives by name, in the order in which they prepare an example.
+        knowledge: Table ``[knowledge]`` of the recipe.
+        lm: The model.
+        graph: Neighbours of its entities.
     """
     if not takes_entity_inputs(lm.base_model):
         return [*objectives.values()]

@@ -148,6 +148,13 @@ class SegmentFinder:
         An entity whose segments share a token, as in the middle of a word, counts as short.
         Punctuation after the last segment, such as a closing bracket, belongs to it. Where anything
         follows the head, a bracket or "of the wall", the mention has no head label.
+
+        Args:
+            text: Text of the document.
+            offsets: Start and end of each token.
+            mentions: First and last token of each mention.
+            spans: Start and end of each mention in the text.
+            counts: Counts what was found.
         """
         head_offsets = np.full(len(mentions), IGNORED, np.int64)
         ends = np.full(len(offsets), IGNORED, np.int64)
@@ -210,7 +217,14 @@ class TokenisedDocument:
 
 
 class DocumentTokenizer:
-    """Tokenises with a copy of a fast tokenizer that reads ``[SEP]`` in a text as plain text."""
+    """Tokenises with a copy of a fast tokenizer that reads ``[SEP]`` in a text as plain text.
+
+    Args:
+        tokenizer: Fast tokenizer of transformers.
+        rows: Row of the table of each entity.
+        min_score: Score below which a mention is left out.
+        segments: Finds the segments of mentions; None: they are not labelled.
+    """
 
     def __init__(
         self,
@@ -323,7 +337,13 @@ def _sentence_starts(text: str, offsets: Ints, mentions: Ints) -> Ints:
 
 
 def last_sentence_end(document: TokenisedDocument, start: int, limit: int) -> int | None:
-    """Find the last position between two sentences after ``start``, at most ``limit``."""
+    """Find the last position between two sentences after ``start``, at most ``limit``.
+
+    Args:
+        document: Document in tokens.
+        start: Position before it.
+        limit: Largest position.
+    """
     row = int(np.searchsorted(document.sentences, limit, side="right")) - 1
     position = int(document.sentences[row]) if row >= 0 else start
     return position if position > start else None
@@ -334,6 +354,11 @@ def choose_end(document: TokenisedDocument, start: int, room: int) -> int:
 
     It is between sentences if this leaves at most half of the room empty, else between words, else
     (in a mention or word longer than the room) anywhere.
+
+    Args:
+        document: Document in tokens.
+        start: Start of the part.
+        room: Largest number of tokens.
     """
     limit = start + room
     if limit >= len(document.tokens):
@@ -346,7 +371,13 @@ def choose_end(document: TokenisedDocument, start: int, room: int) -> int:
 
 
 def choose_middle(document: TokenisedDocument, start: int, end: int) -> int | None:
-    """Find the position nearest the middle of a part, between sentences if possible."""
+    """Find the position nearest the middle of a part, between sentences if possible.
+
+    Args:
+        document: Document in tokens.
+        start: Start of the part.
+        end: End of the part.
+    """
     inner = document.sentences[(document.sentences > start) & (document.sentences < end)]
     positions = inner if len(inner) else split_positions(document, start, end)
     if not len(positions):
@@ -355,7 +386,13 @@ def choose_middle(document: TokenisedDocument, start: int, end: int) -> int | No
 
 
 def split_positions(document: TokenisedDocument, start: int, stop: int) -> Ints:
-    """Find the positions between ``start`` and ``stop`` that are in no word and no mention."""
+    """Find the positions between ``start`` and ``stop`` that are in no word and no mention.
+
+    Args:
+        document: Document in tokens.
+        start: Position before them.
+        stop: Position after them.
+    """
     positions: Ints = np.arange(start + 1, stop)
     free: npt.NDArray[np.bool_] = document.words[positions] != document.words[positions - 1]
     for first, last in document.mentions[_mentions_between(document, start, stop), :2]:
@@ -401,7 +438,13 @@ class PackedSequence:
 
 
 class Packer:
-    """Builds ``[CLS] part [SEP] part [SEP]``, of parts of several documents or two of one."""
+    """Builds ``[CLS] part [SEP] part [SEP]``, of parts of several documents or two of one.
+
+    Args:
+        config: Length and form of the sequences.
+        first: Id of the token [CLS].
+        separator: Id of the token [SEP].
+    """
 
     def __init__(self, config: AnnotatedTextConfig, first: int, separator: int) -> None:
         self.config, self.counts = config, PackingCounts()
@@ -929,7 +972,16 @@ class PackingJob:
         kb: KnowledgeBase | None,
         folder: Path,
     ) -> PackingJob:
-        """Plan the packing of some shards; the arguments are those of ``open_packed``."""
+        """Plan the packing of some shards.
+
+        Args:
+            config: Settings of the stream.
+            tokenizer: Tokenizer of the model.
+            shards: Shards of annotated text.
+            entities: Ids of a model's entities; default: those of the text.
+            kb: Knowledge base, for substitution by synonyms and for segments.
+            folder: Folder of the packed text.
+        """
         parts = list_parts(shards, config)
         return cls(
             config=config,

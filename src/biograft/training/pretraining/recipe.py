@@ -309,7 +309,13 @@ class PretrainingRecipe(Recipe):
     def override(
         cls, name: str, values: MutableMapping[str, Any], overrides: Sequence[str]
     ) -> None:
-        """Set the values that the user changes; an encoder replaces a model from scratch."""
+        """Set the values that the user changes; an encoder replaces a model from scratch.
+
+        Args:
+            name: Name of the recipe.
+            values: Its values, changed in place.
+            overrides: Changes, as ``table.key=value``.
+        """
         had_knowledge = "knowledge" in values
         for override in overrides:
             set_value(values, override)
@@ -516,6 +522,13 @@ def pretrain(
 
     The encoder is also written to ``out/encoder`` when the time limit ends a session before the
     last step; see ``training.finished``.
+
+    Args:
+        recipe: A recipe, its name, or a TOML file.
+        kb: Knowledge base, for recipes that need one.
+        out: Folder of the run.
+        resume: Continue an interrupted run.
+        progress: Progress of training.
     """
     if not isinstance(recipe, PretrainingRecipe):
         recipe = PretrainingRecipe.load(recipe)

@@ -94,9 +94,12 @@ class SynonymSubstitution:
     def read(
         self, documents: Iterable[AnnotatedDocument], copy: int | None = None, first: int = 0
     ) -> Iterator[IndexedDocument]:
-        """Yield documents as they are, or a copy of each with replaced entities (``copy`` from 0).
+        """Yield documents as they are, or a copy of each with replaced entities.
 
-        ``first`` is the number of the first document.
+        Args:
+            documents: Annotated documents.
+            copy: Number of the copy, from 0; None: the documents as they are.
+            first: Number of the first document.
         """
         for number, document in enumerate(documents, first):
             if copy is None:
@@ -107,7 +110,13 @@ class SynonymSubstitution:
     def replace_entities(
         self, document: AnnotatedDocument, index: int, copy: int = 0
     ) -> IndexedDocument | None:
-        """Copy a document with some mentions replaced; None if none is."""
+        """Copy a document with some mentions replaced; None if none is.
+
+        Args:
+            document: Annotated document.
+            index: Its number, which decides with the seed about what is replaced.
+            copy: Number of the copy, from 0.
+        """
         rng = np.random.default_rng([self.config.seed, copy, index])
         chosen = [self._choose(document, span, rng) for span in document.spans]
         if all(label == IGNORED for label, _, _ in chosen):

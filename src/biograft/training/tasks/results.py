@@ -87,6 +87,11 @@ def compare_runs(a: str | Path, b: str | Path, split: str = "test") -> dict[str,
     Runs whose configuration makes the metric count different things, such as types of entities,
     are refused. Welch's test treats the seeds as independent samples; the paired test, for runs
     with the same seeds, pairs them.
+
+    Args:
+        a: Folder of the first run.
+        b: Folder of the second run.
+        split: Examples that they are compared on: ``test`` or ``dev``.
     """
     results_a, scores_a = scores_of(Path(a), split)
     results_b, scores_b = scores_of(Path(b), split)
@@ -114,7 +119,13 @@ def compare_runs(a: str | Path, b: str | Path, split: str = "test") -> dict[str,
 
 
 def compare_with_value(run: str | Path, value: float, split: str = "test") -> dict[str, Any]:
-    """Compare the main metric of a run with a published value from 0 to 1 (one-sample t-test)."""
+    """Compare the main metric of a run with a published value from 0 to 1 (one-sample t-test).
+
+    Args:
+        run: Folder of the run.
+        value: The published value.
+        split: Examples that it is compared on: ``test`` or ``dev``.
+    """
     if not 0 <= value <= 1:
         raise ConfigError(f"published value: expected a number from 0 to 1, found {value}")
     results, scores = scores_of(Path(run), split)

@@ -100,7 +100,16 @@ def fit(
     seed: int,
     progress: Progress | None = None,
 ) -> Fit:
-    """Train a model; the log goes to the new folder ``run``."""
+    """Train a model; the log goes to the new folder ``run``.
+
+    Args:
+        model: Untrained model.
+        train_on: Training examples.
+        dev: Examples that choose the best epoch.
+        run: New folder of the log and the checkpoints.
+        seed: Seed of the order of the examples, and of dropout.
+        progress: Progress of training.
+    """
     began, processes = time.perf_counter(), join_processes()
     training: TaskTraining = model.config.training
     items, lost = model.training_items(train_on)
