@@ -19,7 +19,13 @@ Resource = dict[str, Any]
 
 
 class TerminologyError(BiograftError):
-    """An operation cannot be carried out; ``code`` is an issue code of FHIR."""
+    """An operation cannot be carried out; ``code`` is an issue code of FHIR.
+
+    Args:
+        code: Issue code of FHIR.
+        message: What is wrong, for the outcome.
+        status: HTTP status; default: that of the issue code.
+    """
 
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
         super().__init__(message)

@@ -205,7 +205,13 @@ _OPERATORS = (
 
 
 class ValueSetReader:
-    """Reads value sets; ``supplied`` are those that the request brings."""
+    """Reads value sets.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        codes: Its code systems.
+        supplied: Resources that the request brings.
+    """
 
     def __init__(
         self, kb: KnowledgeBase, codes: CodeSystems, supplied: Sequence[Resource] = ()

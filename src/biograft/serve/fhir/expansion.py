@@ -239,7 +239,15 @@ _DEFINITION_URI = "http://hl7.org/fhir/concept-properties#definition"
 
 
 class Expansion:
-    """The expansion of one request."""
+    """The expansion of one request.
+
+    Args:
+        codes: Code systems of the store.
+        asked: Parameters of the request.
+        chosen: Value set to expand.
+        suggestions: Searches names as they are typed, for ``filter``.
+        made_at: Timestamp of the expansion.
+    """
 
     def __init__(
         self,
