@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from count_code import count_folder, count_source
 
+from biograft.cli import COMMANDS
 from biograft.kb.sources import FORMATS, Format
 
 ROOT = Path(__file__).parents[2]
@@ -217,6 +218,58 @@ def test_a_class_name_occurs_once():
     ]
     names = Counter(name for name, _ in defined)
     assert [pair for pair in defined if names[pair[0]] > 1] == []
+
+
+DESCRIBED_ELSEWHERE = {"ConceptTools"}
+"""Classes whose parameters a language model reads about in ``Field(description=...)``."""
+MIN_PARAMETERS = 3
+"""Functions with fewer may leave them to the first sentence."""
+
+
+def public_functions(body: list[ast.stmt], owner: ast.ClassDef | None = None):
+    """Yield the public functions, methods and constructors of a module, with their class."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_functions(node.body, node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            is_public = not node.name.startswith("_") or node.name in ("__init__", "__call__")
+            # options of commands are described by the shared ones and by configurations, too
+            if is_public and not re.search(r"overload|setter|command\(|callback\(", decorators):
+                yield node, owner
+
+
+def undocumented(node: ast.FunctionDef, owner: ast.ClassDef | None) -> list[str]:
+    """Return the parameters that the docstring, or that of the class, does not describe."""
+    text = ast.get_docstring(node) or ""
+    if owner is not None and node.name == "__init__":
+        text += f"\n{ast.get_docstring(owner)}"
+    arguments = node.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+    is_static = any(ast.unparse(each) == "staticmethod" for each in node.decorator_list)
+    names = names[owner is not None and not is_static :]
+    names += [each.arg for each in arguments.kwonlyargs]
+    names += [each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    if len(names) < MIN_PARAMETERS:
+        return []
+    return [
+        name
+        for name in names
+        if not name.startswith("_") and not re.search(rf"^    \*{{0,2}}{name}: \S", text, re.M)
+    ]
+
+
+def test_every_parameter_is_documented():
+    commands = {COMMANDS._entries[name].target for name in COMMANDS}
+    found = [
+        f"{path.relative_to(SRC)}:{node.lineno} {node.name}: {', '.join(missing)}"
+        for path in FILES
+        for node, owner in public_functions(tree_of(path).body)
+        if (owner is None or owner.name not in DESCRIBED_ELSEWHERE)
+        and f"biograft.cli.{path.stem}:{node.name}" not in commands
+        and (missing := undocumented(node, owner))
+    ]
+    assert found == [], "describe these under Args"
 
 
 def test_no_assert_checks_what_a_user_gave():

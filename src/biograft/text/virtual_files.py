@@ -55,7 +55,11 @@ class VirtualFile(_Path):
         return cls.of(name, lambda: io.BytesIO(data), len(data))
 
     def open(self, mode: str = "rb", *_: Any, **__: Any) -> IO[Any]:  # type: ignore[override]
-        """Open it for reading bytes."""
+        """Open it for reading bytes.
+
+        Args:
+            mode: Ignored; the bytes are read.
+        """
         return self.opener()
 
     def exists(self, **_: Any) -> bool:
