@@ -61,8 +61,11 @@ _held = _Held()
 def lock_path(target: Path, *, wait: bool = False) -> Iterator[None]:
     """Lock a path, and everything below it, for the duration of the block.
 
-    If another process or thread holds the lock, this is an error, or waits for it. The path need
-    not exist, but its parent folder must.
+    The path need not exist, but its parent folder must.
+
+    Args:
+        target: File or folder.
+        wait: Wait for another process or thread that holds the lock; without, it is an error.
     """
     target = Path(os.path.realpath(target))
     if not target.name or not _held.paths.isdisjoint({target, *target.parents}):
@@ -351,6 +354,10 @@ def save_array(path: Path, array: npt.ArrayLike) -> None:
     """Write one array, the bytes of ``np.save``; an error of the disk keeps its number.
 
     numpy writes to a file itself, and says of a full disk only how many numbers it has written.
+
+    Args:
+        path: The ``.npy`` file.
+        array: The array.
     """
     import numpy as np
 
@@ -542,7 +549,12 @@ class ArtifactKind:
             raise self.damaged(folder / name, problem)
 
     def damaged(self, path: Path, why: object) -> StoreError:
-        """Say that a file is damaged, and what to do."""
+        """Say that a file is damaged, and what to do.
+
+        Args:
+            path: The file.
+            why: What is wrong with it.
+        """
         reason = " ".join(str(why).split())  # those of other libraries may have several lines
         return StoreError(f"{path}: damaged ({reason}); {self.remedy}")
 
@@ -695,7 +707,12 @@ _NO_PLACE = {
 
 
 def hash_file(path: Path, stop: Event | None = None) -> str:
-    """Compute the SHA-256 of a file's bytes as stored; give up early once told to stop."""
+    """Compute the SHA-256 of a file's bytes as stored.
+
+    Args:
+        path: The file.
+        stop: Gives up early once it is set.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while (chunk := file.read(_HASH_CHUNK)) and not (stop and stop.is_set()):
@@ -712,6 +729,10 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Working folders that a killed process of this host left behind are removed first. A second
     writer to the same path is refused as long as the block lasts. A target with the same files
     stays as it is, with its date. An empty working folder as a target is filled as it is.
+
+    Args:
+        target: Path of the folder.
+        overwrite: Replace a folder that exists.
     """
     target = Path(os.path.realpath(target))  # a link as target stays a link
     if _WORK.fullmatch(target.name) and _is_empty_folder(target):
@@ -740,6 +761,10 @@ def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
 
     For what is written over a long time, or beside the path, before it is moved there; a
     ``new_folder`` of the same path, or below it, may be within.
+
+    Args:
+        target: File or folder.
+        wait: Wait for another writer; without, it is an error.
     """
     with contextlib.ExitStack() as held:
         with _explained(target):
@@ -751,7 +776,12 @@ def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when the block ends well."""
+    """Open a file for writing that appears under its name only when the block ends well.
+
+    Args:
+        target: Path of the file.
+        overwrite: Replace a file that exists.
+    """
     if target.is_symlink():
         target = Path(os.path.realpath(target))  # a link as target stays a link
     _refuse_existing(target, overwrite)

@@ -178,7 +178,12 @@ class Budget:
         self.left = MAX_UNCOMPILED
 
     def allows(self, function: Function, steps: int) -> bool:
-        """Whether a call of a function may run uncompiled; its steps are taken off."""
+        """Whether a call of a function may run uncompiled; its steps are taken off.
+
+        Args:
+            function: The function.
+            steps: Estimated steps of the call.
+        """
         self.left -= steps
         if self.left >= 0:
             return True

@@ -35,7 +35,12 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 
 def to_toml(values: Mapping[str, Any], table: str = "") -> str:
-    """Write plain values as TOML: first the values of a table, then the tables in it."""
+    """Write plain values as TOML: first the values of a table, then the tables in it.
+
+    Args:
+        values: Plain values; mappings are tables.
+        table: Name of the table, for one within another.
+    """
     plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
     lines = [f"{key} = {_toml_value(value)}" for key, value in plain.items()]
     if table and (lines or not values):
@@ -58,7 +63,12 @@ def _toml_value(value: object) -> str:
 
 
 def set_value(values: MutableMapping[str, Any], override: str) -> None:
-    """Set one value, given as TOML; anything that is not valid TOML is a string."""
+    """Set one value, given as TOML; anything that is not valid TOML is a string.
+
+    Args:
+        values: Values, changed in place.
+        override: ``table.key=value``.
+    """
     dotted, equals, text = override.partition("=")
     *tables, key = (part.strip() for part in dotted.split("."))
     if not equals or not key or not tables:
@@ -282,7 +292,12 @@ class Constraint(Protocol):
     """A check of a field's value, given in ``Annotated``."""
 
     def check(self, field: str, value: object) -> None:
-        """Raise ``ConfigError`` for a value that is not allowed."""
+        """Raise ``ConfigError`` for a value that is not allowed.
+
+        Args:
+            field: Name of the field in the error.
+            value: The value.
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +313,12 @@ class Range:
     below: float | None = None
 
     def check(self, field: str, value: object) -> None:
-        """Refuse a number out of range, infinity, nan, and what is no number."""
+        """Refuse a number out of range, infinity, nan, and what is no number.
+
+        Args:
+            field: Name of the field in the error.
+            value: The value.
+        """
         if not (
             isinstance(value, numbers.Real) and not isinstance(value, bool) and self._has(value)
         ):
@@ -352,7 +372,12 @@ class Choice:
         self.known = known
 
     def check(self, field: str, value: object) -> None:
-        """Refuse a word that is none of those known."""
+        """Refuse a word that is none of those known.
+
+        Args:
+            field: Name of the field in the error.
+            value: The value.
+        """
         check_choice(field, value, self.known)
 
 
@@ -382,7 +407,12 @@ class Config:
 
 
 def check_fields(config: Any, prefix: str = "") -> None:
-    """Check the fields of a dataclass against the constraints of their annotations."""
+    """Check the fields of a dataclass against the constraints of their annotations.
+
+    Args:
+        config: A dataclass.
+        prefix: Text before a field in errors.
+    """
     for name, hint in _constrained_fields(type(config)):  # type: ignore[arg-type]
         _check_value(getattr(config, name), hint, f"{prefix}{name}")
 

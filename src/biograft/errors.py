@@ -146,7 +146,12 @@ class ConflictError(BiograftError):
 
 
 class MissingExtraError(BiograftError):
-    """A package of an optional extra is not installed."""
+    """A package of an optional extra is not installed.
+
+    Args:
+        extra: Name of the extra.
+        purpose: What needs it, as the beginning of the sentence.
+    """
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(
@@ -160,7 +165,12 @@ EXTRAS = {"polars": "build", "pyarrow": "build"}
 
 
 def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtraError:
-    """Return the error for a module of an extra that is not installed; others are raised again."""
+    """Return the error for a module of an extra that is not installed; others are raised again.
+
+    Args:
+        error: Error of the import.
+        purpose: What needs the module, as the beginning of the sentence.
+    """
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is None:
         raise error
@@ -168,7 +178,12 @@ def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtraError
 
 
 def import_extra(module: str, purpose: str) -> Any:
-    """Import a module of an extra, or say how to install it."""
+    """Import a module of an extra, or say how to install it.
+
+    Args:
+        module: Name of the module.
+        purpose: What needs it, as the beginning of the sentence.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -180,12 +195,22 @@ class EncoderWarning(UserWarning):
 
 
 def shorten(text: str, length: int = SHOWN_TEXT) -> str:
-    """Cut a text to what fits in a message."""
+    """Cut a text to what fits in a message.
+
+    Args:
+        text: A text.
+        length: Largest number of characters.
+    """
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known words exist: the nearest where one is near, else as many as fit in a line."""
+    """Say which known words exist: the nearest where one is near, else as many as fit in a line.
+
+    Args:
+        word: The word that is not known.
+        known: Words that are known.
+    """
     names = sorted(known)
     if len(word) <= SHOWN_TEXT and (close := get_close_matches(word, names, n=1)):
         return f"did you mean {close[0]!r}?"

@@ -20,6 +20,10 @@ class Progress:
 
     The time left is estimated where the fraction done is known. Without a terminal, or disabled,
     nothing is printed.
+
+    Args:
+        enabled: Draw the line, on a terminal.
+        stream: Where it is drawn; default: stderr.
     """
 
     def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
@@ -38,7 +42,9 @@ class Progress:
     def start(self, stage: str, fraction: float = 0.0) -> None:
         """Start a stage; the previous one ends.
 
-        ``fraction`` is the part that an earlier, interrupted call has done.
+        Args:
+            stage: Name of the stage.
+            fraction: Part that an earlier, interrupted call has done, from 0 to 1.
         """
         self.finish()
         self._done_before = fraction
@@ -46,7 +52,12 @@ class Progress:
         self._draw(None)
 
     def advance(self, rows: int, fraction: float | None = None) -> None:
-        """Count finished rows; ``fraction`` is the finished part of the stage, where known."""
+        """Count finished rows.
+
+        Args:
+            rows: Number of rows.
+            fraction: Finished part of the stage from 0 to 1, where known.
+        """
         self._rows += rows
         if time.perf_counter() - self._drawn > _REDRAW_SECONDS:
             self._draw(fraction)
@@ -139,7 +150,12 @@ def _char_width(char: str) -> int:
 
 
 def cut(text: str, max_width: int) -> str:
-    """Truncate a text to a number of columns, ending in three dots."""
+    """Truncate a text to a number of columns, ending in three dots.
+
+    Args:
+        text: A text.
+        max_width: Number of columns of a terminal.
+    """
     if width(text) <= max_width:
         return text
     characters, left = [], max_width - 3

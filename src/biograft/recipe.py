@@ -190,13 +190,23 @@ class Recipe:
 
     @classmethod
     def from_values(cls, name: str, values: Mapping[str, Any]) -> Self:
-        """Make a recipe of plain values, checking every key and type."""
+        """Make a recipe of plain values, checking every key and type.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables and values.
+        """
         owner = cls._owner(name, values)
         return owner.from_tables(name, {k: v for k, v in values.items() if k != "kind"})
 
     @classmethod
     def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:
-        """Make a recipe of this kind of its tables."""
+        """Make a recipe of this kind of its tables.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables and values, without ``kind``.
+        """
         return from_mapping(cls, {**values, "name": name})
 
     @classmethod
@@ -215,7 +225,12 @@ class Recipe:
 
     @classmethod
     def find_encoder(cls, name: str, values: Mapping[str, Any]) -> str:
-        """Return the key under which the recipe names its encoder."""
+        """Return the key under which the recipe names its encoder.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables and values.
+        """
         return cls.encoder_key
 
     def to_json(self) -> dict[str, Any]:
@@ -300,7 +315,12 @@ def shipped_recipes(kind: str | None = None) -> dict[str, Path]:
 
 
 def find_recipe(name_or_path: str | Path, kind: str | None = None) -> Path:
-    """Find a recipe: a TOML file, or a shipped one by its name."""
+    """Find a recipe: a TOML file, or a shipped one by its name.
+
+    Args:
+        name_or_path: Name of a shipped recipe, or a TOML file.
+        kind: Kind that names are proposed of, if it is not found; default: all.
+    """
     path, name = Path(name_or_path), str(name_or_path)
     if path.suffix == ".toml":
         return path
@@ -349,7 +369,12 @@ def _find_base(path: Path, base: str) -> Path:
 
 
 def merge_tables(base: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Put values into a base: tables are merged, everything else is replaced."""
+    """Put values into a base: tables are merged, everything else is replaced.
+
+    Args:
+        base: Values, changed in place.
+        values: Values that replace or extend them.
+    """
     for key, value in values.items():
         if isinstance(value, Mapping) and isinstance(base.get(key), MutableMapping):
             merge_tables(base[key], value)
@@ -375,7 +400,12 @@ def remove_value(values: MutableMapping[str, Any], dotted: str, where: str = "wi
 
 
 def read_table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a recipe, empty if it is not there."""
+    """Return a table of a recipe, empty if it is not there.
+
+    Args:
+        values: Values of a recipe.
+        name: Key of the table.
+    """
     table = values.get(name, {})
     if not isinstance(table, Mapping):
         raise ConfigError(f"{name}: expected a table, found {table!r}")

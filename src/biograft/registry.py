@@ -141,8 +141,11 @@ def lazify(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Give ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
-    The names are those that its ``TYPE_CHECKING`` block imports ``as`` themselves, and ``more``
-    that it defines.
+    The names are those that its ``TYPE_CHECKING`` block imports ``as`` themselves.
+
+    Args:
+        package: Name of the package, ``__name__``.
+        more: Further names, which the package defines.
     """
     module = sys.modules[package]
     homes = _read_homes(module.__loader__.get_source(package))  # type: ignore[union-attr]

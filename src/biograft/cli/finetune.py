@@ -99,7 +99,12 @@ class FinetuneOptions(Config):
     overwrite: Annotated[bool, Option("Remove an earlier run at RUN first.")] = False
 
     def refuse(self, kind: str, *names: str) -> None:
-        """Refuse options that a linker or a task does not use."""
+        """Refuse options that a linker or a task does not use.
+
+        Args:
+            kind: Name of the linker or task.
+            names: Options that it does not use.
+        """
         for name in names:
             if getattr(self, name):
                 raise ConfigError(f"--{name}: a recipe of {kind!r} does not use it")

@@ -105,7 +105,12 @@ _MANY_NAMES = 500_000
 
 
 def refuse_input_as_output(out: Path | None, *inputs: str | Path | None) -> None:
-    """Refuse to write to a file that is read: what was in it would be gone."""
+    """Refuse to write to a file that is read: what was in it would be gone.
+
+    Args:
+        out: File to write.
+        inputs: Files that are read; None is none.
+    """
     for given in inputs:
         if out is None or given is None or not (out.is_file() and Path(given).is_file()):
             continue

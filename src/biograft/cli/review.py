@@ -370,7 +370,12 @@ def export_file(
 
 
 def open_review(place: str, *, create: bool = False) -> ReviewStore:
-    """Open a review, or say which extra it needs."""
+    """Open a review, or say which extra it needs.
+
+    Args:
+        place: A file (SQLite), or a postgresql:// URL.
+        create: Create one that is missing.
+    """
     try:
         from biograft.mapping import ReviewStore
     except ModuleNotFoundError as error:

@@ -69,7 +69,12 @@ class Catalogue:
         return f"{place}：{self._errors.translate(error.problem)}{found}{advice}"
 
     def run(self, app: typer.Typer, prog_name: str) -> None:
-        """Run a program with translated help and errors of usage."""
+        """Run a program with translated help and errors of usage.
+
+        Args:
+            app: The program.
+            prog_name: Its name in the help.
+        """
         command: Any = get_command(app)
         for each in _walk(command):
             each.get_help, each.get_usage = _Help(self, each).text, _Help(self, each).usage

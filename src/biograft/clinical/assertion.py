@@ -121,11 +121,20 @@ class AssertionModel(Protocol):
     """Anything that asserts the status of mentions: the rules, or a model of your own."""
 
     def assert_status(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
-        """Return one assertion for each span."""
+        """Return one assertion for each span.
+
+        Args:
+            text: A text.
+            spans: Start and end of each mention, in characters of the text.
+        """
 
 
 class RuleAssertions:
     """Assertion status by rules.
+
+    Args:
+        language: ``en`` or ``zh``; None decides by the script around each span.
+        rules: Rules, or the file of some, in place of the shipped ones.
 
     >>> RuleAssertions("en").assert_status("Denies fever.", [(7, 12)])[0].negated
     True
@@ -147,7 +156,12 @@ class RuleAssertions:
         self._language, self._rules = language, rules
 
     def assert_status(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
-        """Return one assertion for each span, in the order given."""
+        """Return one assertion for each span, in the order given.
+
+        Args:
+            text: A text.
+            spans: Start and end of each mention, in characters of the text.
+        """
         for start, end in spans:
             if not 0 <= start <= end <= len(text):
                 raise ConfigError(

@@ -80,6 +80,10 @@ class Measurement(NamedTuple):
 def find_measurements(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[Measurement, ...]]:
     """Return the measurements and doses beside each span, in text order.
 
+    Args:
+        text: A text.
+        spans: Start and end of each mention, in characters of the text.
+
     >>> find_measurements("Metformin 500 mg twice daily for diabetes.", [(0, 9), (33, 41)])
     [(Measurement(start=10, end=28, text='500 mg twice daily'),), ()]
     """

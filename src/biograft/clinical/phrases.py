@@ -55,7 +55,12 @@ _RULES = ""
 
 
 def expand(phrase: str, lists: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return all wordings of a phrase; raises ``ValueError`` for what is no phrase."""
+    """Return all wordings of a phrase.
+
+    Args:
+        phrase: A phrase in the notation above; what is none raises a ``ValueError``.
+        lists: Words of each list.
+    """
     parts: list[Sequence[str]] = []
     position = 0
     for item in _ITEM.finditer(phrase):
@@ -107,8 +112,11 @@ class PhraseTokens:
 class PhraseTrie(Generic[R]):
     """Finds the longest phrase that begins at a token.
 
-    Tokens are words, numbers and punctuation, or else (``characters``) single characters. Between
-    the words of a phrase may stand hyphens and up to three ``fillers``.
+    Tokens are words, numbers and punctuation.
+
+    Args:
+        characters: Tokens are single characters instead.
+        fillers: Words of which up to three may stand between those of a phrase; hyphens always may.
     """
 
     def __init__(self, *, characters: bool, fillers: Collection[str] = ()) -> None:
@@ -118,7 +126,12 @@ class PhraseTrie(Generic[R]):
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
-        """Add a phrase, and return all rules that it has now; None says to pass it over."""
+        """Add a phrase, and return all rules that it has now; None says to pass it over.
+
+        Args:
+            phrase: A wording.
+            rule: Its rule; None passes the phrase over.
+        """
         node = self.root
         for word in phrase.split(" "):
             for token in self._tokens.get(word) or self._split(word):

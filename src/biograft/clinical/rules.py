@@ -163,7 +163,12 @@ _LEADING = re.compile(r"[ \t]*[^\W\d]")
 
 
 class AssertionRules:
-    """The rules of a language, compiled."""
+    """The rules of a language, compiled.
+
+    Args:
+        values: Tables of a file of rules.
+        where: Name of the file in errors.
+    """
 
     def __init__(self, values: Mapping[str, Any], where: str = "rules") -> None:
         try:

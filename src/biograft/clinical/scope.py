@@ -71,7 +71,12 @@ _LIST_ENDS = _OUTSIDE_CLAUSE | {EventKind.AND, EventKind.OR}
 
 
 def follows_on(low: str, start: int) -> bool:
-    """Whether a mention is what another is *on*: *diabetes on metformin*, *AKI on CKD*."""
+    """Whether a mention is what another is *on*: *diabetes on metformin*, *AKI on CKD*.
+
+    Args:
+        low: A text in lower case.
+        start: Start of the mention.
+    """
     return low.endswith(" on ", 0, start) and not low.endswith("acute on ", 0, start)
 
 
@@ -123,7 +128,12 @@ class Found:
             self.triggers = [other for other in self.triggers if other.flag != flag]
 
     def drop_earlier(self, first: int, second: int) -> None:
-        """Keep of two flags the one whose trigger is nearer."""
+        """Keep of two flags the one whose trigger is nearer.
+
+        Args:
+            first: One flag.
+            second: The other.
+        """
         starts = {trigger.flag: trigger.start for trigger in self.triggers}
         if starts[first] != starts[second]:
             self.drop(first if starts[first] < starts[second] else second)

@@ -49,7 +49,12 @@ class QueryKey(NamedTuple):
 
     @classmethod
     def of(cls, query: LinkQuery, document: str) -> QueryKey:
-        """Return the key of a query; a gold that consists of names is compared by them."""
+        """Return the key of a query; a gold that consists of names is compared by them.
+
+        Args:
+            query: A query.
+            document: Id of its document.
+        """
         gold = query.gold_names or tuple(sorted(query.gold))
         return cls(document, query.start, query.end, query.mention, gold)
 

@@ -187,7 +187,12 @@ class TextIndex:
         return cls(document for path in paths for document in read_documents(path))
 
     def join(self, queries: Sequence[LinkQuery], form: str) -> tuple[LinkQuery, ...]:
-        """Add the text of its document to each query; one without a match stays as it is."""
+        """Add the text of its document to each query; one without a match stays as it is.
+
+        Args:
+            queries: Queries without a text.
+            form: Format of the gold standard, for errors.
+        """
         if any(query.context for query in queries):
             raise ConfigError(f"text: gold of format {form!r} has texts of its own; leave it out")
         joined = tuple(replace(query, context=self._text_of(query)) for query in queries)

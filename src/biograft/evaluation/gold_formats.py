@@ -245,7 +245,12 @@ def read_sample(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQue
 
 
 def read_sample_documents(path: str, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a file, or of the sample that ships with biograft."""
+    """Read the documents of a file, or of the sample that ships with biograft.
+
+    Args:
+        path: File of the sample format, or ``starter``.
+        log: Counts records read, and rejected by reason.
+    """
     if path != STARTER:
         yield from _read_file(Path(path), log)
         return

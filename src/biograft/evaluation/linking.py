@@ -224,7 +224,12 @@ class Ranker(Protocol):
     """Ranks candidates for queries."""
 
     def rank(self, queries: Sequence[LinkQuery], k: int) -> Sequence[Answers]:
-        """Return at most k candidates, best first, for each part of each query."""
+        """Return at most k candidates, best first, for each part of each query.
+
+        Args:
+            queries: Queries.
+            k: Largest number of candidates.
+        """
 
 
 class NameRanker:
@@ -244,7 +249,12 @@ class NameRanker:
         self._concepts: npt.NDArray[np.uint32] = base.numbers("names", "concept")
 
     def rank(self, queries: Sequence[LinkQuery], k: int) -> list[list[list[Candidate]]]:
-        """Search each distinct part once; see ``Ranker.rank``."""
+        """Search each distinct part once; see ``Ranker.rank``.
+
+        Args:
+            queries: Queries.
+            k: Largest number of candidates.
+        """
         texts = list(dict.fromkeys(part for query in queries for part in query.parts))
         if not texts:
             return [[] for _ in queries]

@@ -204,7 +204,12 @@ class Assembly:
         return len(self.concepts.ids)
 
     def partitions(self, table: str, column: str) -> Iterator[pl.DataFrame]:
-        """Yield a table by ranges of concepts, with their ``row``; reject unknown concepts."""
+        """Yield a table by ranges of concepts, with their ``row``; reject unknown concepts.
+
+        Args:
+            table: Name of the table.
+            column: Column with the ids of concepts.
+        """
         n_partitions = max(1, -(-self.records.n_rows[table] // PARTITION_ROWS))
         groups = self._groups(table)
         resolved = (self.resolve(pl.concat(group), table, column) for group in groups)
@@ -299,7 +304,12 @@ class Assembly:
         return np.bincount(np.asarray(rows), minlength=self.n_concepts)
 
     def write_index(self, table: str, hashes: U64) -> None:
-        """Write an index of hashes."""
+        """Write an index of hashes.
+
+        Args:
+            table: Name of the index.
+            hashes: Hash of each row.
+        """
         with TableWriter(self.folder, table) as writer:
             writer.write({"entry": make_index(hashes)})
 

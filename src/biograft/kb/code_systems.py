@@ -89,6 +89,10 @@ class CodeSystems:
     """The code systems of a store, and those that a request brings.
 
     ``urls`` has URIs by the prefix of ids, or by a source.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        urls: URIs by the prefix of ids, or by a source, beside those known.
     """
 
     supplied: Sequence[SuppliedSystem] = ()

@@ -105,7 +105,12 @@ _SEEN = r"[^\p{C}\p{Z}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"
 
 
 class CollectedRecords:
-    """The records read so far, as one table per kind of record."""
+    """The records read so far, as one table per kind of record.
+
+    Args:
+        work: Folder of working files.
+        memory_budget: Bytes of records that are kept in memory.
+    """
 
     def __init__(self, work: Path, memory_budget: int = MEMORY_BUDGET) -> None:
         self.files: list[Path] = []
@@ -129,7 +134,12 @@ class CollectedRecords:
         self._log = ReadLog(self._path)
 
     def add(self, item: Item, log: ReadLog) -> None:
-        """Add a record or a block of records, read from the file that was opened last."""
+        """Add a record or a block of records, read from the file that was opened last.
+
+        Args:
+            item: A record, or a block of records.
+            log: Log of its source.
+        """
         path = log.files[-1] if log.files else log.path
         if path is not self._path or log is not self._log:
             self.flush()
@@ -264,7 +274,12 @@ class CollectedRecords:
 
 
 def save_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame to an Arrow file."""
+    """Write a frame to an Arrow file.
+
+    Args:
+        frame: The frame.
+        path: File to write.
+    """
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)

@@ -162,7 +162,12 @@ class Hierarchy:
         return self._down.reach(row)
 
     def is_a(self, row: int, ancestor: int) -> bool:
-        """Whether a concept is the same as another or below it."""
+        """Whether a concept is the same as another or below it.
+
+        Args:
+            row: Row of the concept.
+            ancestor: Row of the other.
+        """
         return self._up.leads(row, ancestor)
 
     def path(self, row: int, other: int) -> tuple[list[int], list[int]]:
@@ -171,6 +176,10 @@ class Hierarchy:
         The first list climbs from the one to the common ancestor, the second goes down from there
         to the other; both have the ancestor. Two empty lists: they have none in common. Of equally
         short ways the one whose ancestor is nearest to the first concept is taken.
+
+        Args:
+            row: Row of the one concept.
+            other: Row of the other.
         """
         up, down = self._up.steps(row), self._up.steps(other)
         heights = {at: len(_climbed(down, at)) for at in up if at in down}

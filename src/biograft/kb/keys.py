@@ -245,6 +245,10 @@ def find_entries(index: Sequence[int], key: int) -> list[int]:
 
     Hashes are spread evenly, so the search starts around the expected position: fewer steps, and
     all within few pages of a memory-mapped file.
+
+    Args:
+        index: Hashes, ascending.
+        key: Hash to look for.
     """
     low, n = key & _UPPER, len(index)
     expected, reach = (low * n) >> 64, 2 << ((n.bit_length() + 1) >> 1)

@@ -42,7 +42,12 @@ class BuildReport:
     """Links between concepts that were not used to merge: both ids and the reason."""
 
     def write_unmerged(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the links that were not used to merge as a table."""
+        """Write the links that were not used to merge as a table.
+
+        Args:
+            path: File to write.
+            overwrite: Replace a file that exists.
+        """
         with new_file(path, overwrite=overwrite) as file:
             for row in (("first", "second", "reason"), *self.unmerged):
                 file.write(("\t".join(row) + "\n").encode())

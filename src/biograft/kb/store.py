@@ -158,6 +158,10 @@ _OWN = (_PRIMARY, _ALTERNATE)
 class KnowledgeBase:
     """A knowledge base on disk, opened for reading.
 
+    Args:
+        folder: Folder of the knowledge base.
+        manifest: Its manifest.
+
     >>> kb = KnowledgeBase.open("kb")
     >>> kb
     KnowledgeBase('kb', n_concepts=896, n_names=7367)
@@ -262,11 +266,21 @@ class KnowledgeBase:
         return self._tables[name].to_arrow()
 
     def texts(self, table: str, column: str) -> TextColumn:
-        """Return a column of texts of a table, memory-mapped."""
+        """Return a column of texts of a table, memory-mapped.
+
+        Args:
+            table: Name of the table.
+            column: Name of the column.
+        """
         return self._tables[table].checked_texts(column)
 
     def numbers(self, table: str, column: str) -> Any:
-        """Return a column of numbers of a table, memory-mapped."""
+        """Return a column of numbers of a table, memory-mapped.
+
+        Args:
+            table: Name of the table.
+            column: Name of the column.
+        """
         return self._columns[f"{table}.{column}"].all()
 
     def row(self, identifier: str) -> int:
@@ -408,6 +422,10 @@ class KnowledgeBase:
 
         Each concept comes once, in a fixed order.
 
+        Args:
+            text: The name.
+            language: Names in this language only.
+
         >>> [(match.concept, match.how) for match in kb.find("type 2 diabetes")]
         [('D003924', 'exact')]
         """
@@ -416,6 +434,10 @@ class KnowledgeBase:
 
     def rows_by_name(self, text: str, *, language: str | None = None) -> list[int]:
         """Return the rows of the concepts that ``find`` returns, without making objects.
+
+        Args:
+            text: The name.
+            language: Names in this language only.
 
         >>> kb.ids_at(kb.rows_by_name("type 2 diabetes"))
         ['D003924']
@@ -450,7 +472,12 @@ class KnowledgeBase:
         return found
 
     def match(self, name_row: int, how: str) -> Match:
-        """Return a row of the table of names as a match."""
+        """Return a row of the table of names as a match.
+
+        Args:
+            name_row: Row of the name.
+            how: ``exact`` or ``normalised``.
+        """
         concept = self._at("names.concept", name_row)
         tag = self._label(self.languages, "names.language", name_row)
         return Match(self._id[concept], self.name_at(concept), self.name_texts[name_row], tag, how)
@@ -573,6 +600,10 @@ class KnowledgeBase:
 
     def is_a(self, concept: str, ancestor: str) -> bool:
         """Whether a concept is the same as another, or below it along is-a relations.
+
+        Args:
+            concept: Id of the concept.
+            ancestor: Id of the other.
 
         >>> kb.is_a("D003924", "D003920"), kb.is_a("D003920", "D003924")
         (True, False)

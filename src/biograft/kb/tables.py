@@ -80,7 +80,12 @@ def file_name(table: str) -> str:
 
 
 class TableWriter:
-    """Writes one table, batch after batch."""
+    """Writes one table, batch after batch.
+
+    Args:
+        folder: Folder of the store.
+        table: Name of the table.
+    """
 
     def __init__(self, folder: Path, table: str) -> None:
         import pyarrow as pa
@@ -152,7 +157,12 @@ class NumberColumn:
         return self._views[0] if len(self._views) == 1 else self
 
     def slice(self, start: int, end: int) -> npt.NDArray[Any]:
-        """Return some rows, without a copy if they lie in one chunk."""
+        """Return some rows, without a copy if they lie in one chunk.
+
+        Args:
+            start: First row.
+            end: Row after the last.
+        """
         chunk = bisect.bisect_right(self._starts, start) - 1
         first = self._starts[chunk]
         if end - first <= len(self._chunks[chunk]):
@@ -176,7 +186,12 @@ class NumberColumn:
 
 
 def first_of_each(values: npt.NDArray[Any], n: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the first ``n`` occurrences of each value, in order."""
+    """Return the indices of the first ``n`` occurrences of each value, in order.
+
+    Args:
+        values: Values.
+        n: Number of occurrences.
+    """
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order], prepend=-1))
     sizes = np.diff(starts, append=len(values))
@@ -249,7 +264,12 @@ def _starts(chunks: list[Any]) -> list[int]:
 
 
 class Table:
-    """One memory-mapped table of a store."""
+    """One memory-mapped table of a store.
+
+    Args:
+        folder: Folder of the store.
+        name: Name of the table.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / file_name(name)

@@ -183,6 +183,10 @@ def vocabulary_of_system(uri: str) -> str:
 def code_of(identifier: str, vocabulary: str) -> str:
     """Return the code of an id: a whole id has one space where it has several, and none around.
 
+    Args:
+        identifier: Id of a concept.
+        vocabulary: Name of its vocabulary.
+
     >>> code_of("OMIM:125853", "OMIM"), code_of("HP:0001250", "HP")
     ('125853', 'HP:0001250')
     """
@@ -194,6 +198,10 @@ def code_of(identifier: str, vocabulary: str) -> str:
 
 def coding(identifier: str, vocabulary: str) -> dict[str, str]:
     """Return the Coding of an id; one of an unknown vocabulary has a code only.
+
+    Args:
+        identifier: Id of a concept.
+        vocabulary: Name of its vocabulary.
 
     >>> coding("OMIM:125853", "OMIM")
     {'system': 'http://www.omim.org', 'code': '125853'}

@@ -71,7 +71,12 @@ class Calibration:
         return chances
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the calibration as JSON."""
+        """Write the calibration as JSON.
+
+        Args:
+            path: File to write.
+            overwrite: Replace a file that exists.
+        """
         CALIBRATION.write(Path(path), asdict(self), overwrite=overwrite)
 
     @classmethod

@@ -125,13 +125,20 @@ class Generator(Protocol):
     name: str
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
-        """Find the k nearest names of each text."""
+        """Find the k nearest names of each text.
+
+        Args:
+            texts: Texts to search for.
+            k: Number of names of each.
+        """
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
         """Score the given names for each text, as a search would: (texts, names).
 
-        ``rows`` has one line of names per text. The row -1, and a name that is not in the
-        generator's index, score -inf.
+        Args:
+            texts: Texts.
+            rows: Rows of names for each text; -1, and a name that is not in the generator's index,
+                score -inf.
         """
 
 

@@ -57,6 +57,10 @@ MARGIN = 0.05
 def split_composite(text: str, similarity: Similarity | None = None) -> Parts:
     """Split a composite mention into the names it stands for; other mentions stay whole.
 
+    Args:
+        text: The mention.
+        similarity: Similarity of texts to names; without one the likeliest reading is taken.
+
     >>> split_composite("ovarian and breast cancer")
     ('ovarian cancer', 'breast cancer')
     """
@@ -67,8 +71,11 @@ def split_composites(texts: Sequence[str], similarity: Similarity | None = None)
     """Split those of some mentions that are composite.
 
     The reading whose parts are on average the most similar to names is taken, if they are more
-    similar than the whole; of equally good readings the first, which is the likeliest. Without
-    ``similarity`` the first is taken.
+    similar than the whole; of equally good readings the first, which is the likeliest.
+
+    Args:
+        texts: The mentions.
+        similarity: Similarity of texts to names; without one the first reading is taken.
     """
     readings = {text: composite_readings(text) for text in texts}
     if similarity is None:

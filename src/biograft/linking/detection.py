@@ -43,7 +43,12 @@ class GivenMentions:
 
 
 def outside(mentions: Iterable[Mention], others: Sequence[Mention]) -> list[Mention]:
-    """Return the mentions that overlap none of the others, which are in text order."""
+    """Return the mentions that overlap none of the others, which are in text order.
+
+    Args:
+        mentions: Mentions.
+        others: Other mentions, in text order.
+    """
     starts = [other.start for other in others]
     reached = list(accumulate((other.end for other in others), max, initial=0))
     return [
@@ -62,7 +67,12 @@ def in_text_order(mentions: Sequence[Mention]) -> list[Mention]:
 
 
 class DictionaryDetector:
-    """Finds the names of a store in texts, and coordinations of them."""
+    """Finds the names of a store in texts, and coordinations of them.
+
+    Args:
+        names: Index of the names.
+        coordinations: Extend mentions to the coordinations that they stand in.
+    """
 
     def __init__(self, names: NamesIndex, *, coordinations: bool = True) -> None:
         self._names, self._coordinations = names, coordinations
@@ -162,6 +172,10 @@ NER = "ner"
 class ModelDetector:
     """Finds the entities that a trained model predicts, all or those of some types.
 
+    Args:
+        model: Model of named entity recognition.
+        types: Entity types that count; empty: all.
+
     >>> detector = ModelDetector.open("RUN", types=("Disease",))  # doctest: +SKIP
     >>> detector.detect([Document("1", "No flu.")])  # doctest: +SKIP
     [[Mention(start=3, end=6, text='flu', type='Disease')]]
@@ -175,7 +189,12 @@ class ModelDetector:
 
     @classmethod
     def open(cls, folder: str | Path, types: tuple[str, ...] = ()) -> ModelDetector:
-        """Open the model in the folder of a run of the task ``ner``."""
+        """Open the model in the folder of a run of the task ``ner``.
+
+        Args:
+            folder: Folder of the run, or of its model.
+            types: Entity types that count; empty: all.
+        """
         try:
             from biograft.models.tasks.folder import open_task
         except ModuleNotFoundError as error:
@@ -198,7 +217,12 @@ class ModelDetector:
 
 
 class UnionDetector:
-    """Finds what two detectors find; of mentions that overlap, those of the first stay."""
+    """Finds what two detectors find; of mentions that overlap, those of the first stay.
+
+    Args:
+        first: Detector whose mentions stay.
+        second: Detector whose mentions are added.
+    """
 
     def __init__(self, first: MentionDetector, second: MentionDetector) -> None:
         self._first, self._second = first, second
@@ -213,7 +237,12 @@ class UnionDetector:
 
 
 def open_detector(folder: str | Path | None, config: LinkerConfig) -> MentionDetector | None:
-    """Open what finds mentions besides names: a trained detector, the given mentions, or both."""
+    """Open what finds mentions besides names: a trained detector, the given mentions, or both.
+
+    Args:
+        folder: Folder of a trained detector; None: there is none.
+        config: Settings of the linker.
+    """
     trained = None
     if folder is not None:
         trained = ModelDetector.open(folder, config.mention_types)
@@ -360,7 +389,12 @@ _REACH = 32
 
 
 def without_persons_and_units(text: str, mentions: Sequence[Mention]) -> list[Mention]:
-    """Leave out mentions of one word that are a person or a unit: *Dr. Graves*, *5 mg*."""
+    """Leave out mentions of one word that are a person or a unit: *Dr. Graves*, *5 mg*.
+
+    Args:
+        text: Text of the mentions.
+        mentions: Its mentions.
+    """
     return [each for each in mentions if not (_is_unit(text, each) or _is_person(text, each))]
 
 

@@ -122,7 +122,12 @@ class MentionForms:
         return similarity
 
     def expand(self, text: str, long_forms: LongForms) -> str:
-        """Return the long form of a mention; a name that only ends in a short form is kept."""
+        """Return the long form of a mention; a name that only ends in a short form is kept.
+
+        Args:
+            text: The mention.
+            long_forms: Abbreviations of its document.
+        """
         long = long_forms.expand(text)
         if long is None or (text not in long_forms and self.is_name(text)):
             return text

@@ -129,7 +129,12 @@ MAX_SIMILARITY = np.float32(0.98)
 
 
 class FusedSearch:
-    """Several generators with scores from -1 to 1 (cosines), fused into one generator."""
+    """Several generators with scores from -1 to 1 (cosines), fused into one generator.
+
+    Args:
+        generators: The generators, with distinct names.
+        weights: Weight of each by name; default: equal ones.
+    """
 
     name = "fused"
 

@@ -293,7 +293,12 @@ class NameTrie:
         return Forest(trie, first + np.arange(len(names)), originals)
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the trie to a folder."""
+        """Write the trie to a folder.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
         content = {
             "store": store_fingerprint(self.kb),
             "tokenizer": hash_tokenizer(self.seq2seq),

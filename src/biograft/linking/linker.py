@@ -488,6 +488,10 @@ class Linker:
     def link_mentions(self, texts: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
         """Return the k best concepts of each text; every text is taken as one mention.
 
+        Args:
+            texts: Texts, each taken as one mention.
+            k: Number of concepts of each; default: that of the settings.
+
         >>> [c.concept for c in linker.link_mentions(["hart atack"])[0]]  # doctest: +SKIP
         ['D009203', 'D006323']
         """
@@ -500,6 +504,10 @@ class Linker:
 
         Published scores count names, not concepts. Abbreviations are expanded as in linking, by
         the text around a query, where it is known, and by the other queries of its document.
+
+        Args:
+            queries: Mentions with their parts and the text around them.
+            k: Number of candidates.
         """
         forms = self._ranking.forms.of_queries(queries)
         texts, contexts = [form for form, _ in forms], [context for _, context in forms]

@@ -29,6 +29,10 @@ CHINESE_NIL = 0.4
 def default_threshold(text: str, generators: Collection[str]) -> float | None:
     """Return the score below which the answer to a text is NIL; None for dense search alone.
 
+    Args:
+        text: The mention.
+        generators: Names of the generators of the search.
+
     >>> default_threshold("hart atack", ["lexical"]), default_threshold("肚子疼", ["lexical"])
     (0.55, 0.4)
     """
@@ -95,6 +99,10 @@ _MIN_LENGTH = 4
 
 def is_misspelt(text: str, name: str) -> bool:
     """Whether one letter is missing, added or wrong, or two are swapped, within a word.
+
+    Args:
+        text: The mention.
+        name: A name.
 
     >>> is_misspelt("fevr", "Fever"), is_misspelt("hand", "sand"), is_misspelt("flu", "fly")
     (True, False, False)

@@ -80,7 +80,12 @@ def is_name_of(kb: KnowledgeBase, text: str, ids: Iterable[str]) -> bool:
 
 
 def check_not_names(kb: KnowledgeBase, queries: Sequence[GoldQuery]) -> None:
-    """Refuse held-out mentions that were added to the store as names, since a search finds all."""
+    """Refuse held-out mentions that were added to the store as names, since a search finds all.
+
+    Args:
+        kb: Knowledge base that a weight is fitted with.
+        queries: Held-out mentions with their concepts.
+    """
     n = sum(all(is_name_of(kb, part, query.gold) for part in query.parts) for query in queries)
     if len(queries) >= MIN_FITTED and n / len(queries) > MAX_NAMES:
         raise ConfigError(

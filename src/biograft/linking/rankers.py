@@ -62,7 +62,12 @@ class LoadRanker(Protocol):
     """Loads a trained linker of one format for a store."""
 
     def __call__(self, folder: Path, kb: KnowledgeBase) -> CandidateRanker:
-        """Load the folder."""
+        """Load the folder.
+
+        Args:
+            folder: Folder of the trained linker.
+            kb: Knowledge base of the candidates.
+        """
 
 
 GENERATIVE_FORMAT = "biograft-generative-linker"

@@ -93,6 +93,10 @@ class CandidateTexts:
     """Text of a concept: its name, the matched name, further names, types, definition.
 
     The most informative parts come first, since long texts are truncated at the end.
+
+    Args:
+        kb: Knowledge base of the concepts.
+        config: Parts of the text, and their number.
     """
 
     def __init__(self, kb: KnowledgeBase, config: RerankConfig) -> None:
@@ -130,7 +134,12 @@ class CandidatePair(NamedTuple):
 
 
 class CandidatePairTokenizer:
-    """Tokenizes pairs of mentions and candidates for an encoder."""
+    """Tokenizes pairs of mentions and candidates for an encoder.
+
+    Args:
+        encoder: Encoder with its tokenizer.
+        context_characters: Characters of text on each side of a mention.
+    """
 
     def __init__(self, encoder: TextEncoder, context_characters: int) -> None:
         self.encoder, self.context_characters = encoder, context_characters
@@ -164,7 +173,12 @@ class CandidatePairTokenizer:
         return texts
 
     def tokenize(self, left: Sequence[str], right: Sequence[str]) -> list[CandidatePair]:
-        """Tokenize pairs; long ones are truncated at the end of the right text."""
+        """Tokenize pairs; long ones are truncated at the end of the right text.
+
+        Args:
+            left: Mentions in their text.
+            right: Texts of candidates, as many.
+        """
         if not left:
             return []
         encoded = self.encoder.tokenizer(
@@ -207,7 +221,12 @@ Flags = npt.NDArray[np.bool_]
 
 
 class CrossEncoder(nn.Module):
-    """An encoder with a linear head that scores pairs, and a bias for NIL."""
+    """An encoder with a linear head that scores pairs, and a bias for NIL.
+
+    Args:
+        encoder: Encoder, which is trained.
+        config: Settings of the training.
+    """
 
     def __init__(self, encoder: TextEncoder, config: RerankConfig) -> None:
         super().__init__()
@@ -232,7 +251,12 @@ class CrossEncoder(nn.Module):
         return cls(encoder, config)
 
     def forward(self, batch: Mapping[str, Tensor], is_nil: Tensor) -> Tensor:
-        """Score the pairs of a batch: (pairs,); ``is_nil`` marks the pairs of NIL."""
+        """Score the pairs of a batch: (pairs,).
+
+        Args:
+            batch: Token ids and mask.
+            is_nil: 1 for the pairs of NIL.
+        """
         vectors = self.dropout(self.encoder.embed(batch))  # (pairs, dim)
         scores: Tensor = self.head(vectors)[:, 0].float()
         return scores + self.nil_bias * is_nil.to(scores.device)
@@ -274,7 +298,12 @@ class CrossEncoder(nn.Module):
 
     @classmethod
     def load(cls, folder: Path, config: RerankConfig) -> CrossEncoder:
-        """Load a cross-encoder from the folder that ``save`` wrote."""
+        """Load a cross-encoder from the folder that ``save`` wrote.
+
+        Args:
+            folder: Folder of the model.
+            config: Settings that it was trained with.
+        """
         model = cls(TextEncoder.from_pretrained(folder / ENCODER), config)
         try:
             head = load_file(folder / HEAD)
@@ -414,7 +443,12 @@ def first_concepts(candidates: Iterable[Candidate], n: int) -> list[Candidate]:
 
 
 class SearchRanker:
-    """Ranks names by the fused scores of a search with given weights."""
+    """Ranks names by the fused scores of a search with given weights.
+
+    Args:
+        kb: Knowledge base of the names.
+        weights: Weight of each generator.
+    """
 
     name = "search"
     uses_context = False

@@ -237,7 +237,12 @@ class ReviewedNames:
 
     @classmethod
     def open(cls, folder: Path, kb: KnowledgeBase) -> ReviewedNames:
-        """Open the reviewed names of a store."""
+        """Open the reviewed names of a store.
+
+        Args:
+            folder: Folder of the reviewed names.
+            kb: Knowledge base of their concepts.
+        """
         manifest = REVIEWED.read(folder)
         try:
             decisions = TermDecisions(

@@ -65,7 +65,12 @@ class ShortFormList:
         return bool(before) and bool(_BEHIND.match(text, end))
 
     def meanings(self, short: str, *, in_chinese: bool) -> Meanings:
-        """Return the meanings of a short form; in Chinese text the Chinese ones, if there are."""
+        """Return the meanings of a short form.
+
+        Args:
+            short: The short form.
+            in_chinese: It stands in Chinese text: its Chinese meanings, if there are any.
+        """
         found = self.chinese.get(short, ()) if in_chinese else ()
         return found or self.english.get(short, ())
 
@@ -129,7 +134,9 @@ class KnownShortForms:
     def find(self, text: str, mentions: Collection[str]) -> Iterator[KnownForm]:
         """Find the short forms in a text that have a meaning in the store.
 
-        The texts of its mentions decide between several meanings.
+        Args:
+            text: A text.
+            mentions: Texts of its mentions, which decide between several meanings.
         """
         in_chinese, plain = HAN_CHARACTER.search(text) is not None, text.translate(HALF_WIDTH)
         for match in _CAPITALS.finditer(plain):
@@ -146,6 +153,10 @@ class KnownShortForms:
 
     def expand(self, mention: str, mentions: Collection[str] = ()) -> str | None:
         """Return the long form of a given mention, or None; 2型DM becomes 2型糖尿病.
+
+        Args:
+            mention: The mention.
+            mentions: Texts of the other mentions, which decide between several meanings.
 
         >>> KnownShortForms(kb).expand("HTN")  # doctest: +SKIP
         'hypertension'
@@ -169,7 +180,12 @@ class KnownShortForms:
         return None
 
     def agrees(self, short: str, concept_row: int) -> bool:
-        """Return whether the list has a single meaning of a short form, and it is this concept."""
+        """Return whether the list has a single meaning of a short form, and it is this concept.
+
+        Args:
+            short: The short form.
+            concept_row: Row of the concept.
+        """
         meanings = self._list.meanings(
             self._listed(short, in_chinese=False) or "", in_chinese=False
         )

@@ -63,7 +63,12 @@ class SpacyConfig(Config):
 
 
 class SpacyLinker:
-    """The component: sets entities, the span group ``biograft``, and extensions of spans."""
+    """The component: sets entities, the span group ``biograft``, and extensions of spans.
+
+    Args:
+        config: Options of the component.
+        name: Its name in the pipeline.
+    """
 
     def __init__(self, config: SpacyConfig, name: str = "biograft") -> None:
         self.config, self.name = config, name
@@ -83,7 +88,12 @@ class SpacyLinker:
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 32) -> Iterator[Doc]:
-        """Link a stream of documents, a batch at a time."""
+        """Link a stream of documents, a batch at a time.
+
+        Args:
+            stream: Documents of spaCy.
+            batch_size: Number of documents that are linked at a time.
+        """
         waiting = iter(stream)
         while docs := list(islice(waiting, batch_size)):
             documents = [self._document(doc) for doc in docs]
@@ -144,14 +154,24 @@ class SpacyLinker:
     # ---- saving: paths, not copies
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the options and a hash of the store; the store itself stays where it is."""
+        """Save the options and a hash of the store; the store itself stays where it is.
+
+        Args:
+            path: Folder to write.
+            exclude: Ignored; spaCy passes it.
+        """
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         with new_file(folder / _FILE, overwrite=True) as file:
             file.write(self.to_bytes())
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SpacyLinker":
-        """Compare the store with the one that the pipeline was saved with."""
+        """Compare the store with the one that the pipeline was saved with.
+
+        Args:
+            path: Folder that ``to_disk`` wrote.
+            exclude: Ignored; spaCy passes it.
+        """
         return self.from_bytes((Path(path) / _FILE).read_bytes())
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -160,7 +180,12 @@ class SpacyLinker:
         return json.dumps(saved).encode()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SpacyLinker":
-        """Warn if the store is not the one that the pipeline was saved with."""
+        """Warn if the store is not the one that the pipeline was saved with.
+
+        Args:
+            data: What ``to_bytes`` returned.
+            exclude: Ignored; spaCy passes it.
+        """
         try:
             saved = str(json.loads(data)["store"])
         except (ValueError, KeyError, TypeError) as error:

@@ -72,6 +72,10 @@ def learned_scripts(texts: Iterable[str]) -> tuple[str, ...]:
 def is_readable(text: str, scripts: Collection[str]) -> bool:
     """Return whether at least three quarters of the letters of a text are of the given scripts.
 
+    Args:
+        text: A text.
+        scripts: Names of scripts, such as ``LATIN``.
+
     >>> [is_readable(text, ["LATIN"]) for text in ("2型DM", "α-synuclein", "42")]
     [False, True, True]
     """
@@ -147,7 +151,12 @@ class WordPieceTokenizer:
         return [self.vocabulary[row] for word in words for row in self._pieces(word)]
 
     def rows_of(self, texts: Sequence[str], max_length: int) -> tuple[Rows, Starts]:
-        """Return the rows of all texts, those of text t from ``starts[t]`` to ``starts[t + 1]``."""
+        """Return the rows of all texts, those of text t from ``starts[t]`` to ``starts[t + 1]``.
+
+        Args:
+            texts: Names.
+            max_length: Largest number of tokens of each.
+        """
         flat: list[int] = []
         ends = [0]
         find, cache_size = self._cache.get, _CACHE_SIZE
@@ -239,7 +248,12 @@ def _is_chinese(char: str) -> bool:
 
 
 def read_tokenizer(described: Mapping[str, Any], name: str) -> WordPieceTokenizer:
-    """Make the tokenizer that a ``tokenizer.json`` describes; only BERT's kind is known."""
+    """Make the tokenizer that a ``tokenizer.json`` describes; only BERT's kind is known.
+
+    Args:
+        described: Content of ``tokenizer.json``.
+        name: Name of the encoder, for errors.
+    """
     model, normalizer = described.get("model") or {}, described.get("normalizer") or {}
     splitter = described.get("pre_tokenizer") or {}
     kinds = (model.get("type"), normalizer.get("type"), splitter.get("type"))
@@ -451,7 +465,12 @@ class StaticEncoder:
         return vectors
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Save the encoder."""
+        """Save the encoder.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
         with STATIC_ENCODER.new(Path(folder), self._description, overwrite=overwrite) as work:
             save_arrays(work, {name: getattr(self.weights, name) for name in _WEIGHTS})
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])

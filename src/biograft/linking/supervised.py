@@ -89,12 +89,22 @@ class MentionMemory:
             of_fold[concept] += 1
 
     def folds_of(self, text: str, concept: int) -> frozenset[int]:
-        """Return the folds in which a text was linked to a concept."""
+        """Return the folds in which a text was linked to a concept.
+
+        Args:
+            text: Text of mentions.
+            concept: Row of the concept.
+        """
         counts: Mapping[tuple[int, int], int] = self._texts.get(_key(text), {})
         return frozenset(fold for (row, fold), n in counts.items() if row == concept and n)
 
     def linked(self, text: str, leave_out: int = ALL) -> tuple[dict[int, int], int]:
-        """Return the counts of the concepts a text was linked to, and of the text itself."""
+        """Return the counts of the concepts a text was linked to, and of the text itself.
+
+        Args:
+            text: Text of mentions.
+            leave_out: Fold whose mentions do not count; default: all count.
+        """
         key = _key(text)
         counts: Counter[int] = Counter()
         linked: Mapping[tuple[int, int], int] = self._texts.get(key, {})
@@ -124,7 +134,12 @@ class MentionMemory:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], kb: KnowledgeBase) -> MentionMemory:
-        """Read counts back; concepts that the store no longer has are dropped."""
+        """Read counts back; concepts that the store no longer has are dropped.
+
+        Args:
+            values: What ``to_json`` returned.
+            kb: Knowledge base of the concepts.
+        """
         memory = cls(len(kb))
         of_concept = memory._of_concept.setdefault(0, np.zeros(len(kb), np.float32))
         for key, (total, concepts) in values["texts"].items():
@@ -160,7 +175,12 @@ def feature_names(generators: Sequence[str]) -> list[str]:
 
 
 class FeatureExtractor:
-    """Computes the features of a candidate pool for one store and one memory."""
+    """Computes the features of a candidate pool for one store and one memory.
+
+    Args:
+        kb: Knowledge base of the candidates.
+        memory: Counts of the training mentions.
+    """
 
     def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
         self._concepts: I64 = kb.numbers("names", "concept").astype(np.int64)
@@ -297,7 +317,12 @@ class Network:
 
     @classmethod
     def load(cls, folder: Path, n_features: int) -> Network:
-        """Load the weights, refusing shapes that are inconsistent."""
+        """Load the weights, refusing shapes that are inconsistent.
+
+        Args:
+            folder: Folder of the ranker.
+            n_features: Number of features that it must read.
+        """
         try:
             arrays = {
                 name: open_array(folder / f"{name}.npy", np.float32, n_axes=n_axes)

@@ -86,6 +86,10 @@ def concept_of(curie: str) -> str:
 def subject_curie(term: str, code: str) -> str:
     """Return the CURIE of a source term: of its code where it has one.
 
+    Args:
+        term: Text of the term.
+        code: Its code; empty: it has none.
+
     >>> subject_curie("hart atack", ""), subject_curie("hart atack", "I21")
     ('term:hart%20atack', 'code:I21')
     """
@@ -428,7 +432,12 @@ def read_decisions(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
 
 
 def read_table(path: Path, encoding: str) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
-    """Return the header of a table and its line, and the rows with the line of each."""
+    """Return the header of a table and its line, and the rows with the line of each.
+
+    Args:
+        path: CSV or TSV.
+        encoding: Encoding of the file.
+    """
     rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
     line, header = next(rows)
     return line, [cell.strip() for cell in header], rows

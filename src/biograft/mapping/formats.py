@@ -322,7 +322,12 @@ _NO_VOCABULARY = "None"
 
 
 def omop_chunks(mappings: Iterable[TermMapping], run: MappingRun) -> Iterator[str]:
-    """Give the header, then a row a term; one without a concept has the target 0."""
+    """Give the header, then a row a term; one without a concept has the target 0.
+
+    Args:
+        mappings: Mapped terms, in the order of the rows.
+        run: The run that they are from: its time, the source vocabulary.
+    """
     if not 0 < len(run.source) <= _MAX_VOCABULARY:
         raise ConfigError(
             f"--source-vocabulary: OMOP has up to {_MAX_VOCABULARY} characters, found "

@@ -333,6 +333,10 @@ class ContextHints:
 
         Only those near the best change places, and only if one of them has more words of the
         context, which are not in the term, among its names and types than any other.
+
+        Args:
+            term: A term with the columns beside it.
+            candidates: Its candidates, best first.
         """
         words = _words(" ".join(value for _, value in term.context)) - _words(term.text)
         is_name = bool(candidates) and normalise(candidates[0].name) == normalise(term.text)

@@ -20,6 +20,10 @@ def token_batches(lengths: npt.NDArray[np.int64], n_tokens: int) -> Iterator[npt
     """Split texts into batches of similar length by their padded size, longest first.
 
     With the longest first, memory runs out at once or never.
+
+    Args:
+        lengths: Number of tokens of each text.
+        n_tokens: Largest number of tokens of a batch, padding included.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -31,7 +35,12 @@ def token_batches(lengths: npt.NDArray[np.int64], n_tokens: int) -> Iterator[npt
 
 
 def pad(token_ids: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:
-    """Return the tensors of a batch, padded on the right to the longest text."""
+    """Return the tensors of a batch, padded on the right to the longest text.
+
+    Args:
+        token_ids: Token ids of each text.
+        padding: Id of the padding token.
+    """
     lengths = np.fromiter(map(len, token_ids), dtype=np.int64, count=len(token_ids))
     width = int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]  # (batch, tokens)

@@ -43,12 +43,22 @@ POOLINGS: Registry[Pooling] = Registry(
 
 
 def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Take the state of the first token, without the pooler of the model."""
+    """Take the state of the first token, without the pooler of the model.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 where there is a token; unused.
+    """
     return states[:, 0].float()  # (batch, dim)
 
 
 def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Average the states of all tokens except padding; a text without tokens gives zeros."""
+    """Average the states of all tokens except padding; a text without tokens gives zeros.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 where there is a token: (batch, tokens).
+    """
     weights = mask.unsqueeze(-1).to(torch.float32)  # (batch, tokens, 1)
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
@@ -247,7 +257,12 @@ class TextEncoder:
         return to_unit_length(vectors) if normalize else vectors
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Save the encoder; transformers and sentence-transformers load the folder, too."""
+        """Save the encoder; transformers and sentence-transformers load the folder, too.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
         with new_folder(Path(folder), overwrite=overwrite) as work:
             write_encoder(work, self.model, self.tokenizer, self.settings)
 

@@ -110,7 +110,12 @@ class NeighbourAttentionConfig(KnowledgeLayerConfig):
 
 
 def read_layers(table: Mapping[str, Any], where: str) -> dict[str, KnowledgeLayerConfig]:
-    """Read a table of layer configurations by name, in the order of ``KNOWLEDGE_LAYERS``."""
+    """Read a table of layer configurations by name, in the order of ``KNOWLEDGE_LAYERS``.
+
+    Args:
+        table: Table of a recipe or a configuration.
+        where: Its name in errors.
+    """
     for name in table:
         if name not in KNOWLEDGE_LAYERS:
             raise ConfigError(

@@ -38,7 +38,11 @@ class MaskedLanguageModel:
     ) -> MaskedLanguageModel:
         """Load a model from a folder or, by name, from the Hugging Face hub.
 
-        A model without a trained head is refused. The default device is a GPU where there is one.
+        A model without a trained head is refused.
+
+        Args:
+            name_or_folder: Folder, or name on the hub.
+            device: Device of torch; default: a GPU where there is one.
         """
         loaded = load_masked_lm(name_or_folder)
         if loaded.new_head:

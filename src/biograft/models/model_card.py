@@ -88,7 +88,12 @@ def write_card(folder: Path, card: ModelCard, settings: EncoderSettings) -> None
 
 
 def render_card(card: ModelCard, settings: EncoderSettings) -> str:
-    """Return a card as Markdown, with the front matter that hubs read."""
+    """Return a card as Markdown, with the front matter that hubs read.
+
+    Args:
+        card: Origin and results of the encoder.
+        settings: Pooling, maximum length and lowercasing.
+    """
     front = {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",

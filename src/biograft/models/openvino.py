@@ -25,6 +25,10 @@ class OpenVinoModel:
     """A transformers encoder as OpenVINO runs it: from batches to the states of their tokens.
 
     It keeps a copy of the weights as they are when the first batch is computed.
+
+    Args:
+        model: Encoder of transformers, on a processor.
+        name: Name in errors.
     """
 
     def __init__(self, model: nn.Module, name: str) -> None:
@@ -43,7 +47,12 @@ class OpenVinoModel:
         self._compiled: dict[str, Any] = {}
 
     def states(self, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
-        """Compute the states of a batch: (batch, tokens, dim)."""
+        """Compute the states of a batch: (batch, tokens, dim).
+
+        Args:
+            batch: Token ids and mask.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
         chosen = choose_precision(precision, torch.device("cpu"))
         if chosen not in _HINTS:
             raise ConfigError(

@@ -52,7 +52,12 @@ def _has_any(flags: tuple[str, ...]) -> bool:
 
 
 def choose_precision(precision: str, device: torch.device) -> str:
-    """Resolve ``auto`` for a device: bf16 if it is supported, else fp16 on CUDA and fp32 on CPU."""
+    """Resolve ``auto`` for a device: bf16 if it is supported, else fp16 on CUDA and fp32 on CPU.
+
+    Args:
+        precision: One of ``PRECISIONS``.
+        device: Device that computes.
+    """
     if precision not in PRECISIONS:
         raise ConfigError(
             f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}"
@@ -67,13 +72,23 @@ def choose_precision(precision: str, device: torch.device) -> str:
 
 
 def autocast_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Return the autocast context of a precision on a device."""
+    """Return the autocast context of a precision on a device.
+
+    Args:
+        precision: One of ``PRECISIONS``.
+        device: Device that computes.
+    """
     dtype = _DTYPES.get(choose_precision(precision, device))
     return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
 
 
 def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
-    """Return the scaler of losses; it scales only under fp16, otherwise it passes them on."""
+    """Return the scaler of losses; it scales only under fp16, otherwise it passes them on.
+
+    Args:
+        precision: One of ``PRECISIONS``.
+        device: Device that computes.
+    """
     return torch.amp.GradScaler(device.type, enabled=choose_precision(precision, device) == "fp16")
 
 

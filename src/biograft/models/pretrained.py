@@ -45,7 +45,12 @@ _CODE_FILES = ("config.json", "tokenizer_config.json")
 
 
 def find_encoder(name: str | Path, files: Sequence[str] = ENCODER_FILES) -> Path:
-    """Return the folder of an encoder: the one named, or a cached or downloaded copy."""
+    """Return the folder of an encoder: the one named, or a cached or downloaded copy.
+
+    Args:
+        name: Folder, or name on the hub.
+        files: Patterns of the files to download.
+    """
     folder = Path(name)
     if folder.is_dir():
         return folder
@@ -83,7 +88,12 @@ class MaskedLM:
 
 
 def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
-    """Load a masked language model; a missing head is initialised by the seed."""
+    """Load a masked language model; a missing head is initialised by the seed.
+
+    Args:
+        name_or_folder: Folder, or name on the hub.
+        seed: Seed of a missing head.
+    """
     folder = find_encoder(name_or_folder)
     model, tokenizer, missing = load_model(AutoModelForMaskedLM, folder, seed=seed)
     body = {key for key in missing if key.startswith(f"{model.base_model_prefix}.")}
@@ -124,7 +134,12 @@ def load_model(
 
 
 def load_config(folder: Path, called: str = "model") -> Any:
-    """Load the transformers configuration of a folder."""
+    """Load the transformers configuration of a folder.
+
+    Args:
+        folder: Folder of the model.
+        called: What it is called in errors.
+    """
     refuse_code(folder)
     try:
         with quiet_transformers():
@@ -138,7 +153,12 @@ def load_config(folder: Path, called: str = "model") -> Any:
 
 
 def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
-    """Load a tokenizer; ``kind`` is a tokenizer class of transformers."""
+    """Load a tokenizer.
+
+    Args:
+        folder: Folder of the tokenizer.
+        kind: A tokenizer class of transformers.
+    """
     refuse_code(folder)
     try:
         with quiet_transformers():
@@ -165,7 +185,12 @@ def refuse_code(folder: Path) -> None:
 
 
 def refuse_missing(folder: Path, missing: Set[str]) -> None:
-    """Refuse a folder with missing weights."""
+    """Refuse a folder with missing weights.
+
+    Args:
+        folder: Folder of the model, for the error.
+        missing: Names of the missing weights.
+    """
     if missing:
         raise StoreError(
             f"{folder}: the weights lack {len(missing)} of the model's tensors "
@@ -184,7 +209,12 @@ def count_positions(model: Any) -> int:
 
 
 def max_input_tokens(model: Any, tokenizer: Any) -> int:
-    """Return the maximum input length."""
+    """Return the maximum input length.
+
+    Args:
+        model: Model of transformers.
+        tokenizer: Its tokenizer.
+    """
     limits = (count_positions(model), int(tokenizer.model_max_length))
     return min((n for n in limits if 0 < n < _NO_LIMIT), default=512)
 
@@ -297,7 +327,12 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
 
 
 def hash_model(described: Mapping[str, Any], model: Any) -> str:
-    """Compute the SHA-256 of a description and of a model's weights."""
+    """Compute the SHA-256 of a description and of a model's weights.
+
+    Args:
+        described: Plain values that decide about the vectors, too.
+        model: Model of transformers.
+    """
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for key, tensor in sorted(model.state_dict().items()):
         if "pooler." in key:
@@ -312,6 +347,10 @@ def save_tokenizer(tokenizer: Any, folder: Path) -> None:
     """Write a tokenizer into a folder, without the padding and truncation of its last call.
 
     With them, the file would depend on what the process had encoded before.
+
+    Args:
+        tokenizer: The tokenizer.
+        folder: Folder to write to.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:

@@ -344,7 +344,12 @@ def ppmi_token_vectors(
 
 
 def sinusoidal_positions(n_positions: int, width: int) -> Tensor:
-    """Return a unit vector for each position: sines and cosines of increasing wavelength."""
+    """Return a unit vector for each position: sines and cosines of increasing wavelength.
+
+    Args:
+        n_positions: Number of positions.
+        width: Length of the vectors.
+    """
     lengths = _MAX_WAVELENGTH ** (torch.arange((width + 1) // 2) * 2 / width)
     angles = torch.arange(n_positions)[:, None] / lengths
     waves = torch.stack([angles.sin(), angles.cos()], dim=2).reshape(n_positions, -1)[:, :width]

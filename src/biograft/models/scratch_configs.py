@@ -68,7 +68,12 @@ class NewBert(ModelSize):
     informed: bool = False
 
     def create(self, texts: Iterable[str], seed: int) -> Any:
-        """Create the model, with a tokenizer trained on some texts."""
+        """Create the model, with a tokenizer trained on some texts.
+
+        Args:
+            texts: Texts to learn the tokenizer from.
+            seed: Seed of the weights.
+        """
         return load_object("biograft.models.scratch:create_bert")(self, texts, seed)
 
 

@@ -220,7 +220,12 @@ class Seq2SeqModel:
         return self._tokens(names)
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Save model and tokenizer as a transformers folder."""
+        """Save model and tokenizer as a transformers folder.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
         with new_folder(Path(folder), overwrite=overwrite) as work, quiet_transformers():
             weights = self.model.state_dict()
             if getattr(self.model.config, _SHARED, False):

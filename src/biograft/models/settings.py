@@ -77,7 +77,12 @@ keeps case, too."""
 
 
 def find_family(name: str, folder: Path) -> EncoderFamily | None:
-    """Recognise the family of an encoder by its name, its folder or the origin in config.json."""
+    """Recognise the family of an encoder by its name, its folder or the origin in config.json.
+
+    Args:
+        name: Name of the encoder.
+        folder: Its folder.
+    """
     for known in _names(name, folder):
         last = re.split(r"[/\\]", known.rstrip("/\\"))[-1]
         for family in FAMILIES:
@@ -142,7 +147,12 @@ def choose_settings(
 
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:
-    """Write the settings as our own file, with the hashes of all that is in the folder so far."""
+    """Write the settings as our own file, with the hashes of all that is in the folder so far.
+
+    Args:
+        folder: Folder of the encoder.
+        settings: Pooling, maximum length and lowercasing.
+    """
     files = {
         name: entry
         for name, entry in describe_files(folder).items()
@@ -215,6 +225,11 @@ def _read_json(path: Path, kind: type = dict) -> Any:
 
 
 def prepare_text(text: str, *, lower: bool) -> str:
-    """Normalise whitespace, and lowercase if so set."""
+    """Normalise the whitespace of a text.
+
+    Args:
+        text: The text.
+        lower: Make it lower-case, too.
+    """
     normalised = " ".join(text.split())
     return normalised.lower() if lower else normalised

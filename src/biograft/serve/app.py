@@ -83,7 +83,12 @@ IdInPath = Annotated[str, PathPart(max_length=MAX_QUERY)]
 
 
 class Service:
-    """The state of a process: the engine in use, the queue before it, and the metrics."""
+    """The state of a process: the engine in use, the queue before it, and the metrics.
+
+    Args:
+        reopen: Opens knowledge base and linker, now and at each reload.
+        config: Limits of the service.
+    """
 
     def __init__(self, reopen: Callable[[], ServiceEngine], config: ServiceConfig) -> None:
         self.reopen, self.config = reopen, config

@@ -206,7 +206,12 @@ class LinkJob(NamedTuple):
 
 
 class ServiceEngine:
-    """A store with a linker and suggestions, as one process of the service has them."""
+    """A store with a linker and suggestions, as one process of the service has them.
+
+    Args:
+        linker: Linker of the service.
+        systems: URIs in FHIR by prefix of ids, or by source, beside those known.
+    """
 
     def __init__(self, linker: Linker, systems: Mapping[str, str] | None = None) -> None:
         self.kb, self.linker, self._systems = linker.kb, linker, systems

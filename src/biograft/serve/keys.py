@@ -38,7 +38,12 @@ class ApiKey(Config):
 
 
 class KeyFile:
-    """The keys of a service, in a TOML file of one table per owner."""
+    """The keys of a service, in a TOML file of one table per owner.
+
+    Args:
+        path: The file.
+        keys: Keys by owner.
+    """
 
     def __init__(self, path: Path, keys: dict[str, ApiKey]) -> None:
         self.path, self.keys = path, keys

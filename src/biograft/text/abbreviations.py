@@ -68,7 +68,10 @@ class Abbreviation:
 def find_abbreviations(text: str, is_name: IsName | None = None) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in the order of their brackets.
 
-    ``is_name`` says where a Chinese long form begins: at the longest name before the bracket.
+    Args:
+        text: A text.
+        is_name: Says whether a text is a name; a Chinese long form begins at the longest one before
+            the bracket.
 
     >>> [found.long for found in find_abbreviations("诊断为前列腺增生(BPH)")]
     ['前列腺增生']
@@ -83,6 +86,10 @@ def find_appositions(text: str, spans: Iterable[tuple[int, int]]) -> list[Abbrev
     """Find the spans in brackets right behind another span, whatever their characters.
 
     The bracket may go on after punctuation, *(P: 5 mg)*; the span that it begins with counts.
+
+    Args:
+        text: A text.
+        spans: Start and end of its mentions.
 
     >>> [(a.short, a.long) for a in find_appositions("phlorizin (P: 5 mg)", [(0, 9), (11, 12)])]
     [('P', 'phlorizin')]
@@ -112,6 +119,10 @@ def abbreviates(short: str, long: str) -> bool:
     """Whether one mention abbreviates another, judged by their characters.
 
     The long form must have at least two words and no words that are not needed; case is ignored.
+
+    Args:
+        short: The short mention.
+        long: The long mention.
 
     >>> abbreviates("OAB", "overactive bladder"), abbreviates("OAB", "an overactive bladder")
     (True, False)
@@ -283,7 +294,12 @@ class LongForms(Mapping[str, str]):
 
     @classmethod
     def of(cls, text: str, is_name: IsName | None = None) -> LongForms:
-        """Collect the abbreviations that a text defines (``find_abbreviations``)."""
+        """Collect the abbreviations that a text defines (``find_abbreviations``).
+
+        Args:
+            text: A text.
+            is_name: As for :func:`find_abbreviations`.
+        """
         return cls((found.short, found.long) for found in find_abbreviations(text, is_name))
 
     def __getitem__(self, short: str) -> str:

@@ -25,8 +25,9 @@ NONE = -1
 def align_spans(offsets: npt.ArrayLike, spans: npt.ArrayLike) -> Ints:
     """Return the first and the last token of each span, both inclusive; ``NONE`` if there is none.
 
-    ``offsets`` (tokens, 2) are the start and end of each token of one text, in its order;
-    ``spans`` (spans, 2) may be in any order and overlap.
+    Args:
+        offsets: Start and end of each token of one text, in its order: (tokens, 2).
+        spans: Start and end of each span, in any order; they may overlap: (spans, 2).
     """
     token_bounds, bounds = _pairs(offsets), _pairs(spans)
     nonempty = np.flatnonzero(token_bounds[:, 0] < token_bounds[:, 1])
@@ -43,7 +44,11 @@ def align_spans(offsets: npt.ArrayLike, spans: npt.ArrayLike) -> Ints:
 def word_indices(offsets: npt.ArrayLike, words: npt.ArrayLike) -> Ints:
     """Return the index of the word that each token belongs to; ``NONE`` if there is none.
 
-    ``words`` (words, 2) are disjoint and sorted. A token of several words belongs to the first.
+    A token of several words belongs to the first.
+
+    Args:
+        offsets: Start and end of each token: (tokens, 2).
+        words: Start and end of each word, disjoint and sorted: (words, 2).
     """
     tokens, bounds = _pairs(offsets), _pairs(words)
     if not len(bounds):

@@ -173,6 +173,10 @@ def cut_at_punctuation(text: str, max_length: int) -> list[str]:
     A segment ends after the last sentence end in the second half of what fits; if there is none,
     after the last comma, else at the last whitespace, else at the limit.
 
+    Args:
+        text: A text.
+        max_length: Largest number of characters of a segment.
+
     >>> cut_at_punctuation("咳嗽三天。发热，头痛。无皮疹", 8)
     ['咳嗽三天。', '发热，头痛。', '无皮疹']
     """

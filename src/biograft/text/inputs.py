@@ -190,6 +190,10 @@ def recognise(path: Path, config: InputConfig) -> tuple[str, str]:
 
     Raise an ``InputError`` for what is not what the configuration names, and for content that is
     neither text nor known.
+
+    Args:
+        path: The file or folder.
+        config: How it is read; may name its format.
     """
     if path.is_dir():
         if not config.is_utf8:
@@ -322,7 +326,12 @@ def _states_encoding(path: Path) -> bool:
 
 
 def read_input(file: InputFile, log: ReadLog | None = None) -> Iterator[Document]:
-    """Read the documents of one file; records that are wrong are counted in the log."""
+    """Read the documents of one file; records that are wrong are counted in the log.
+
+    Args:
+        file: File of a known format.
+        log: Counts records read, and what is doubtful or rejected.
+    """
     log = log or ReadLog(file.path)
     with _advising(file.path, file.config):
         if file.form in (TEXT, TABLE) and not binary_table(file.path) and is_empty(file.path):

@@ -22,6 +22,10 @@ _LOWER = {START: START.lower(), END: END.lower()}
 def clean_name(text: str, *, lower: bool = True) -> str:
     """Lower the case of a name and replace punctuation by spaces, unless nothing else is left.
 
+    Args:
+        text: The name.
+        lower: Make it lower-case.
+
     >>> clean_name("Type-2  Diabetes (mellitus)")
     'type 2 diabetes mellitus'
     """
@@ -33,6 +37,10 @@ def clean_text(text: str, *, lower: bool = True) -> str:
     """Normalise running text: unescape HTML, collapse whitespace, lower the case.
 
     The words START and END are always lower-cased, so that only marks of mentions have capitals.
+
+    Args:
+        text: The text.
+        lower: Make it lower-case.
     """
     plain = html.unescape(text)
     words = (plain.lower() if lower else plain).split()

@@ -137,7 +137,12 @@ class NameBlock(NamedTuple):
 
 
 def blocks_of_texts(names: Iterable[str], rows: Sequence[int] | Ints | None) -> Iterator[NameBlock]:
-    """Yield blocks of names; without ``rows`` they are numbered."""
+    """Yield blocks of names.
+
+    Args:
+        names: Names.
+        rows: Id of each; None numbers them.
+    """
     texts, done = iter(names), 0
     while block := list(islice(texts, _BLOCK)):
         numbers: Any = range(done, done + len(block)) if rows is None else rows
@@ -147,7 +152,12 @@ def blocks_of_texts(names: Iterable[str], rows: Sequence[int] | Ints | None) -> 
 
 
 def blocks_of_column(column: TextColumn, rows: Ints) -> Iterator[NameBlock]:
-    """Yield blocks of some rows, ascending, of a column of names, without an object for each."""
+    """Yield blocks of some rows, ascending, of a column of names, without an object for each.
+
+    Args:
+        column: Column of texts.
+        rows: Rows of the names, ascending.
+    """
     for start in range(0, len(rows), _BLOCK):
         own = rows[start : start + _BLOCK]
         chunk = column.take(own)
@@ -358,7 +368,12 @@ def collect(walk: Callable[..., int], n_rows: int, size: int, *arguments: Any) -
 
 @njit()
 def has_rows(trie: Trie, node: Any) -> Any:
-    """Return True if names end at a node."""
+    """Return True if names end at a node.
+
+    Args:
+        trie: Tokens, children and row starts of the trie.
+        node: The node.
+    """
     return trie[2][node + 1] > trie[2][node]
 
 
@@ -546,7 +561,12 @@ class NamesIndex:
 
     @classmethod
     def open(cls, folder: Path, made_from: str) -> NamesIndex:
-        """Open an index that was made from this; it stays on disk."""
+        """Open an index that was made from this; it stays on disk.
+
+        Args:
+            folder: Folder of the index.
+            made_from: Fingerprint of what its rows refer to.
+        """
         manifest = NAMES_INDEX.read(folder)
         if manifest["made_from"] != made_from:
             raise StoreError(f"{folder}: was built from other names; {NAMES_INDEX.remedy}")
@@ -569,7 +589,9 @@ class NamesIndex:
     ) -> NamesIndex:
         """Return the same index without the names of some rows, such as stop words.
 
-        ``only`` says of each row of the store whether it is searched at all.
+        Args:
+            rows: Rows that are never found.
+            only: Whether each row of the store is searched at all; default: all are.
         """
         excluded = self._excluded.union(rows)
         return NamesIndex(self.arrays, self.config, self.skipped, excluded, self._opened, only)
@@ -638,7 +660,12 @@ class NamesIndex:
         return TokensRead(tokens, *self._forms.of(tokens))
 
     def find_in(self, texts: Sequence[str], read: TokensRead) -> list[list[NameMatch]]:
-        """Find the names in texts that were read, as ``find_many`` does."""
+        """Find the names in texts that were read, as ``find_many`` does.
+
+        Args:
+            texts: Texts.
+            read: Their tokens.
+        """
         return self._leftmost(texts, self._search_in(texts, read))
 
     def _search_in(self, texts: Sequence[str], read: TokensRead) -> PatternMatches:
@@ -665,6 +692,10 @@ class NamesIndex:
 
         If some are written as the text but for case and punctuation, only these. A text that is
         excluded, or a function word such as *his*, matches no other form of it.
+
+        Args:
+            pattern: Number of the pattern.
+            text: Text that it was found as.
         """
         if text.lower() in FUNCTION_WORDS:
             return ()

@@ -43,7 +43,12 @@ class NearDuplicateConfig(Config):
 
 
 class NearDuplicates:
-    """An index of the n-grams of reference texts."""
+    """An index of the n-grams of reference texts.
+
+    Args:
+        references: Texts that others are compared with.
+        config: Length of the n-grams, and how many must be equal.
+    """
 
     def __init__(
         self, references: Iterable[str], config: NearDuplicateConfig | None = None
@@ -91,7 +96,12 @@ def normalise_characters(text: str) -> str:
 
 
 def n_gram_hashes(normal: str, n: int) -> Hashes:
-    """Return the hashes of the different n-grams of a normalised text, ascending."""
+    """Return the hashes of the different n-grams of a normalised text, ascending.
+
+    Args:
+        normal: A normalised text.
+        n: Length of the n-grams.
+    """
     codes = np.frombuffer(normal.encode("utf-32-le"), np.uint32).astype(np.uint64)
     if len(codes) < n:
         return np.zeros(0, np.uint64)

@@ -103,7 +103,12 @@ def _is_utf8(head: bytes) -> bool:
 
 
 def refuse_packed(path: Path, kind: str) -> None:
-    """Refuse a file of an office program that is not read."""
+    """Refuse a file of an office program that is not read.
+
+    Args:
+        path: The file.
+        kind: Kind that it was recognised as.
+    """
     if kind not in (DOCX, "workbook", "parquet"):
         raise UnrecognisedError(
             f"is {kind}", path=path, remedy="save it as .docx, .xlsx, .csv or plain text"

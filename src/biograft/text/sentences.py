@@ -138,7 +138,12 @@ class FoldedText:
     """A text whose wrapped lines and runs of blanks are single blanks, with offsets both ways."""
 
     def __init__(self, text: str, headings: Sequence[tuple[int, int]]) -> None:
-        """Fold a text; ``headings`` are the spans of headings, whose line breaks stay."""
+        """Fold a text.
+
+        Args:
+            text: The text.
+            headings: Spans of headings, whose line breaks stay.
+        """
         gaps = _find_gaps(text, headings)
         self._starts = [start for start, _ in gaps]
         self._removed = [0, *accumulate(end - start - 1 for start, end in gaps)]
@@ -157,7 +162,12 @@ class FoldedText:
         return offset - self._removed[before]
 
     def unfold(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span in the original text of a span of the folded text."""
+        """Return the span in the original text of a span of the folded text.
+
+        Args:
+            start: Start in the folded text.
+            end: End in the folded text.
+        """
         first = bisect_left(self._folded, start)
         last = bisect_left(self._folded, max(end - 1, start))
         return start + self._removed[first], end + self._removed[last]

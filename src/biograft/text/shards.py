@@ -68,7 +68,12 @@ class AnnotatedDocument:
 
 
 def shard_path(folder: Path, index: int) -> Path:
-    """Return the path of a shard."""
+    """Return the path of a shard.
+
+    Args:
+        folder: Folder of the shards.
+        index: Number of the shard.
+    """
     return folder / f"part-{index:05}.parquet"
 
 
@@ -120,7 +125,12 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 class Shards:
-    """A folder of annotated text, open for reading."""
+    """A folder of annotated text, open for reading.
+
+    Args:
+        folder: Folder of the shards.
+        manifest: Its manifest.
+    """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest

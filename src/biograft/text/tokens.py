@@ -433,6 +433,10 @@ def select_disjoint(spans: Spans, scores: Floats) -> Ints:
     """Return the rows of spans that do not overlap, sorted by position.
 
     Of overlapping spans the longest is kept, of equally long ones the best-scored, then the first.
+
+    Args:
+        spans: Spans with their document.
+        scores: Score of each.
     """
     if not len(spans.start):
         return np.zeros(0, np.int64)

@@ -33,6 +33,10 @@ def build_levels(tokens: Numbers, ends: Numbers) -> tuple[Ints, Ints, Ints]:
 
     Return the token of each node (nodes), where the children of each begin (nodes + 1), and the
     node at which each sequence ends.
+
+    Args:
+        tokens: Tokens of the sequences, one after the other.
+        ends: End of each sequence.
     """
     stops = np.asarray(ends, np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
@@ -59,7 +63,12 @@ def build_levels(tokens: Numbers, ends: Numbers) -> tuple[Ints, Ints, Ints]:
 
 
 def check_nodes(children: Numbers, n_nodes: int) -> None:
-    """Refuse children that are not those of a tree: those of a node come after it."""
+    """Refuse children that are not those of a tree: those of a node come after it.
+
+    Args:
+        children: Start of the children of each node.
+        n_nodes: Number of nodes.
+    """
     check_length("children", children, n_nodes + 1)
     check_ends("children", children, n_nodes, first=1)
     for start in range(0, n_nodes, _CHECK_BATCH):
@@ -88,9 +97,13 @@ class FlatTrie:
 
     @classmethod
     def build(cls, tokens: Numbers, ends: Numbers) -> tuple[FlatTrie, Ints]:
-        """Build a trie of concatenated sequences; ``ends`` holds the end of each.
+        """Build a trie of concatenated sequences.
 
         Return the trie and the index of each sequence in it; equal sequences share an index.
+
+        Args:
+            tokens: Tokens of the sequences, one after the other.
+            ends: End of each sequence.
         """
         levels, children, at = build_levels(tokens, ends)
         last, indices = np.unique(at, return_inverse=True)
@@ -124,7 +137,12 @@ class FlatTrie:
         return self._children.take(nodes), self._children.take(nodes + 1)
 
     def child(self, node: int, token: int) -> int:
-        """Return the child of a node by a token, -1 if there is none."""
+        """Return the child of a node by a token, -1 if there is none.
+
+        Args:
+            node: The node.
+            token: The token.
+        """
         first, end = int(self._children[node]), int(self._children[node + 1])
         child = first + int(np.searchsorted(self.tokens[first:end], token))
         return child if child < end and self.tokens[child] == token else -1

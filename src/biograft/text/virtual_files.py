@@ -51,7 +51,12 @@ class VirtualFile(_Path):
 
     @classmethod
     def of_bytes(cls, name: str | Path, data: bytes) -> VirtualFile:
-        """Make a file of bytes in memory."""
+        """Make a file of bytes in memory.
+
+        Args:
+            name: Name in messages, and of documents.
+            data: The bytes.
+        """
         return cls.of(name, lambda: io.BytesIO(data), len(data))
 
     def open(self, mode: str = "rb", *_: Any, **__: Any) -> IO[Any]:  # type: ignore[override]
@@ -113,7 +118,12 @@ def _is_hidden(name: str) -> bool:
 
 
 def transcoded(path: Path, encoding: str) -> VirtualFile:
-    """Return a file of another encoding, plain or gzipped, as one of UTF-8; it is streamed."""
+    """Return a file of another encoding, plain or gzipped, as one of UTF-8; it is streamed.
+
+    Args:
+        path: The file.
+        encoding: Its encoding.
+    """
     return VirtualFile.of(
         path, lambda: cast("IO[bytes]", _Utf8Stream(path, encoding)), path.stat().st_size
     )

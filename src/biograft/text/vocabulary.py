@@ -537,7 +537,12 @@ def _known(hashes: Hashes, forms: Int32s) -> _Known:
 
 
 class TokenForms:
-    """Gives the tokens of texts the numbers of their forms."""
+    """Gives the tokens of texts the numbers of their forms.
+
+    Args:
+        vocabulary: Words of the names.
+        forms: Form of each word.
+    """
 
     def __init__(self, vocabulary: Vocabulary, forms: Int32s) -> None:
         self._vocabulary, self._forms = vocabulary, forms

@@ -38,7 +38,12 @@ class BatchSource(Protocol[Batch_co]):
         """The number of batches of an epoch."""
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
-        """Iterate over the batches of an epoch from a position on."""
+        """Iterate over the batches of an epoch from a position on.
+
+        Args:
+            epoch: Number of the epoch.
+            position: First batch.
+        """
 
 
 @runtime_checkable
@@ -274,7 +279,12 @@ class OrderedBatches(IndependentBatches[Batch]):
     """Batches made of the indices of an order; they can resume at any epoch and position."""
 
     def __init__(self, order: EpochOrder, make: Callable[[int, list[int]], Batch]) -> None:
-        """``make`` takes an epoch and the indices of examples."""
+        """Combine an order and what makes a batch.
+
+        Args:
+            order: Order of the examples in each epoch.
+            make: Makes a batch of an epoch from the indices of its examples.
+        """
         self.order, self._make = order, make
 
     def __len__(self) -> int:

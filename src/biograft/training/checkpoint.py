@@ -97,7 +97,12 @@ def find_checkpoints(run: Path) -> list[Path]:
 
 
 def load_checkpoint(folder: Path, state: TrainingState) -> Cursor:
-    """Load a checkpoint into a model, its optimiser and the scaler of its loss."""
+    """Load a checkpoint into a model, its optimiser and the scaler of its loss.
+
+    Args:
+        folder: Folder of the checkpoint.
+        state: Model, optimiser and scaler, changed in place.
+    """
     described = STATE.read(folder)
     STATE.check_files(folder, described, hashes=True)
     try:

@@ -132,7 +132,12 @@ class Evaluations:
 
     @torch.no_grad()
     def run_due(self, cursor: Cursor, *, last: bool) -> bool:
-        """Run the evaluations that are due, in inference mode; return whether to stop."""
+        """Run the evaluations that are due, in inference mode; return whether to stop.
+
+        Args:
+            cursor: Step, epoch and position.
+            last: Whether this is the end.
+        """
         new = cursor.step > self._start.step or cursor.step == 0  # a resumed run did it before
         if self._task.evaluate and new and is_due(self._every, cursor.step, last=last):
             self._task.model.eval()
@@ -162,7 +167,12 @@ def is_due(every: int, step: int, *, last: bool) -> bool:
 
 
 def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """Make AdamW over the trainable parameters, with or without decay of vectors."""
+    """Make AdamW over the trainable parameters, with or without decay of vectors.
+
+    Args:
+        model: Model to train.
+        config: Learning rate, decay and so on.
+    """
     trainable = [p for p in model.parameters() if p.requires_grad]
     decayed = [p for p in trainable if config.decay_all or p.ndim > 1]
     not_decayed = [p for p in trainable if not config.decay_all and p.ndim <= 1]
@@ -241,7 +251,12 @@ class Updater(Generic[Batch]):
         self._batches = endless(task.source, start.epoch, start.position, config.workers)
 
     def update(self, rate: float, stop_signal: StopSignal) -> tuple[dict[str, Any], bool]:
-        """Update once; return what to log, and whether any process should stop."""
+        """Update once; return what to log, and whether any process should stop.
+
+        Args:
+            rate: Learning rate.
+            stop_signal: Says whether this process should stop.
+        """
         began, step = time.perf_counter(), self.cursor.step
         batches = [next(self._batches) for _ in range(self._n_passes)]
         waited = time.perf_counter() - began

@@ -100,7 +100,12 @@ def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, 
 
 
 def check_config(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse to resume a run with another configuration."""
+    """Refuse to resume a run with another configuration.
+
+    Args:
+        folder: Folder of the run.
+        config: Configuration of the run.
+    """
     _refuse_difference(folder, RUN.read(folder).get("config"), config)
 
 

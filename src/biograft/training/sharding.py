@@ -22,7 +22,12 @@ from biograft.errors import ConfigError
 
 
 def shard_model(model: nn.Module, device: torch.device) -> None:
-    """Divide the trained weights of a model among the processes, in place."""
+    """Divide the trained weights of a model among the processes, in place.
+
+    Args:
+        model: The model, changed in place.
+        device: Device of this process.
+    """
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if scalars := [name for name, parameter in trained if not parameter.ndim]:
         raise ConfigError(
@@ -55,7 +60,12 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def exchange_gradients(model: nn.Module, *, wanted: bool) -> None:
-    """Let the next backward pass of a sharded model exchange gradients, or only sum them up."""
+    """Let the next backward pass of a sharded model exchange gradients, or only sum them up.
+
+    Args:
+        model: A sharded model.
+        wanted: Exchange them; without, sum them up.
+    """
     cast("FSDPModule", model).set_requires_gradient_sync(wanted)
 
 
@@ -68,6 +78,10 @@ def gather(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
     """Gather sharded tensors, one by one; all processes must call it, one keeps the result.
 
     Gathered tensors are in main memory; whole ones are returned as they are.
+
+    Args:
+        tensors: Tensors by name.
+        keep: Whether this process keeps the result.
     """
     whole: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -79,7 +93,12 @@ def gather(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def copy_part(whole: Tensor, own: Tensor) -> None:
-    """Copy a whole tensor, or this process's part of it, into a tensor of the same shape."""
+    """Copy a whole tensor, or this process's part of it, into a tensor of the same shape.
+
+    Args:
+        whole: The whole tensor.
+        own: Tensor to copy into, sharded or not.
+    """
     if not isinstance(own, DTensor):
         own.copy_(whole)
         return

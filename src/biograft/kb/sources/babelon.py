@@ -69,7 +69,12 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 def read_names(config: SourceConfig, log: ReadLog) -> Iterator[NameRecord]:
-    """Yield the names that mean the concept itself: labels and exact synonyms."""
+    """Yield the names that mean the concept itself: labels and exact synonyms.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     for item in read(config, log):
         if not isinstance(item, NameRecord):
             log.filter("no name")

@@ -24,7 +24,12 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield a name for every line, and the further ids of each concept once."""
+    """Yield a name for every line, and the further ids of each concept once.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     linked: set[str] = set()
     typed: set[str] = set()

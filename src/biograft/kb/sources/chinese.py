@@ -99,7 +99,12 @@ def recognise_pages(probe: Probe) -> bool:
 
 
 def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield each page's name, description and relations."""
+    """Yield each page's name, description and relations.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     language = language_code(config.language or "zh")
     entities = NamedEntities(language)
     for row in read_objects(config.path, log, config.encoding):
@@ -170,7 +175,12 @@ def recognise_table(probe: Probe) -> bool:
 
 
 def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield each row's name, aliases and relations."""
+    """Yield each row's name, aliases and relations.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     language = language_code(config.language or "zh")
     entities = NamedEntities(language)

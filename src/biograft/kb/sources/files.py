@@ -66,7 +66,12 @@ def _limit(name: str) -> int:
 
 
 def is_expanded(packed: int, unpacked: int) -> bool:
-    """Whether a file of ``packed`` bytes must not expand to ``unpacked`` bytes."""
+    """Whether a file of ``packed`` bytes must not expand to ``unpacked`` bytes.
+
+    Args:
+        packed: Bytes of the file.
+        unpacked: Bytes that it expands to.
+    """
     return unpacked > max_expansion() and unpacked > RATIO * packed
 
 
@@ -94,14 +99,24 @@ class ExpansionLimit:
 
 
 class BufferLimit:
-    """Checks the memory of a record that is buffered until it is complete."""
+    """Checks the memory of a record that is buffered until it is complete.
+
+    Args:
+        subject: What is buffered, for the error.
+        path: File it is from.
+    """
 
     def __init__(self, subject: str, path: Path) -> None:
         self._what, self._path, self._max_bytes = subject, path, _BUFFER_FACTOR * max_expansion()
         self._size = 0
 
     def add(self, text: str, line: int | None = None) -> None:
-        """Count a buffered text."""
+        """Count a buffered text.
+
+        Args:
+            text: The text.
+            line: Its line, for the error.
+        """
         self._size += len(text) + _OBJECT_BYTES
         if self._size > self._max_bytes:
             raise FormatError(
@@ -409,7 +424,12 @@ def is_empty(path: Path) -> bool:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Read a whole file as text (for formats that are one document)."""
+    """Read a whole file as text (for formats that are one document).
+
+    Args:
+        path: The file, also gzipped.
+        encoding: Its encoding.
+    """
     with open_bytes(path) as file:
         data = file.read()
     return decode(data, path, 1, encoding)
@@ -426,7 +446,12 @@ class LineBlock:
 
 
 def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """Read a file as blocks of complete lines."""
+    """Read a file as blocks of complete lines.
+
+    Args:
+        path: The file, also gzipped.
+        size: Bytes of a block.
+    """
     total = max(path.stat().st_size, 1) if path.is_file() else 1
     first = 1
     with open_bytes(path) as raw:
@@ -443,13 +468,22 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Read the lines of a file with their numbers, without line ends."""
+    """Read the lines of a file with their numbers, without line ends.
+
+    Args:
+        path: The file, also gzipped.
+        encoding: Its encoding.
+    """
     for block in read_line_blocks(path, 1 << 20):
         yield from number_lines(decode(block.data, path, block.first, encoding), block.first)
 
 
 def number_lines(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
     r"""Number the lines of a text; unlike ``splitlines``, only a line feed ends one.
+
+    Args:
+        text: Text of complete lines.
+        first: Number of the first line.
 
     >>> list(number_lines("a\u2028b\r\nc"))
     [(1, 'a\u2028b'), (2, 'c')]
@@ -528,7 +562,12 @@ def shown_encoding(head: bytes, configured: str) -> str:
 
 
 def refuse_utf16(head: bytes, path: Path) -> None:
-    """Raise an ``EncodingError`` for a file that begins as UTF-16."""
+    """Raise an ``EncodingError`` for a file that begins as UTF-16.
+
+    Args:
+        head: First bytes of the file.
+        path: The file.
+    """
     if head.startswith(_UTF16_BOMS):
         raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
 

@@ -92,7 +92,12 @@ def recognise_tabular(probe: Probe) -> bool:
 
 
 def read_tabular(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield chapters, sections and codes, and each code with a seventh character."""
+    """Yield chapters, sections and codes, and each code with a seventh character.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     language = language_code(config.language or "en")
     log.note("not read: notes on what is included, excluded, coded first or also")
@@ -183,7 +188,12 @@ def recognise_claml(probe: Probe) -> bool:
 
 
 def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield every class, and every code that a class makes with its modifiers."""
+    """Yield every class, and every code that a class makes with its modifiers.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     default = language_code(config.language or "en")
     prefix, classes, modifiers = "", dict[str, _Class](), dict[str, dict[str, _Class]]()
@@ -288,7 +298,12 @@ def recognise_linearisation(probe: Probe) -> bool:
 
 
 def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield every row; its dashes say how deep it lies below the rows before it."""
+    """Yield every row; its dashes say how deep it lies below the rows before it.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     above: list[str] = []
     chapter = ("", "")
     remedy = "expected a simple tabulation of ICD-11"

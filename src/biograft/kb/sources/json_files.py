@@ -19,6 +19,10 @@ from biograft.kb.sources.log import ReadLog
 def decode_json(text: str, decode: Callable[[str], Any] = json.loads) -> Any:
     """Decode JSON; a lone surrogate, which no file can hold, raises a ``ValueError``.
 
+    Args:
+        text: The JSON.
+        decode: Decoder.
+
     >>> decode_json('"x"')
     'x'
     """

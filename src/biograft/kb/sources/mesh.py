@@ -38,7 +38,12 @@ _TRANSLATED_TERM = re.compile(r"[a-z]{3}\d+")
 
 
 def element_text(element: Element, path: str) -> str:
-    """Return the text of a descendant with whitespace collapsed; empty if there is none."""
+    """Return the text of a descendant with whitespace collapsed; empty if there is none.
+
+    Args:
+        element: The element.
+        path: Path of the descendant, as ElementTree writes it.
+    """
     return " ".join(element.findtext(path, "").split())
 
 
@@ -120,7 +125,12 @@ def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
 
 
 def scope_notes(record: Element, language: str) -> dict[str, str]:
-    """Return the scope notes of the preferred concept by language."""
+    """Return the scope notes of the preferred concept by language.
+
+    Args:
+        record: Element of a record.
+        language: Language of the edition.
+    """
     for concept in record.iterfind("ConceptList/Concept"):
         if concept.get("PreferredConceptYN") != "Y":
             continue

@@ -71,7 +71,12 @@ def is_heading(line: str) -> bool:
 
 
 def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
-    """Read the header, then every stanza; one under a malformed heading is kept separate."""
+    """Read the header, then every stanza; one under a malformed heading is kept separate.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     stanza, limit = Stanza(HEADER, 1), BufferLimit("a stanza", config.path)
     for number, line in _logical_lines(config):
         if line[0] == "[":

@@ -137,7 +137,12 @@ class OwlEntity:
     """Annotations of this subject's statements, by blank node."""
 
     def add(self, predicate: str, value: Any) -> None:
-        """Add a triple."""
+        """Add a triple.
+
+        Args:
+            predicate: IRI of the predicate.
+            value: Object of the triple.
+        """
         self.values.setdefault(predicate, []).append(value)
         self.limit.add(getattr(value, "value", ""))
 
@@ -185,7 +190,12 @@ class OwlEntity:
 
 
 class OwlEntityReader:
-    """Converts classes and concepts into records; keeps little of each in memory."""
+    """Converts classes and concepts into records; keeps little of each in memory.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._log, self._id_of = log, log.iris.id_of
@@ -203,7 +213,12 @@ class OwlEntityReader:
         return iri in self._named or iri in self.filtered
 
     def read(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
-        """Yield the facts of a class or concept."""
+        """Yield the facts of a class or concept.
+
+        Args:
+            entity: Triples of a class or concept.
+            fraction: Fraction of the file that has been read.
+        """
         iri = entity.iri
         if iri not in self._named and iri not in self.filtered:
             self._log.read(fraction=fraction)
@@ -361,7 +376,12 @@ class _TailFile:
 
 
 class RdfTriples:
-    """The triples of one file (subject, predicate, object), in the order of the file."""
+    """The triples of one file (subject, predicate, object), in the order of the file.
+
+    Args:
+        path: The file.
+        syntax: ``RDF_XML``, or that of a triple a line.
+    """
 
     def __init__(self, path: Path, syntax: str) -> None:
         self._path, self._syntax = path, syntax

@@ -95,7 +95,12 @@ def recognise_synonyms(probe: Probe) -> bool:
 
 
 def read_synonyms(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield the names of every key."""
+    """Yield the names of every key.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     with JsonStream(config.path, config.encoding, log) as stream:
         for key in stream.members():
@@ -133,7 +138,12 @@ def recognise_words(probe: Probe) -> bool:
 
 
 def read_words(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield a concept for every line."""
+    """Yield a concept for every line.
+
+    Args:
+        config: File, and options of ``kb build``.
+        log: Counts records read, and what is rejected, doubtful or filtered.
+    """
     log.opened(config.path)
     log.note("each line is read as the name of a concept of its own")
     for number, line in read_lines(config.path, config.encoding):

@@ -264,7 +264,12 @@ def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def parse_file(path: Path, data: bytes) -> ElementTree.Element:
-    """Parse the bytes of a file that is one document."""
+    """Parse the bytes of a file that is one document.
+
+    Args:
+        path: The file, for errors.
+        data: Its bytes.
+    """
     if len(data) > max_value():
         raise too_large("a file", path)
     refuse_entities(path, data)
@@ -276,6 +281,10 @@ def refuse_entities(path: Path, head: bytes | None = None) -> None:
     """Refuse a document that declares entities near its start, which no corpus needs.
 
     Later declarations are checked by :class:`XmlGuard`.
+
+    Args:
+        path: The file.
+        head: Its first bytes, if they are known.
     """
     if b"<!ENTITY" in (read_head(path) if head is None else head):
         raise FormatError(

@@ -90,6 +90,10 @@ class Verification:
 class FileVerifier:
     """Verifies files by a knowledge base.
 
+    Args:
+        kb: Knowledge base with the ids.
+        config: What is expected of the ids.
+
     >>> verifier = FileVerifier(kb)  # doctest: +SKIP
     >>> [finding.status for finding in verifier.verify(Path("phenotypes.tsv"))]  # doctest: +SKIP
     []

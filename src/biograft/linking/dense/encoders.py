@@ -62,7 +62,12 @@ class NameEncoder(Protocol):
         """Compute the SHA-256 of everything that decides the vectors."""
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Save the encoder, so that ``load_encoder`` loads it."""
+        """Save the encoder, so that ``load_encoder`` loads it.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
 
 
 def load_encoder(
@@ -118,6 +123,10 @@ def default_encoder(kb: KnowledgeBase, languages: Collection[str] = ()) -> NameE
     """Return the encoder of an index for which none is named: the English one of biograft.
 
     None for a store without English names, or with so many names that vectors take much space.
+
+    Args:
+        kb: Knowledge base of the names.
+        languages: Languages of the names to index; empty means all.
     """
     n_english = kb.info()["n_names_by_language"].get("en", 0)
     if not n_english or kb.n_names > MAX_DEFAULT_NAMES or (languages and "en" not in languages):

@@ -433,7 +433,12 @@ class DenseIndex:
         DENSE_INDEX.check_files(self.folder, self.manifest, hashes=True)
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
-        """Find the k nearest names of each text; an empty text has none."""
+        """Find the k nearest names of each text; an empty text has none.
+
+        Args:
+            texts: Texts to search for.
+            k: Number of names of each.
+        """
         vectors, vector_of = self._encode(texts)
         vector_hits = self.search_vectors(vectors, k)
         hits, encoded = no_hits(len(texts), k), vector_of >= 0
@@ -443,7 +448,12 @@ class DenseIndex:
         return NameHits(*hits)
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score the given names for each text, as a search would: (texts, names)."""
+        """Score the given names for each text, as a search would: (texts, names).
+
+        Args:
+            texts: Texts.
+            rows: Rows of names for each text, padded with -1.
+        """
         vectors, vector_of = self._encode(texts)
         scores = np.full(rows.shape, -np.inf, dtype=np.float32)
         names = np.where(rows >= 0, self._text_of_name[rows], -1)
@@ -458,6 +468,10 @@ class DenseIndex:
         """Find the k nearest names of each vector, best first; ties go to the lower row.
 
         Scores are the inner products with the vectors of the names.
+
+        Args:
+            vectors: Query vectors: (queries, dim).
+            k: Number of names of each.
         """
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")

@@ -52,12 +52,22 @@ class Rounded:
 
     @classmethod
     def empty(cls, n: int, dim: int) -> Rounded:
-        """Make room for vectors."""
+        """Make room for vectors.
+
+        Args:
+            n: Number of vectors.
+            dim: Their length.
+        """
         numbers = (np.zeros(n, np.float32) for _ in range(3))
         return cls(np.zeros((n, dim), np.int8), *numbers)
 
     def fill(self, start: int, vectors: Floats) -> None:
-        """Round vectors and store them from ``start`` on."""
+        """Round vectors and store them from ``start`` on.
+
+        Args:
+            start: Row of the first vector.
+            vectors: Vectors: (n, dim).
+        """
         part = slice(start, start + len(vectors))
         _round(vectors, self.codes[part], self.scales[part], self.errors[part], self.norms[part])
 
@@ -276,7 +286,12 @@ class VectorTable:
         return cls(storage, rows, scales)
 
     def write(self, rows: Rows, vectors: Vectors) -> None:
-        """Write vectors to rows."""
+        """Write vectors to rows.
+
+        Args:
+            rows: Rows to write.
+            vectors: Their vectors.
+        """
         if self.storage == "bfloat16":
             self._rows[rows] = to_bfloat16(vectors)
         elif self._scales is not None:
@@ -306,7 +321,12 @@ class VectorTable:
                 array.flush()
 
     def chunk(self, start: int, stop: int) -> Vectors:
-        """Return consecutive rows: (stop - start, dim), float32."""
+        """Return consecutive rows: (stop - start, dim), float32.
+
+        Args:
+            start: First row.
+            stop: Row after the last.
+        """
         rows = slice(start, stop)
         return self._decode(self._rows[rows], None if self._scales is None else self._scales[rows])
 
@@ -343,7 +363,12 @@ class UnitVectorTable(VectorTable):
         self._norms: Vectors = np.maximum(found, np.finfo(np.float32).tiny).astype(np.float32)
 
     def chunk(self, start: int, stop: int) -> Vectors:
-        """Return consecutive rows: (stop - start, dim), float32."""
+        """Return consecutive rows: (stop - start, dim), float32.
+
+        Args:
+            start: First row.
+            stop: Row after the last.
+        """
         chunk: Vectors = super().chunk(start, stop) / self._norms[start:stop, None]
         return chunk
 
@@ -423,7 +448,12 @@ class ExactSearch:
         self.coarse = coarse
 
     def search(self, queries: Vectors, k: int) -> RowHits:
-        """Find the k best rows of each query: queries (n, dim)."""
+        """Find the k best rows of each query: queries (n, dim).
+
+        Args:
+            queries: Query vectors: (n, dim).
+            k: Number of rows of each.
+        """
         hits = no_hits(len(queries), k)
         for start in range(0, len(queries), _QUERIES):
             block = slice(start, start + _QUERIES)
@@ -588,7 +618,12 @@ def _grown(values: Rows, size: int) -> Rows:
 
 
 def no_hits(n_queries: int, k: int) -> RowHits:
-    """Return empty hits, padded with -1 and -inf."""
+    """Return empty hits, padded with -1 and -inf.
+
+    Args:
+        n_queries: Number of queries.
+        k: Number of rows of each.
+    """
     rows = np.full((n_queries, k), -1, dtype=np.int64)
     return RowHits(rows, np.full((n_queries, k), -np.inf, dtype=np.float32))
 
@@ -643,7 +678,12 @@ def _multiply(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vector
 
 
 def rank(scores: Vectors, rows: Rows) -> tuple[Rows, Vectors]:
-    """Sort the rows of each query by score; ties go to the lower row."""
+    """Sort the rows of each query by score; ties go to the lower row.
+
+    Args:
+        scores: Scores: (queries, k).
+        rows: Their rows: (queries, k).
+    """
     order = np.lexsort((rows, -scores), axis=1)
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
@@ -662,14 +702,24 @@ def load_faiss() -> Any:
 
 
 class GraphSearch:
-    """Approximate search by an HNSW graph (faiss)."""
+    """Approximate search by an HNSW graph (faiss).
+
+    Args:
+        graph: Graph of faiss.
+        vectors: Table of the vectors.
+    """
 
     def __init__(self, graph: Any, vectors: VectorTable) -> None:
         self._graph, self.vectors = graph, vectors
 
     @classmethod
     def build(cls, vectors: VectorTable, folder: Path) -> None:
-        """Build the graph of all vectors and write it to a folder."""
+        """Build the graph of all vectors and write it to a folder.
+
+        Args:
+            vectors: Table of the vectors.
+            folder: Folder to write to.
+        """
         faiss = load_faiss()
         graph = faiss.IndexHNSWFlat(vectors.dim, _LINKS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _BUILD_WIDTH
@@ -679,7 +729,12 @@ class GraphSearch:
 
     @classmethod
     def open(cls, vectors: VectorTable, folder: Path) -> GraphSearch:
-        """Read the graph of a folder."""
+        """Read the graph of a folder.
+
+        Args:
+            vectors: Table of the vectors.
+            folder: Folder of the graph.
+        """
         path = folder / GRAPH
         try:
             graph = load_faiss().read_index(str(path))
@@ -694,7 +749,12 @@ class GraphSearch:
         return cls(graph, vectors)
 
     def search(self, queries: Vectors, k: int) -> RowHits:
-        """Find approximately the k best rows of each query: queries (n, dim)."""
+        """Find approximately the k best rows of each query: queries (n, dim).
+
+        Args:
+            queries: Query vectors: (n, dim).
+            k: Number of rows of each.
+        """
         hits = no_hits(len(queries), k)
         n_hits = min(k, self.vectors.n_rows)
         if not n_hits or not len(queries):

@@ -100,7 +100,12 @@ class IndexArrays:
 
     @classmethod
     def load(cls, folder: Path, n_names: int) -> IndexArrays:
-        """Memory-map the arrays of a folder; ``ValueError`` if they do not fit the store."""
+        """Memory-map the arrays of a folder.
+
+        Args:
+            folder: Folder of the index.
+            n_names: Number of names of the store; arrays that do not fit raise a ``ValueError``.
+        """
         # copy-on-write, though nothing is written: compiled loops need writable arrays
         arrays = open_arrays(folder, _ARRAYS, mode="c")
         vocabulary = NgramVocabulary(arrays["keys"], arrays["numbers"])
@@ -114,7 +119,12 @@ class IndexArrays:
     def find_rows(
         self, forms: npt.NDArray[np.int64], n_names: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the name rows of some forms, one form after the other, and their counts."""
+        """Return the name rows of some forms, one form after the other, and their counts.
+
+        Args:
+            forms: Numbers of forms.
+            n_names: Number of names of the store.
+        """
         first = self.row_starts[forms]
         counts = self.row_starts[forms + 1] - first
         check_range("row_starts", counts, 0, len(self.rows))
@@ -252,7 +262,12 @@ class LexicalIndex:
         return cls(kb, config, *build_arrays(kb, config, progress))
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the index to a folder."""
+        """Write the index to a folder.
+
+        Args:
+            folder: Folder to write.
+            overwrite: Replace a folder that exists.
+        """
         content = {
             "config": asdict(self.config),
             "store": store_fingerprint(self.kb),
@@ -266,7 +281,12 @@ class LexicalIndex:
 
     @classmethod
     def open(cls, folder: Path, kb: KnowledgeBase) -> LexicalIndex:
-        """Open an index that was built from this store."""
+        """Open an index that was built from this store.
+
+        Args:
+            folder: Folder of the index.
+            kb: Knowledge base that it was built from.
+        """
         manifest = LEXICAL_INDEX.read(folder)
         if manifest["store"] != store_fingerprint(kb):
             raise StoreError(
@@ -291,7 +311,12 @@ class LexicalIndex:
         return from_mapping(LexicalConfig, LEXICAL_INDEX.read(folder)["config"])
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
-        """Find the k nearest names of each text, exactly."""
+        """Find the k nearest names of each text, exactly.
+
+        Args:
+            texts: Texts to search for.
+            k: Number of names of each.
+        """
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
         with self._checked():

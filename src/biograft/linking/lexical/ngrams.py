@@ -94,7 +94,12 @@ def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
 
 @njit()
 def find_slot(keys: U64, key: np.uint64) -> np.int64:
-    """Return the slot of a key in the hash table, or the empty slot where it belongs."""
+    """Return the slot of a key in the hash table, or the empty slot where it belongs.
+
+    Args:
+        keys: Hash table: the keys, 0 where a slot is empty.
+        key: The key.
+    """
     mask = np.uint64(len(keys) - 1)
     mixed = key * _STIR
     slot = (mixed ^ (mixed >> np.uint64(29))) & mask
@@ -391,7 +396,12 @@ def _fill_impacts(weights: Weights) -> None:
 
 
 def check_vocabulary(vocabulary: NgramVocabulary, n_grams: int) -> None:
-    """Refuse a hash table in which a lookup would not end, or would return unknown n-grams."""
+    """Refuse a hash table in which a lookup would not end, or would return unknown n-grams.
+
+    Args:
+        vocabulary: Hash table of n-grams.
+        n_grams: Number of n-grams that it must have.
+    """
     keys, size = vocabulary.keys, len(vocabulary.keys)
     if not size or size & (size - 1):
         raise ValueError(f"keys: expected a power of two, found {size} slots")

@@ -218,9 +218,13 @@ class WordSynonyms:
 
     @classmethod
     def load(cls, folder: Path, n_forms: int) -> WordSynonyms:
-        """Load the substitutions and map the bags; ``ValueError`` if ``n_forms`` does not fit.
+        """Load the substitutions and map the bags.
 
         The bags are not read; what is found in them is checked then.
+
+        Args:
+            folder: Folder of the index.
+            n_forms: Number of its forms; what does not fit raises a ``ValueError``.
         """
         try:
             content = json.loads((folder / cls.FILES[0]).read_text(encoding="utf-8"))

@@ -22,9 +22,12 @@ STATUS = "assertion status"
 def to_document(linked: LinkedDocument, losses: Counter[str] | None = None) -> Document:
     """Convert a linked document: the mentions with the concepts they are linked to.
 
-    The parts of a composite become one mention with several concepts. Its type is that of the
-    first concept, or else the one that the mention was given with. ``losses`` counts the mentions
-    whose status is not present.
+    The parts of a composite become one mention with several concepts. Its type is that of the first
+    concept, or else the one that the mention was given with.
+
+    Args:
+        linked: Linked document.
+        losses: Counts the mentions whose status is not present.
 
     >>> to_document(linker("No flu.")).mentions[0].concepts  # doctest: +SKIP
     ('D007251',)

@@ -83,7 +83,12 @@ _FAMILY_MEMBER = "FAMMEMB"
 
 
 def bundle(linked: LinkedDocument, run: OutputRun) -> Resource:
-    """Return the Bundle of a document; equal documents have equal ids."""
+    """Return the Bundle of a document; equal documents have equal ids.
+
+    Args:
+        linked: Linked document.
+        run: Settings of the output; counts what is left out.
+    """
     document = linked.document
     digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
     own = uuid5(_NAMESPACE, f"{_clean(document.id)}\0{digest}")

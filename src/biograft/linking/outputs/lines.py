@@ -41,7 +41,12 @@ def _explanations(mentions: Iterable[LinkedMention]) -> Iterator[str]:
 def candidates_table(
     documents: Iterable[LinkedDocument], n_candidates: int | None = None
 ) -> Iterator[str]:
-    """Give the lines of documents of one mention each, with their first candidates, or all."""
+    """Give the lines of documents of one mention each, with their first candidates, or all.
+
+    Args:
+        documents: Linked documents of one mention each.
+        n_candidates: Number of candidates; default: all.
+    """
     documents, head = iter(documents), [HEAD]
     while block := list(islice(documents, _BLOCK)):
         rows = [

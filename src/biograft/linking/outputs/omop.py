@@ -91,7 +91,12 @@ def _row(
 
 
 def omop_number(identifier: str, ids: ConceptIds) -> int | None:
-    """Return a concept id of OMOP's vocabularies, ``OMOP:316866``, as a number; else None."""
+    """Return a concept id of OMOP's vocabularies, ``OMOP:316866``, as a number; else None.
+
+    Args:
+        identifier: Id of a concept.
+        ids: Says which vocabulary an id is from.
+    """
     if ids.vocabulary(identifier) != VOCABULARY:
         return None
     number = whole_number(identifier.rpartition(":")[2])

@@ -33,6 +33,10 @@ _CACHE_SIZE = 1 << 16
 class ConceptIds:
     """The ids of concepts: those of preferred vocabularies where a concept has one, and all.
 
+    Args:
+        kb: Knowledge base of the concepts.
+        prefer: Names of vocabularies, the preferred first.
+
     >>> ConceptIds(kb, ["MSH"]).chosen("C0011860")  # doctest: +SKIP
     'D003924'
     """

@@ -128,7 +128,12 @@ class _Page:
 
 
 def page_chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
-    """Give a page, document by document; the legend, which knows all types, comes last."""
+    """Give a page, document by document; the legend, which knows all types, comes last.
+
+    Args:
+        documents: Linked documents.
+        run: Settings of the output.
+    """
     for part in page_parts("linked text", "Linked text", _STYLE, _body(documents, run)):
         yield f"{part}\n"
 

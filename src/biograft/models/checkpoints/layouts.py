@@ -35,7 +35,12 @@ class WeightLayout(Protocol):
         """Whether weights with these names have the layout."""
 
     def convert(self, published: Published, *, as_published: bool) -> Converted:
-        """Build the model; ``as_published`` keeps errors of the published code."""
+        """Build the model.
+
+        Args:
+            published: The published checkpoint.
+            as_published: Keep the errors of the published code.
+        """
 
 
 LAYOUTS: Registry[WeightLayout] = Registry(

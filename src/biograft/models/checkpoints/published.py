@@ -34,7 +34,12 @@ class Published:
     config: Mapping[str, Any]
 
     def size(self, key: str, axis: int = 0) -> int:
-        """Return the size of a weight along an axis."""
+        """Return the size of a weight along an axis.
+
+        Args:
+            key: Name of the weight.
+            axis: The axis.
+        """
         if key not in self.weights:
             raise InputError(f"lacks the weight {key}", path=self.file, remedy="get it again")
         return int(self.weights[key].shape[axis])

@@ -116,7 +116,12 @@ class Hypotheses:
 
     @classmethod
     def join(cls, some: Hypotheses, others: Hypotheses) -> Hypotheses:
-        """Concatenate hypotheses."""
+        """Concatenate hypotheses.
+
+        Args:
+            some: The first hypotheses.
+            others: The hypotheses after them.
+        """
         return cls(
             np.concatenate([some.mentions, others.mentions]),
             np.concatenate([some.nodes, others.nodes]),
@@ -145,7 +150,12 @@ class BeamStep(NamedTuple):
 
 
 class FinishedNames:
-    """The best finished names of each mention."""
+    """The best finished names of each mention.
+
+    Args:
+        n_mentions: Number of mentions.
+        config: Settings of the search.
+    """
 
     def __init__(self, n_mentions: int, config: BeamConfig) -> None:
         self._config = config
@@ -170,15 +180,23 @@ class FinishedNames:
         del names[self._config.beams :]
 
     def score(self, total: float, n_tokens: int) -> float:
-        """Compute the score of a name from its log-probability and length."""
+        """Compute the score of a name from its log-probability and length.
+
+        Args:
+            total: Sum of the log-probabilities of the tokens.
+            n_tokens: Number of tokens.
+        """
         return total / float(n_tokens**self._config.length_penalty)
 
     def is_settled(self, mention: int, best: float) -> bool:
         """Whether to stop: there are enough names, and no hypothesis scores higher than the last.
 
-        ``best`` is the score of the best hypothesis; ``published`` ignores it. This is the early
-        stopping of transformers, and not exact: the score of a hypothesis may still rise with
-        nearly certain tokens.
+        This is the early stopping of transformers, and not exact: the score of a hypothesis may
+        still rise with nearly certain tokens.
+
+        Args:
+            mention: Number of the mention.
+            best: Score of its best hypothesis; ``published`` ignores it.
         """
         names = self._names[mention]
         full = len(names) >= self._config.beams

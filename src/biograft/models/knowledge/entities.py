@@ -39,7 +39,12 @@ class TableEntity:
 
 
 def write_entities(folder: Path, entities: Iterable[TableEntity]) -> None:
-    """Write the entities beside the weights, in the order of their rows."""
+    """Write the entities beside the weights, in the order of their rows.
+
+    Args:
+        folder: Folder of the weights.
+        entities: Entities, in the order of their rows.
+    """
     with new_file(folder / ENTITIES, overwrite=True) as file:
         for entity in entities:
             line = json.dumps(entity.to_json(), ensure_ascii=False)
@@ -47,7 +52,12 @@ def write_entities(folder: Path, entities: Iterable[TableEntity]) -> None:
 
 
 def read_entities(folder: Path, n_entities: int) -> tuple[TableEntity, ...]:
-    """Read the entities beside some weights; empty if there is no file."""
+    """Read the entities beside some weights; empty if there is no file.
+
+    Args:
+        folder: Folder of the weights.
+        n_entities: Number of rows of the table.
+    """
     path = folder / ENTITIES
     if not path.is_file():
         return ()

@@ -123,6 +123,10 @@ class EntityCoverage:
     """Keeps a ratio of the mentions that a finder finds, to measure what entity inputs contribute.
 
     The choice depends on the sequence alone, and a larger ratio keeps those of a smaller one.
+
+    Args:
+        finder: Finder of the mentions.
+        ratio: Ratio that is kept, from 0 to 1.
     """
 
     def __init__(self, finder: EntityMentions, ratio: float) -> None:
@@ -179,7 +183,12 @@ def make_finder(model: Any, tokenizer: Any, *, cased: bool = False) -> EntityFin
 
 
 def limit_coverage(encoder: Any, ratio: float) -> None:
-    """Let a text encoder use only a ratio of the entity mentions that it finds."""
+    """Let a text encoder use only a ratio of the entity mentions that it finds.
+
+    Args:
+        encoder: A text encoder with entity inputs.
+        ratio: Ratio that is kept, from 0 to 1.
+    """
     if encoder.finder is None:
         raise ConfigError(
             f"entity_coverage: {encoder.name} has no knowledge layer that takes entity inputs; "

@@ -97,7 +97,12 @@ def spans_of_tags(tags: Tensor, mask: Tensor, max_mentions: int = 0) -> Tensor:
 
 
 def covering(mentions: Tensor, shape: torch.Size) -> Tensor:
-    """Map each token to the last mention that covers it: (sequences, length), -1 for none."""
+    """Map each token to the last mention that covers it: (sequences, length), -1 for none.
+
+    Args:
+        mentions: Sequence, first token and last token of each: (mentions, 3).
+        shape: Number of sequences, and their length.
+    """
     n_sequences, length = shape
     owner = torch.full((n_sequences * length,), -1, device=mentions.device)
     row, position = tokens_of(mentions, length)
@@ -107,7 +112,11 @@ def covering(mentions: Tensor, shape: torch.Size) -> Tensor:
 def tokens_of(mentions: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Return the mention and the position of each token of all mentions, one after the other.
 
-    Positions count through all sequences of the batch, each of ``length`` tokens.
+    Positions count through all sequences of the batch.
+
+    Args:
+        mentions: Sequence, first token and last token of each: (mentions, 3).
+        length: Length of a sequence.
     """
     n_tokens = mentions[:, 2] - mentions[:, 1] + 1  # (mentions,)
     row = torch.arange(len(mentions), device=mentions.device).repeat_interleave(n_tokens)
@@ -124,7 +133,12 @@ class SpanPooling(nn.Module):
         self.score = nn.Linear(width, 1)
 
     def forward(self, states: Tensor, mentions: Tensor) -> Tensor:
-        """Pool the states (sequences, length, width) of mentions: (mentions, width)."""
+        """Pool the states of mentions: (mentions, width).
+
+        Args:
+            states: States of the tokens: (sequences, length, width).
+            mentions: Sequence, first token and last token of each: (mentions, 3).
+        """
         owner, position = tokens_of(mentions, states.shape[1])
         tokens = states.flatten(0, 1)[position]  # (tokens of mentions, width)
         scores = self.score(tokens).squeeze(1)
@@ -149,7 +163,12 @@ class MentionReader(nn.Module):
         self.norm = nn.LayerNorm(dim, config.layer_norm_eps)
 
     def forward(self, states: Tensor, mentions: Tensor) -> Tensor:
-        """Project mentions (mentions, 3) from states: (mentions, dim)."""
+        """Project mentions: (mentions, dim).
+
+        Args:
+            states: States of the tokens: (sequences, length, width).
+            mentions: Sequence, first token and last token of each: (mentions, 3).
+        """
         pooled = self.pool(states, mentions)
         read: Tensor = self.norm(nn.functional.gelu(self.project(pooled)))
         return read
@@ -193,6 +212,10 @@ class EntityMemory(nn.Module):
     ``compat`` the addition is that of the published code: it goes one token beyond a mention's end,
     later mentions overwrite earlier ones, and a sequence with fewer mentions than another of its
     batch has its tokens 0 and 1 overwritten by a mention of token 0.
+
+    Args:
+        config: Settings of the layer.
+        model_config: Configuration of the model.
     """
 
     def __init__(self, config: EntityMemoryConfig, model_config: KnowledgeBertConfig) -> None:
@@ -225,14 +248,24 @@ class EntityMemory(nn.Module):
         return Knowledge(states, scores, mentions, queries[:n], rows[:n], weights[:n])
 
     def project(self, states: Tensor, mentions: Tensor) -> Tensor:
-        """Project mentions into the space of entities: (mentions, dim)."""
+        """Project mentions into the space of entities: (mentions, dim).
+
+        Args:
+            states: States of the tokens: (sequences, length, width).
+            mentions: Sequence, first token and last token of each: (mentions, 3).
+        """
         sequence, first, last = mentions.unbind(dim=1)
         ends = torch.cat([states[sequence, first], states[sequence, last]], dim=1)
         queries: Tensor = self.mention_to_entity(ends)
         return queries
 
     def recall(self, queries: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the nearest entities of each query, their weights and their mixture."""
+        """Return the nearest entities of each query, their weights and their mixture.
+
+        Args:
+            queries: Mentions in the space of entities: (mentions, dim).
+            table: Vectors of the entities.
+        """
         search = nearest_rows if self.clusters is None else self.clusters.search
         rows = search(queries, table, self.n_nearest)
         vectors = nn.functional.embedding(rows, table)  # (mentions, k, dim)
@@ -446,7 +479,12 @@ class NeighbourAttention(nn.Module):
 
 
 def keep_neighbours(model: Any, n: int) -> None:
-    """Keep only the n best neighbours of each entity of a model, in its configuration too."""
+    """Keep only the n best neighbours of each entity of a model, in its configuration too.
+
+    Args:
+        model: Model with neighbour attention, changed in place.
+        n: Number of neighbours that stay.
+    """
     if NEIGHBOURS not in getattr(model, "knowledge", {}):
         raise ConfigError("n_neighbours: the encoder has no neighbour_attention; leave it out")
     model.knowledge[NEIGHBOURS].keep_neighbours(n)

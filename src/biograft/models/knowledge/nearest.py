@@ -29,7 +29,12 @@ def nearest_rows(queries: Tensor, table: Tensor, k: int) -> Tensor:
 
 
 def largest(scores: Tensor, k: int) -> Tensor:
-    """Find the columns of the k largest scores of each query: (queries, k), best first."""
+    """Find the columns of the k largest scores of each query: (queries, k), best first.
+
+    Args:
+        scores: Scores: (queries, rows).
+        k: Number of columns to find.
+    """
     n_queries, n_rows = scores.shape
     n_groups = n_rows // _GROUP
     if n_groups <= 2 * k:

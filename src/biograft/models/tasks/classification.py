@@ -44,7 +44,12 @@ class ClassDecision(Protocol):
     """The loss over class scores, and the prediction made from them."""
 
     def loss(self, scores: Tensor, items: Sequence[TextSequence]) -> Tensor:
-        """Compute the loss of a batch: (texts, labels) to a number."""
+        """Compute the loss of a batch: (texts, labels) to a number.
+
+        Args:
+            scores: Scores of the classes: (texts, classes).
+            items: Texts with gold classes.
+        """
 
     def predict(self, scores: Tensor) -> ClassPrediction:
         """Choose classes for one text: (labels,)."""
@@ -68,7 +73,12 @@ class OneClass:
 
 
 class SeveralClasses:
-    """Each class holds or not by itself: sigmoid."""
+    """Each class holds or not by itself: sigmoid.
+
+    Args:
+        labels: Names of the classes, in the order of the scores.
+        threshold: Probability from which on a class holds.
+    """
 
     def __init__(self, labels: tuple[str, ...], threshold: float) -> None:
         self._labels, self._threshold = labels, threshold

@@ -71,6 +71,10 @@ def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any
     The ``predict`` method takes documents for ``ner``, and for other tasks the records of
     ``biograft.text.tasks``: relation examples, pairs (``matching``, ``inference``), class and
     ranking examples.
+
+    Args:
+        folder: Folder of the model, or of its run.
+        device: Device of torch; default: a GPU where there is one.
     """
     path = Path(folder)
     if not TASK_MODEL.is_at(path) and TASK_MODEL.is_at(path / MODEL):

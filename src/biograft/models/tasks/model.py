@@ -62,7 +62,12 @@ class ItemBatch:
 
 
 def score(head: nn.Module, states: Tensor) -> Outputs:
-    """Compute the scores of a head in 32 bits; bfloat16 would make different scores equal."""
+    """Compute the scores of a head in 32 bits; bfloat16 would make different scores equal.
+
+    Args:
+        head: Task head.
+        states: States of the encoder.
+    """
     with torch.autocast(states.device.type, enabled=False):
         outputs: Outputs = head(states.float())
     return outputs
@@ -123,6 +128,10 @@ class TaskNetwork(nn.Module):
         """Yield the row and the head's outputs of each sequence, in batches of similar length.
 
         Outputs are those of one sequence, still padded, on the CPU.
+
+        Args:
+            items: Sequences of token ids.
+            precision: One of ``models.precision.PRECISIONS``.
         """
         lengths = np.fromiter((len(item.tokens) for item in items), np.int64, len(items))
         with self.inference(precision):
@@ -202,17 +211,32 @@ class TaskModel(Protocol[Example_contra, Prediction]):
         """Return the training sequences, and counts of what cannot be learned by reason."""
 
     def loss(self, network: nn.Module, items: Sequence[Any]) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of a batch."""
+        """Compute the loss of a batch.
+
+        Args:
+            network: The network in training, as the loop wraps it.
+            items: Training items of the batch.
+        """
 
     def predict(
         self, examples: Sequence[Example_contra], precision: str = "auto"
     ) -> list[Prediction]:
-        """Return one prediction for each example."""
+        """Return one prediction for each example.
+
+        Args:
+            examples: Examples; labels are not used.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
 
     def report(
         self, examples: Sequence[Example_contra], predictions: Sequence[Prediction]
     ) -> Report:
-        """Evaluate predictions against the labels of the examples."""
+        """Evaluate predictions against the labels of the examples.
+
+        Args:
+            examples: Examples with gold labels.
+            predictions: Prediction for each.
+        """
 
     def write(
         self, examples: Sequence[Example_contra], predictions: Sequence[Prediction], path: Path
@@ -234,7 +258,12 @@ class ResamplingModel(Protocol):
     """A model that trains on a new sample in each epoch."""
 
     def sample_epoch(self, items: Sequence[Any], rng: np.random.Generator) -> Sequence[Sized]:
-        """Return the items of an epoch, as many as were given, each with a sample of its parts."""
+        """Return the items of an epoch, as many as were given, each with a sample of its parts.
+
+        Args:
+            items: All training items.
+            rng: Random numbers of the epoch.
+        """
 
 
 @runtime_checkable
@@ -288,7 +317,12 @@ class LengthBatches(Generic[AnyItem]):
         return whole + (rest >= self._world)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[AnyItem]]:
-        """Yield the batches of an epoch, starting at a position."""
+        """Yield the batches of an epoch, starting at a position.
+
+        Args:
+            epoch: Number of the epoch.
+            position: First batch.
+        """
         return self.every(1, epoch, position)
 
     def every(self, step: int, epoch: int, position: int) -> Iterator[list[AnyItem]]:

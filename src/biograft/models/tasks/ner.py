@@ -183,11 +183,21 @@ class Window:
         return len(self.positions)
 
     def holds(self, first: int, last: int) -> bool:
-        """Whether the window holds the words of the text from ``first`` to ``last`` inclusive."""
+        """Whether the window holds the words of the text from ``first`` to ``last`` inclusive.
+
+        Args:
+            first: First word.
+            last: Last word.
+        """
         return self.first <= first and last < self.first + self.n_words
 
     def context(self, first: int, last: int) -> int:
-        """Count the context tokens of words, on the side that has fewer."""
+        """Count the context tokens of words, on the side that has fewer.
+
+        Args:
+            first: First word.
+            last: Last word.
+        """
         end, after = len(self.tokens) - self.n_after, last + 1 - self.first
         next_word = self.positions[after] if after < self.n_words else end
         return min(self.positions[first - self.first] - self.positions[0], end - next_word)
@@ -283,7 +293,12 @@ class TagSet:
         return (OUTSIDE, *inside)
 
     def encode(self, n_words: int, spans: Sequence[WordSpan]) -> list[int]:
-        """Return the tag of each word; spans are in order and disjoint."""
+        """Return the tag of each word; spans are in order and disjoint.
+
+        Args:
+            n_words: Number of words.
+            spans: First word, end and type of each, in order and disjoint.
+        """
         index = {tag: row for row, tag in enumerate(self.tags)}
         return [index[tag] for tag in encode(n_words, spans, _SCHEMES[self.scheme][0])]
 
@@ -316,7 +331,12 @@ IGNORED = -100
 
 
 class TagHead(nn.Module):
-    """A linear layer over the state of each word's first token."""
+    """A linear layer over the state of each word's first token.
+
+    Args:
+        width: Width of the states.
+        tags: The tags.
+    """
 
     def __init__(self, width: int, tags: TagSet) -> None:
         super().__init__()
@@ -360,7 +380,12 @@ class TagHead(nn.Module):
 
 
 class CrfHead(TagHead):
-    """A linear layer with a linear-chain CRF: learned scores for transitions between tags."""
+    """A linear layer with a linear-chain CRF: learned scores for transitions between tags.
+
+    Args:
+        width: Width of the states.
+        tags: The tags.
+    """
 
     def __init__(self, width: int, tags: TagSet) -> None:
         super().__init__(width, tags)

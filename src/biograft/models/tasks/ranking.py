@@ -68,7 +68,12 @@ def pairwise(scores: Tensor, sizes: Sequence[int], margin: float) -> Tensor:
 
 
 def listwise(scores: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Compute the mean over groups of -log p of the correct answer, which is the first."""
+    """Compute the mean over groups of -log p of the correct answer, which is the first.
+
+    Args:
+        scores: Scores of groups one after the other, each with its correct answer first.
+        sizes: Number of scores in each group.
+    """
     groups = nn.utils.rnn.pad_sequence(
         [*torch.split(scores, list(sizes))], batch_first=True, padding_value=-torch.inf
     )
@@ -292,7 +297,12 @@ def ranking_report(
 
 
 def reason_left_out(example: RankingExample, questions: str) -> str:
-    """Return why a question is left out of training and evaluation; empty if it is not."""
+    """Return why a question is left out of training and evaluation; empty if it is not.
+
+    Args:
+        example: A question with its candidates.
+        questions: Which questions count, as ``config.questions``.
+    """
     if not example.n_relevant:
         return "questions without a correct answer"
     if questions == "single" and example.n_relevant > 1:
@@ -303,7 +313,12 @@ def reason_left_out(example: RankingExample, questions: str) -> str:
 
 
 def rank_of(example: RankingExample, scores: Sequence[float]) -> tuple[int, bool]:
-    """Return the rank of the best correct answer, and whether it ties with a wrong one."""
+    """Return the rank of the best correct answer, and whether it ties with a wrong one.
+
+    Args:
+        example: A question with its candidates.
+        scores: Score of each candidate.
+    """
     pairs = list(zip(example.candidates, scores, strict=True))
     best = max(score for candidate, score in pairs if candidate.relevance > 0)
     wrong = [score for candidate, score in pairs if candidate.relevance <= 0]

@@ -253,7 +253,12 @@ class RelationModel:
 
 
 def add_markers(encoder: TextEncoder, markers: Sequence[str]) -> None:
-    """Add each marker as one token; its embedding is random, by torch's seed."""
+    """Add each marker as one token; its embedding is random, by torch's seed.
+
+    Args:
+        encoder: Encoder, changed in place.
+        markers: Texts of the markers.
+    """
     new = [AddedToken(name, normalized=False, special=False) for name in markers]
     encoder.tokenizer.add_tokens(new)
     n_tokens = max(len(encoder.tokenizer), encoder.model.get_input_embeddings().num_embeddings)

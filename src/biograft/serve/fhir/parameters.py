@@ -70,7 +70,12 @@ class Coding(NamedTuple):
 
 
 class Parameters:
-    """The parameters of a request; reading one checks its type."""
+    """The parameters of a request; reading one checks its type.
+
+    Args:
+        pairs: Name and value of each parameter.
+        accept_language: The header of this name: languages where the parameters state none.
+    """
 
     def __init__(
         self, pairs: Iterable[tuple[str, Any]], accept_language: str | None = None

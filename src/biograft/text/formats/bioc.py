@@ -279,7 +279,12 @@ def recognise_json(probe: Probe) -> bool:
 
 
 def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a BioC JSON collection."""
+    """Read the documents of a BioC JSON collection.
+
+    Args:
+        path: The file, also gzipped.
+        log: Counts documents read, and what is doubtful or rejected.
+    """
     log.opened(path)
     has_documents = False
     with JsonStream(path, log=log) as stream:
@@ -348,7 +353,12 @@ def recognise_xml(probe: Probe) -> bool:
 
 
 def read_xml(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a BioC XML collection."""
+    """Read the documents of a BioC XML collection.
+
+    Args:
+        path: The file, also gzipped.
+        log: Counts documents read, and what is doubtful or rejected.
+    """
     log.opened(path)
     refuse_entities(path)
     for record in read_xml_records(path, ("collection",), ("document",)):

@@ -42,7 +42,12 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a folder, sorted by path; the path without suffix is the id."""
+    """Read the documents of a folder, sorted by path; the path without suffix is the id.
+
+    Args:
+        path: Folder of ``.txt`` and ``.ann`` files.
+        log: Counts documents read, and what is doubtful or rejected.
+    """
     if not path.is_dir():
         raise InputError("is a file, brat has folders", path=path, remedy="name the folder")
     files = (
@@ -107,7 +112,12 @@ class AnnParser:
         self._references: list[tuple[str, str, int, str]] = []
 
     def add(self, line: str, number: int) -> None:
-        """Parse a line; references may come before what they refer to."""
+        """Parse a line; references may come before what they refer to.
+
+        Args:
+            line: The line.
+            number: Its number.
+        """
         identifier, _, rest = line.partition("\t")
         reader = {
             "T": self._add_mention,

@@ -126,7 +126,12 @@ _NOT_TOKENISED = re.compile(r"[^\S ]|  |^ | $|-DOCSTART-")
 
 
 def tokens_of(document: Document, passage: Passage) -> _TokenOffsets:
-    """Return the offsets of the tokens of a passage of the kind "tokens"."""
+    """Return the offsets of the tokens of a passage of the kind "tokens".
+
+    Args:
+        document: A tokenised document.
+        passage: One of its passages.
+    """
     words = re.finditer("[^ ]+", document.text[passage.start : passage.end])
     return [(passage.start + w.start(), passage.start + w.end()) for w in words]
 
@@ -382,7 +387,12 @@ def recognise_characters(probe: Probe) -> bool:
 
 
 def read_characters(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the texts, numbered from 1 as ids; a text with a malformed line is rejected."""
+    """Read the texts, numbered from 1 as ids; a text with a malformed line is rejected.
+
+    Args:
+        path: The file, also gzipped.
+        log: Counts texts read, and what is doubtful or rejected.
+    """
     log.opened(path)
     rows: list[tuple[str, str]] = []
     fault: tuple[int, str] | None = None

@@ -78,7 +78,12 @@ def parse_document(file: Path, data: bytes, log: ReadLog) -> ElementTree.Element
 
 
 def find_line(data: bytes, identifier: str) -> int:
-    """Return the line of the element with an id; 0 if there is none."""
+    """Return the line of the element with an id; 0 if there is none.
+
+    Args:
+        data: Bytes of the file.
+        identifier: Id of the element.
+    """
     position = data.find(f'id="{identifier}"'.encode()) if identifier else -1
     return data.count(b"\n", 0, position) + 1 if position >= 0 else 0
 

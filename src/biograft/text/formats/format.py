@@ -434,7 +434,12 @@ def refuse_surrogate(stream: JsonStream) -> None:
 
 
 def encode_text(text: str, document: Document) -> bytes:
-    """Encode text as UTF-8; the error for half a surrogate pair names the document."""
+    """Encode text as UTF-8; the error for half a surrogate pair names the document.
+
+    Args:
+        text: The text.
+        document: Document it is from, for errors.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -482,7 +487,12 @@ def xml_element(tag: str, text: str = "", **attributes: str) -> str:
 
 
 def xml_tag(tag: str, attributes: dict[str, str]) -> str:
-    """Write the name and attributes of a start tag."""
+    """Write the name and attributes of a start tag.
+
+    Args:
+        tag: Name of the element.
+        attributes: Its attributes.
+    """
     from xml.sax.saxutils import quoteattr
 
     entities = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}

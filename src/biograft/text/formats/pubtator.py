@@ -182,7 +182,12 @@ def _roles(kind: str, n: int) -> tuple[str, ...]:
 
 
 def passages_of(title: str, abstract: str) -> tuple[Passage, ...]:
-    """Return the passages of title and abstract in their common text, without empty ones."""
+    """Return the passages of title and abstract in their common text, without empty ones.
+
+    Args:
+        title: Text of the title.
+        abstract: Text of the abstract.
+    """
     end = len(title)
     both = (Passage(0, end, "title"), Passage(end + 1, end + 1 + len(abstract), "abstract"))
     return tuple(passage for passage in both if passage.start < passage.end)

@@ -84,7 +84,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def names_in(base: KnowledgeBase, language: str) -> dict[str, list[int]]:
-    """Return the rows of each name in a language that has a letter or digit, sorted by name."""
+    """Return the rows of each name in a language that has a letter or digit, sorted by name.
+
+    Args:
+        base: Knowledge base.
+        language: The language, such as ``zh``.
+    """
     if language not in base.languages:
         raise NotFoundError(
             f"{base.folder}: no name is in language {language!r}; "
@@ -109,7 +114,12 @@ class LongNames:
         self._segments, self._parts = array("i"), array("i")
 
     def add(self, rows: Sequence[int], name: SegmentedEntity) -> None:
-        """Add the segments of the rows of a name, if it is long."""
+        """Add the segments of the rows of a name, if it is long.
+
+        Args:
+            rows: Rows of the name.
+            name: The name with its segments.
+        """
         if not name.is_long:
             return
         self.n += 1
@@ -175,7 +185,12 @@ _ARRAYS = {
 
 
 class Segmentation:
-    """The segmentation of a store's names; its arrays are memory-mapped."""
+    """The segmentation of a store's names; its arrays are memory-mapped.
+
+    Args:
+        folder: Folder of the segmentation.
+        manifest: Its manifest.
+    """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
@@ -208,7 +223,12 @@ class Segmentation:
             )
 
     def of_name(self, base: KnowledgeBase, row: int) -> SegmentedEntity:
-        """Return the segmentation of a row of the store's table of names."""
+        """Return the segmentation of a row of the store's table of names.
+
+        Args:
+            base: Knowledge base that it was made from.
+            row: Row of the name.
+        """
         text = base.table("names").column("text")[row].as_py()
         position = int(np.searchsorted(self.rows, row))
         if position == len(self.rows) or self.rows[position] != row:

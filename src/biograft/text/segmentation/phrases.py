@@ -254,6 +254,10 @@ class UnitIds:
 
     Of too many forms the rarest so far are forgotten. One that comes again has a new id, and is
     counted from there (lossy counting).
+
+    Args:
+        file: File to write.
+        max_units: Number of forms that are remembered.
     """
 
     def __init__(self, file: IO[bytes], max_units: int) -> None:
@@ -337,7 +341,12 @@ class Tree(NamedTuple):
 
 
 def fit_forest(positive: Floats, unlabelled: Floats) -> list[Tree]:
-    """Fit trees to the features (runs, features) of names and of other runs."""
+    """Fit trees to the features (runs, features) of names and of other runs.
+
+    Args:
+        positive: Features of names: (runs, features).
+        unlabelled: Features of other runs: (runs, features).
+    """
     rng, labels = np.random.default_rng(0), np.repeat([True, False], SAMPLE_SIZE)
     trees = []
     for _ in range(N_TREES):
@@ -394,6 +403,10 @@ def split_column(values: Floats, labels: Flags) -> tuple[float, float] | None:
     """Return the impurity and the threshold of the best split of a column; None if it is constant.
 
     The impurity is the sum of 2 p (1 - p) over both sides, weighted by their sizes.
+
+    Args:
+        values: Values of one feature.
+        labels: Class of each.
     """
     order = np.argsort(values, kind="stable")
     ascending, positives = values[order], np.cumsum(labels[order])

@@ -38,13 +38,23 @@ class Unit:
 
 
 def read_units(text: str, language: str) -> list[Unit]:
-    """Split a text into units; punctuation and whitespace between them are dropped."""
+    """Split a text into units; punctuation and whitespace between them are dropped.
+
+    Args:
+        text: A text.
+        language: Decides about units: words, or characters of Chinese.
+    """
     pattern = _IN_CHINESE if language == CHINESE else _IN_WORDS
     return [Unit(*match.span(), fold(match[0])) for match in pattern.finditer(text)]
 
 
 def runs(text: str, language: str) -> list[list[Unit]]:
-    """Group the units of a text that no punctuation separates, in Chinese no whitespace either."""
+    """Group the units of a text that no punctuation separates, in Chinese no whitespace either.
+
+    Args:
+        text: A text.
+        language: Decides about units: words, or characters of Chinese.
+    """
     grouped: list[list[Unit]] = []
     end = -1
     for unit in read_units(text, language):
@@ -77,7 +87,12 @@ def fold(text: str) -> str:
 
 
 def join(forms: Sequence[str], language: str) -> str:
-    """Join the forms of neighbouring units into a text."""
+    """Join the forms of neighbouring units into a text.
+
+    Args:
+        forms: Forms of units.
+        language: Decides about blanks between them.
+    """
     return ("" if language == CHINESE else " ").join(forms)
 
 
@@ -121,16 +136,25 @@ class UnigramVocabulary:
         return len(self._log)
 
     def add(self, word: str, count: float = 1.0) -> None:
-        """Add a word, or raise the count of a known one."""
+        """Add a word, or raise the count of a known one.
+
+        Args:
+            word: The word.
+            count: Its count.
+        """
         if count > self.counts.get(word, 0.0):
             self.counts[word] = count
             self._log[word] = math.log(count) - self._log_total
             self._max_length = max(self._max_length, self._length(word))
 
     def split(self, run: Sequence[Unit], *, whole: bool = True) -> list[Sequence[Unit]]:
-        """Split a run into its most probable words; ``whole=False`` requires at least two.
+        """Split a run into its most probable words.
 
         Of equally probable splits the one with the longer last word is taken.
+
+        Args:
+            run: Neighbouring units.
+            whole: The run may be one word; without, at least two are required.
         """
         forms = [unit.form for unit in run]
         n = len(run)
@@ -184,7 +208,12 @@ def fit_vocabulary(
 
 
 class UnigramWordSegmenter:
-    """The most probable split into phrases and short entities, with a vocabulary's counts."""
+    """The most probable split into phrases and short entities, with a vocabulary's counts.
+
+    Args:
+        vocabulary: Words with their counts.
+        phrases: Phrases of the vocabulary that the segmenter starts from.
+    """
 
     def __init__(self, vocabulary: UnigramVocabulary, phrases: Iterable[str]) -> None:
         self._counts = vocabulary.counts

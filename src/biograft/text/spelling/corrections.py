@@ -43,7 +43,12 @@ def ordinary_words() -> Hashes:
 
 
 def is_among(keys: Hashes, known: Hashes) -> Flags:
-    """Return which keys are among those known, which are sorted."""
+    """Return which keys are among those known, which are sorted.
+
+    Args:
+        keys: Keys.
+        known: Known keys, ascending.
+    """
     at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     among: Flags = known[at] == keys
     return among
@@ -57,7 +62,12 @@ def ordinary_pairs() -> Hashes:
 
 
 def pair_keys(first: Codes, second: Codes) -> Hashes:
-    """Return a number for each pair of characters."""
+    """Return a number for each pair of characters.
+
+    Args:
+        first: Code point of the first character of each pair.
+        second: Code point of the second.
+    """
     return first.astype(np.uint64) << _PAIR_SHIFT | second.astype(np.uint64)
 
 
@@ -91,7 +101,12 @@ class WordFinder(NamedTuple):
 
     @classmethod
     def build(cls, word_ends: Ints, letters: Codes) -> WordFinder:
-        """Build from the words of a vocabulary; those with digits or punctuation are left out."""
+        """Build from the words of a vocabulary; those with digits or punctuation are left out.
+
+        Args:
+            word_ends: End of each word in ``letters``.
+            letters: Code points of the words.
+        """
         masks = _letter_sets(word_ends, letters)
         n = max(int(np.count_nonzero(masks)), 8)
         n_buckets = 1 << (4 * n - 1).bit_length()

@@ -32,6 +32,10 @@ def read_replies(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
     """Read which of ten sentences of doctors is the reply; at most two questions a dialogue.
 
     A reply that occurs elsewhere in the file is none, nor is a very short one.
+
+    Args:
+        config: File, and how it is read.
+        log: Counts records read, and rejected by reason.
     """
     dialogues = read(config.path, log, config.encoding)
     found = [(each, list(_replies(each))) for each in dialogues]
@@ -66,6 +70,10 @@ def read_symptoms(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
 
     Words that are a standard name themselves are left out; others are asked once, in their first
     sentence.
+
+    Args:
+        config: File, and how it is read.
+        log: Counts records read, and rejected by reason.
     """
     symptoms = [
         (mention.text, mention.concepts[0], dialogue.text[turn.start : turn.end], dialogue.id)

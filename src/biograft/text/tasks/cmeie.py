@@ -42,7 +42,12 @@ class Triple(NamedTuple):
 
 
 def read_schema(path: Path, encoding: str = "utf-8") -> frozenset[SchemaRelation]:
-    """Read a schema: one relation per JSON line, as ``53_schemas.json`` has them."""
+    """Read a schema: one relation per JSON line, as ``53_schemas.json`` has them.
+
+    Args:
+        path: File of the schema.
+        encoding: Its encoding.
+    """
     log = ReadLog(path)
     relations = {_relation(row.value) for row in read_objects(path, log, encoding)}
     if None in relations or log.rejected.counts or not relations:

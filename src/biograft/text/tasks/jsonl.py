@@ -45,7 +45,12 @@ def write_examples(examples: Iterable[Example], path: Path, *, overwrite: bool =
 
 
 def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
-    """Read the examples of a file, which must be of the kind of the first."""
+    """Read the examples of a file, which must be of the kind of the first.
+
+    Args:
+        config: File, and how it is read.
+        log: Counts records read, and rejected by reason.
+    """
     kind = ""
     for row in read_objects(config.path, log, config.encoding):
         try:

@@ -160,6 +160,11 @@ def anonymise(example: RelationExample, names: Mapping[str, str] | None = None) 
 
     A mention with gaps is replaced from its start to its end, as in BLURB.
 
+    Args:
+        example: The example.
+        names: Indicator of each type; default: those of BLURB. A type without one is written in
+            capitals.
+
     >>> text = "aspirin with warfarin"
     >>> first, second = Mention(0, 7, "aspirin", type="drug"), Mention(13, 21, "warfarin")
     >>> anonymise(RelationExample(text, first, second)).text
@@ -188,6 +193,10 @@ def anonymise(example: RelationExample, names: Mapping[str, str] | None = None) 
 
 def unmark(text: str, marks: Sequence[Mark]) -> tuple[str, Mention, Mention] | None:
     """Remove two pairs of marks from a text; None unless each pair occurs exactly once.
+
+    Args:
+        text: The marked text.
+        marks: Text before and after each of the two mentions.
 
     >>> unmark("<< a >> and [[ b ]]", (("<< ", " >>"), ("[[ ", " ]]")))[0]
     'a and b'
@@ -335,7 +344,12 @@ def resolve_task(config: TaskConfig) -> TaskConfig:
 
 
 def read_examples(config: TaskConfig, log: ReadLog | None = None) -> Iterator[Example]:
-    """Read a task file as a stream of examples; malformed records go to the log."""
+    """Read a task file as a stream of examples; malformed records go to the log.
+
+    Args:
+        config: File, and how it is read.
+        log: Counts records read, and rejected by reason.
+    """
     config = resolve_task(config)
     read = TASK_FORMATS.load(config.format).read
     yield from read(config, log if log is not None else ReadLog(config.path))

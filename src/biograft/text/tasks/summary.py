@@ -88,7 +88,12 @@ class Overlap:
 
 
 def overlap(a: Sequence[Example], b: Sequence[Example]) -> Overlap:
-    """Count what of ``b`` (such as test) also occurs in ``a`` (such as train)."""
+    """Count what of ``b`` (such as test) also occurs in ``a`` (such as train).
+
+    Args:
+        a: Examples, such as those of train.
+        b: Examples that are looked for there, such as those of test.
+    """
     answers: dict[Question, set[Hashable]] = {}
     for example in a:
         answers.setdefault(question_of(example), set()).add(_gold_answer(example))

@@ -374,6 +374,10 @@ def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
 def parse_csv(text: str, delimiter: str) -> list[str] | None:
     """Split a row whose cells may be quoted; None if its quotes are invalid.
 
+    Args:
+        text: The row.
+        delimiter: Character between cells.
+
     >>> parse_csv('0,"a, b"', ",")
     ['0', 'a, b']
     """

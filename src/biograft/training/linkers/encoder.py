@@ -410,7 +410,12 @@ class CandidateFinder:
         return np.flatnonzero(reachable)
 
     def nearest(self, pool: Rows, k: int) -> Rows:
-        """Return the k names of a pool nearest to each mention, best first: (examples, k)."""
+        """Return the k names of a pool nearest to each mention, best first: (examples, k).
+
+        Args:
+            pool: Indices of names.
+            k: Number of names of each mention.
+        """
         vectors = encode_texts(self._encoder, self.config, self.data.names.take(pool))
         queries = encode_texts(self._encoder, self.config, self._mentions)
         table = VectorTable("float32", vectors, None)
@@ -560,7 +565,12 @@ class NameBank:
         return encode_texts(self._encoder, self.config, self.texts).astype(np.float16)
 
     def sample(self, epoch: int, indices: Sequence[int]) -> Rows:
-        """Sample correct names of some examples, to be encoded again: distinct rows, ascending."""
+        """Sample correct names of some examples, to be encoded again: distinct rows, ascending.
+
+        Args:
+            epoch: Number of the epoch.
+            indices: Indices of the examples.
+        """
         rows: set[int] = set()
         for index in indices:
             example = self.data.examples[index]
@@ -644,7 +654,12 @@ class MentionPairs:
     """
 
     def __init__(self, data: FinetuneData, seed: int) -> None:
-        """``seed`` decides which partners are sampled."""
+        """Collect mentions and names by concept.
+
+        Args:
+            data: Mentions with gold names.
+            seed: Decides which partners are sampled.
+        """
         self.seed, self._group = seed, _group_concepts(data)
         mentions: defaultdict[int, set[str]] = defaultdict(set)
         for example in data.examples:

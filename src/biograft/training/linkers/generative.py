@@ -98,7 +98,12 @@ class TargetChooser:
         return self._selected.texts[int(self._selected.numbers[row])]
 
     def choose(self, mentions: Sequence[str], names: Sequence[Ints]) -> list[int]:
-        """Choose a row for each mention among its names, of which there is at least one."""
+        """Choose a row for each mention among its names, of which there is at least one.
+
+        Args:
+            mentions: Mentions.
+            names: Rows of the names of each.
+        """
         chosen: list[int] = []
         for start in range(0, len(mentions), _CHOSEN):
             chunk = names[start : start + _CHOSEN]
@@ -149,7 +154,12 @@ class GenerationExamples:
         return len(self.examples)
 
     def example(self, epoch: int, index: int) -> NameExample:
-        """Return an example by its index."""
+        """Return an example by its index.
+
+        Args:
+            epoch: Number of the epoch.
+            index: Index of the example.
+        """
         return self.examples[index]
 
     def provenance(self) -> dict[str, Any]:
@@ -321,7 +331,12 @@ def fit_weight(held_out: Sequence[HeldOutScores]) -> tuple[float, dict[str, floa
 
 
 def accuracy(held_out: Sequence[HeldOutScores], weight: float) -> float:
-    """Compute the ratio of queries whose parts all have a correct name first."""
+    """Compute the ratio of queries whose parts all have a correct name first.
+
+    Args:
+        held_out: Scores of the names of held-out mentions.
+        weight: Weight of the generation beside the search.
+    """
     right: dict[int, bool] = {}
     mixing = Mixing(weight)
     for item in held_out:

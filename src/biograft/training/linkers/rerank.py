@@ -72,7 +72,12 @@ class QueryRanker(Protocol):
     """Ranks candidates for the parts of queries, such as a linker."""
 
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
-        """Return k candidates for each part of each query."""
+        """Return k candidates for each part of each query.
+
+        Args:
+            queries: Queries.
+            k: Number of candidates.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,12 @@ class StaticNetwork(nn.Module):
         self.contract = nn.Parameter(torch.zeros(hidden, dim))  # the perceptron starts neutral
 
     def forward(self, rows: Tensor, starts: Tensor) -> Tensor:
-        """Compute the vectors of tokenised texts: (texts, dim), of length 1."""
+        """Compute the vectors of tokenised texts: (texts, dim), of length 1.
+
+        Args:
+            rows: Rows of the table, those of all texts one after the other.
+            starts: Start of each text in them, and the end.
+        """
         n_texts = len(starts) - 1
         text = torch.arange(n_texts, device=rows.device).repeat_interleave(starts.diff())
         importance = self.importance[rows]
@@ -133,7 +138,12 @@ class NameBatch:
 
 
 class TeacherNames:
-    """The names of an index and further texts, with the teacher's vectors of length 1."""
+    """The names of an index and further texts, with the teacher's vectors of length 1.
+
+    Args:
+        index: Dense index whose encoder is the teacher.
+        more: Further texts.
+    """
 
     def __init__(self, index: DenseIndex, more: Sequence[str]) -> None:
         if not isinstance(index.encoder, TextEncoder):

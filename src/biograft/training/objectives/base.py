@@ -38,7 +38,12 @@ def init_weights(module: nn.Module) -> None:
 
 
 class GeluNorm(nn.Module):
-    """LN(GELU(W x)), without a bias on W."""
+    """LN(GELU(W x)), without a bias on W.
+
+    Args:
+        n_in: Width of the inputs.
+        n_out: Width of the outputs.
+    """
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
@@ -72,8 +77,12 @@ def to_float32(values: Tensor) -> Tensor:
 def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, float]:
     """Compute the mean of -ln softmax(scores)[label] over (n, classes), and the accuracy.
 
-    ``IGNORED`` labels do not count; without any other label both are 0, and so is the gradient.
-    Half precision is computed in float32.
+    Without any counted label both are 0, and so is the gradient. Half precision is computed in
+    float32.
+
+    Args:
+        scores: Scores: (n, classes).
+        labels: Label of each row; ``IGNORED`` does not count.
     """
     scores = to_float32(scores)
     counted = labels != IGNORED
@@ -110,7 +119,12 @@ class TextStates:
     """Encodes other texts: tokens and mask (texts, length) to states (texts, length, width)."""
 
     def require(self, field: str, objective: str) -> Any:
-        """Return a field that an objective needs; raise if the model does not compute it."""
+        """Return a field that an objective needs; raise if the model does not compute it.
+
+        Args:
+            field: Name of the field.
+            objective: Name of the objective, for the error.
+        """
         value = getattr(self, field)
         if value is None:
             raise ConfigError(f"objective.{objective}: {_MISSING[field]}, or remove the objective")
@@ -144,7 +158,12 @@ class TensorBatch:
 
     @classmethod
     def of(cls, batch: TextBatch, device: torch.device | str = "cpu") -> TensorBatch:
-        """Move a batch to a device."""
+        """Move a batch to a device.
+
+        Args:
+            batch: Batch of arrays.
+            device: Device of torch.
+        """
 
         def move(values: Ints) -> Tensor:
             return torch.from_numpy(values).to(device, non_blocking=True)
@@ -189,7 +208,12 @@ class LossTerm:
         return self.count(batch)
 
     def loss(self, states: Any, batch: Any) -> Loss:
-        """Compute the loss of a batch and its statistics; both are 0 where nothing counts."""
+        """Compute the loss of a batch and its statistics; both are 0 where nothing counts.
+
+        Args:
+            states: Outputs of the forward pass.
+            batch: The batch, with labels.
+        """
         raise NotImplementedError
 
 
@@ -198,6 +222,10 @@ class Objective(LossTerm):
 
     ``states`` and ``batch`` of ``loss`` are ``TextStates`` and ``TensorBatch`` for objectives of
     running text; those of name pairs and of generation state their own.
+
+    Args:
+        config: Settings of the objective.
+        setting: Properties of model, tokenizer and stream.
     """
 
     name: ClassVar[str]
@@ -211,7 +239,12 @@ class Objective(LossTerm):
         self.config = config
 
     def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
-        """Add labels to an example, or change its tokens; by default it stays as it is."""
+        """Add labels to an example, or change its tokens; by default it stays as it is.
+
+        Args:
+            example: An example of the stream.
+            rng: Random numbers, which depend on the example alone.
+        """
         return example
 
     @property

@@ -39,6 +39,10 @@ def unit_indices(example: TextExample, mode: str) -> Ints:
 
     A unit is a token, a whole word, or a whole word or mention. A mention that begins or ends
     within a word makes one unit with that word.
+
+    Args:
+        example: The example.
+        mode: ``token``, ``whole_word`` or ``whole_entity``.
     """
     words = example.words
     begins = np.ones(len(words), bool)

@@ -54,7 +54,12 @@ class ConsistencyHead(nn.Module):
         init_weights(self)
 
     def forward(self, before: Tensor, after: Tensor) -> Tensor:
-        """Compute scores (entities, 2) from the states (entities, width) just outside of each."""
+        """Compute scores (entities, 2) from the states (entities, width) just outside of each.
+
+        Args:
+            before: States just before the entities: (entities, width).
+            after: States just behind them: (entities, width).
+        """
         scores: Tensor = self.classes(self.inner(torch.cat([before, after], -1)))
         return scores
 

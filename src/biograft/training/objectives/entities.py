@@ -109,7 +109,12 @@ def sampled_losses(
 
 
 def sample_entities(rates: Tensor, n: int) -> Tensor:
-    """Sample entities with replacement by the cumulative sums of their rates (entities,)."""
+    """Sample entities with replacement.
+
+    Args:
+        rates: Cumulative sums of their rates: (entities,).
+        n: Number of entities.
+    """
     points = torch.rand(n, dtype=rates.dtype, device=rates.device) * rates[-1]
     return torch.searchsorted(rates, points, right=True).clamp_max(len(rates) - 1)
 

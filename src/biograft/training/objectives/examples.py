@@ -119,7 +119,12 @@ def sort_by_order(transforms: Iterable[ExampleTransform]) -> tuple[ExampleTransf
 
 
 def collate(examples: Sequence[TextExample], padding: int) -> TextBatch:
-    """Make a batch of examples; all must have the same labels."""
+    """Make a batch of examples; all must have the same labels.
+
+    Args:
+        examples: Examples with the same labels.
+        padding: Id of the padding token.
+    """
     longest = max(len(example.tokens) for example in examples)
     counts = [len(example.mentions) for example in examples]
     mentions = np.concatenate([example.mentions for example in examples])
@@ -322,7 +327,9 @@ def _masked_mentions(example: TextExample) -> Bools:
 def masked_mentions(labels: Any, mentions: Any) -> Any:
     """Whether masked_tokens predicts all tokens of each mention, for arrays as for tensors.
 
-    ``labels`` are its own, (sequences, length); ``mentions`` (mentions, 3).
+    Args:
+        labels: Labels of masked_tokens: (sequences, length).
+        mentions: Sequence, first token and last token of each: (mentions, 3).
     """
     predicted = (labels != IGNORED).reshape(-1)
     n_until = predicted.cumsum(0)

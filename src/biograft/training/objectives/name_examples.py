@@ -32,7 +32,12 @@ class NameExamples(Protocol):
         """The number of examples of an epoch."""
 
     def example(self, epoch: int, index: int) -> NameExample:
-        """Return an example as it is in an epoch."""
+        """Return an example as it is in an epoch.
+
+        Args:
+            epoch: Number of the epoch.
+            index: Index of the example.
+        """
 
 
 Lengths = Callable[[Sequence[NameExample]], Sequence[int]]

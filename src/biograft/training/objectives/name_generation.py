@@ -55,7 +55,12 @@ def smoothed_loss(
 
 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
-    """Compute half of KL(p || q) + KL(q || p), the mean over rows of log-probabilities."""
+    """Compute half of KL(p || q) + KL(q || p), the mean over rows of log-probabilities.
+
+    Args:
+        first: Log-probabilities: (rows, vocabulary).
+        second: Log-probabilities, likewise.
+    """
     divergence: Tensor = ((first.exp() - second.exp()) * (first - second)).sum()
     return divergence / 2 / max(1, len(first))
 
@@ -82,7 +87,12 @@ class Siblings(NamedTuple):
 
 
 def collect_siblings(trie: FlatTrie, names: Sequence[Sequence[int]]) -> Siblings:
-    """Collect the siblings of the tokens of names; where a name leaves the trie, they end."""
+    """Collect the siblings of the tokens of names; where a name leaves the trie, they end.
+
+    Args:
+        trie: Trie of the names.
+        names: Token ids of names.
+    """
     rows, tokens, n_before = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for name in names:
         node = trie.root
@@ -102,8 +112,11 @@ def collect_siblings(trie: FlatTrie, names: Sequence[Sequence[int]]) -> Siblings
 def unlikelihood(scores: Tensor, siblings: Siblings) -> Tensor:
     """Compute max -log(1 - p) over the siblings of a token, the mean over tokens that have any.
 
-    ``scores`` (rows, vocabulary) are log-probabilities of the labelled tokens. The authors' code
-    stops at the first token without siblings; here later ones count, too.
+    The authors' code stops at the first token without siblings; here later ones count, too.
+
+    Args:
+        scores: Log-probabilities of the labelled tokens: (rows, vocabulary).
+        siblings: Tokens beside those of the names.
     """
     highest = scores.new_full((len(scores),), -torch.inf)
     of_siblings = scores[siblings.rows, siblings.tokens]
@@ -237,7 +250,12 @@ _UNITS = {"exact": "rows", "unlikelihood": "branches"}
 
 
 class EncodedBatches(IndependentBatches[SequenceBatch]):
-    """Batches of examples as tensors, readable from any epoch and position."""
+    """Batches of examples as tensors, readable from any epoch and position.
+
+    Args:
+        batches: Batches of examples.
+        encode: Makes tensors of a batch.
+    """
 
     def __init__(
         self,
@@ -351,7 +369,12 @@ class NameGenerationTraining:
 
     @torch.no_grad()
     def evaluate(self, batches: Sequence[SequenceBatch], precision: str) -> dict[str, float]:
-        """Compute the statistics of all batches together; the model must be in inference mode."""
+        """Compute the statistics of all batches together; the model must be in inference mode.
+
+        Args:
+            batches: Held-out batches.
+            precision: One of ``models.precision.PRECISIONS``.
+        """
         sums: dict[str, float] = {}
         totals = {"tokens": 0, "rows": 0}
         for batch in batches:

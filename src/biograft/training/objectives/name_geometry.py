@@ -33,7 +33,12 @@ class FrozenEncoder(nn.Module):
 
     @torch.no_grad()
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Map tokens (names, length) to states (names, length, width)."""
+        """Map tokens (names, length) to states (names, length, width).
+
+        Args:
+            tokens: Token ids: (names, length).
+            mask: 1 where there is a token: (names, length).
+        """
         states: Tensor = self.encoder(tokens, mask).last_hidden_state
         return states
 
@@ -84,7 +89,12 @@ class NameGeometry(Objective):
 
 
 def cosines(states: Tensor, mask: Tensor) -> Tensor:
-    """Compute the cosines (names, names) of the means of states over tokens."""
+    """Compute the cosines (names, names) of the means of states over tokens.
+
+    Args:
+        states: States of the tokens: (names, length, width).
+        mask: 1 where there is a token: (names, length).
+    """
     weights = mask.unsqueeze(-1).float()
     vectors = (to_float32(states) * weights).sum(1) / weights.sum(1)
     with torch.autocast(states.device.type, enabled=False):

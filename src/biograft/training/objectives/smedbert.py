@@ -87,7 +87,9 @@ class EdgeTable:
     def edges(self, entities: Tensor, columns: Tensor | None = None) -> NeighbourEdges:
         """List the edges of mentions of these entities (mentions,).
 
-        ``columns`` (mentions, max neighbours) are those to list; by default all.
+        Args:
+            entities: Entity of each mention.
+            columns: True for the edges to list: (mentions, max neighbours); default: all.
         """
         neighbours = self.neighbours[entities]
         exists = neighbours >= 0
@@ -129,13 +131,22 @@ class RelationProducts(nn.Module):
         """Project mentions (mentions, dim) by the relation of each edge.
 
         Returns the factors of entities (edges, dim), and |h M_r + s h_r|^2 (edges,).
+
+        Args:
+            vectors: Vectors of the mentions: (mentions, dim).
+            edges: Mention and relation of each edge.
         """
         signed = torch.cat([vectors[edges.mention], edges.sign[:, None].to(vectors.dtype)], 1)
         products = torch.cat([part @ self.forms[row] for row, part in edges.parts(signed)])
         return products[:, :-1], (products * signed).sum(1)
 
     def squared_lengths(self, entities: Tensor, relation: int) -> Tensor:
-        """Compute |e M_r|^2 of entities (..., dim)."""
+        """Compute |e M_r|^2 of entities (..., dim).
+
+        Args:
+            entities: Vectors of entities: (..., dim).
+            relation: Row of the relation.
+        """
         return (entities @ self.forms[relation, :-1, :-1] * entities).sum(-1)
 
 
@@ -152,7 +163,12 @@ class CachedLengths:
 
     @torch.no_grad()
     def of(self, table: Tensor, relation: int) -> Tensor:
-        """Return |e M_r|^2 of all entities: (entities,)."""
+        """Return |e M_r|^2 of all entities: (entities,).
+
+        Args:
+            table: Vectors of the entities.
+            relation: Row of the relation.
+        """
         version = (table.data_ptr(), table._version, table.device)
         if self._table != version:
             self._table, self._lengths = version, {}
@@ -197,7 +213,12 @@ class TypeSampler:
         return TypeSampler(*(table.to(device) for table in tables))
 
     def sample(self, like: Tensor, n: int) -> Tensor:
-        """Sample n entities of the type of each of these (m,), with replacement: (m, n)."""
+        """Sample n entities of the type of each of these (m,), with replacement: (m, n).
+
+        Args:
+            like: Entities whose types are sampled from: (m,).
+            n: Number of samples of each.
+        """
         first, end = self.first[like, None], self.end[like, None]
         low, high = self.sums[first], self.sums[end]
         points = low + torch.rand(len(like), n, dtype=low.dtype, device=low.device) * (high - low)
@@ -210,7 +231,12 @@ _FLOOR = 1e-12
 
 
 class Scorer:
-    """Cosines of projected mentions and entities (equation 16), or as printed in equation 19."""
+    """Cosines of projected mentions and entities (equation 16), or as printed in equation 19.
+
+    Args:
+        products: Products of the relations.
+        form: Formula, as ``config.form``.
+    """
 
     def __init__(self, products: RelationProducts, form: str) -> None:
         self.products, self.form = products, form
@@ -242,7 +268,12 @@ class Scorer:
 
 
 def first_column_losses(scores: Tensor, correction: Tensor) -> Tensor:
-    """Compute -ln softmax of column 0, the true entity, after subtracting the correction."""
+    """Compute -ln softmax of column 0, the true entity, after subtracting the correction.
+
+    Args:
+        scores: Scores: (edges, n).
+        correction: Logarithms of the expected counts of the samples.
+    """
     true = torch.zeros(len(scores), dtype=torch.long, device=scores.device)
     return cross_entropy(scores - correction, true, reduction="none")
 
@@ -251,6 +282,10 @@ def first_column_wins(scores: Tensor, columns: Tensor) -> Tensor:
     """Return for each edge whether column 0 scores best.
 
     Copies of it among the samples do not compete; without any competitor it is False.
+
+    Args:
+        scores: Scores: (edges, n).
+        columns: Entity of each column: (edges, n).
     """
     copies = columns[:, 1:] == columns[:, :1]
     rivals = scores[:, 1:].detach().masked_fill(copies, -torch.inf).amax(1)

@@ -81,14 +81,25 @@ class Mined:
 
 
 class TripletMarginMiner:
-    """Keeps (a, p, n) when d(a, n) - d(a, p) <= margin, d between rows of length one."""
+    """Keeps (a, p, n) when d(a, n) - d(a, p) <= margin, d between rows of length one.
+
+    Args:
+        margin: The margin.
+        kind: Triplets that are kept: ``all`` within the margin, ``hard``, ``semihard``, or ``none``
+            to keep every pair.
+    """
 
     def __init__(self, margin: float = 0.2, kind: str = "all") -> None:
         self.margin, self.kind = margin, kind
 
     @torch.no_grad()
     def __call__(self, cosine: Tensor, labels: Tensor) -> Mined:
-        """Mine a batch; ``labels`` has the concept of each row."""
+        """Mine a batch.
+
+        Args:
+            cosine: Cosines of the rows: (rows, rows).
+            labels: Concept of each row.
+        """
         same = labels[:, None] == labels[None, :]
         positives = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
         distances = unit_distances(cosine.detach())
@@ -137,7 +148,12 @@ class AlignmentLoss(Protocol):
     """A metric loss over mined pairs."""
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Compute the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar.
+
+        Args:
+            cosine: Cosines of the rows: (rows, rows).
+            mined: Pairs and triplets that the miner keeps.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +298,12 @@ class SynonymAlignment(Objective):
 
 
 def statistics(cosine: Tensor, mined: Mined) -> dict[str, float]:
-    """Compute the ratios that the miner keeps, and the mean cosines before mining."""
+    """Compute the ratios that the miner keeps, and the mean cosines before mining.
+
+    Args:
+        cosine: Cosines of the rows: (rows, rows).
+        mined: Pairs and triplets that the miner keeps.
+    """
     anchors = mined.kept_positives.any(1) & mined.kept_negatives.any(1)
     possible = int((mined.positives.sum(1) * mined.negatives.sum(1)).sum())
     return {

@@ -32,6 +32,10 @@ class NameScorer(nn.Module):
     """Scores names for mentions with an encoder and the weight of the lexical score.
 
     One module, so that the encoder and the weight are saved, resumed and shared as one.
+
+    Args:
+        encoder: Encoder in training.
+        config: Settings of the objective.
     """
 
     def __init__(self, encoder: TextEncoder, config: SynonymMarginalConfig) -> None:
@@ -124,7 +128,12 @@ def embed_texts(encoder: TextEncoder, texts: TokenizedTexts, similarity: str) ->
 
 
 def tokenize_in_batches(encoder: TextEncoder, texts: Sequence[str]) -> TokenizedTexts:
-    """Tokenise texts in batches of similar length, with little padding."""
+    """Tokenise texts in batches of similar length, with little padding.
+
+    Args:
+        encoder: Encoder with its tokenizer.
+        texts: Texts.
+    """
     tokens = encoder.tokenize(texts)
     lengths = tokens["attention_mask"].sum(1).numpy()
     batches, order = [], []
@@ -139,7 +148,11 @@ def marginal_loss(scores: Tensor, gold: Tensor) -> tuple[Tensor, Mapping[str, fl
     """Compute the mean of -ln(sum of the probabilities of gold candidates), and statistics.
 
     Probabilities are the softmax of a mention's scores. Mentions without a gold candidate do not
-    count. Both are (mentions, candidates); ``gold`` is bool.
+    count.
+
+    Args:
+        scores: Scores: (mentions, candidates).
+        gold: Whether a candidate is correct: (mentions, candidates).
     """
     counted = gold.any(1)
     of_gold = scores.masked_fill(~gold, _lowest(scores)).logsumexp(1)

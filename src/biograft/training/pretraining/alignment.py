@@ -40,7 +40,11 @@ TRADE_NAMES = ("has_tradename", "tradename_of")
 def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame:
     """Return ``concept, language, row`` (of the table of names), sorted in this order.
 
-    A concept has each text once: the first of equal ones, after lowercasing if configured.
+    A concept has each text once: the first of equal ones.
+
+    Args:
+        kb: Knowledge base of the names.
+        config: Languages, and lowercasing.
     """
     texts = pl.from_arrow(kb.table("names").select(["concept", "language", "text"]))
     names = pl.DataFrame(texts).with_row_index("row")
@@ -55,7 +59,12 @@ def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame
 
 
 def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
-    """Return the indices of languages in a store; raise for one without names."""
+    """Return the indices of languages in a store; raise for one without names.
+
+    Args:
+        kb: Knowledge base.
+        languages: Languages, such as ``en``.
+    """
     for language in languages:
         if language not in kb.languages:
             raise ConfigError(
@@ -86,7 +95,12 @@ _BATCH = 1 << 16
 def read_pair_file(
     path: Path, label: Callable[[str], int]
 ) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
-    """Read the names (rows 2k and 2k + 1 are pair k) and the label of each pair."""
+    """Read the names (rows 2k and 2k + 1 are pair k) and the label of each pair.
+
+    Args:
+        path: File of lines ``id||name||name``.
+        label: Returns the number of an id.
+    """
     texts, labels = [], []
     lines = _lines(path)
     while batch := list(islice(lines, _BATCH)):
@@ -121,8 +135,10 @@ Ints = npt.NDArray[np.int64]
 def count_partners(groups: Ints, blocks: Ints | None = None) -> Ints:
     """Count for each name the partners before it in its group.
 
-    ``groups`` is ascending. With ``blocks`` (languages, ascending within a group) only names of
-    other blocks are partners.
+    Args:
+        groups: Group of each name, ascending.
+        blocks: Language of each name, ascending within a group; only names of other languages are
+            partners. Default: all are.
     """
     if blocks is None:
         return np.arange(len(groups), dtype=np.int64) - _starts(groups)
@@ -222,7 +238,12 @@ class PairBatch:
 
 
 class SynonymPairs:
-    """Pairs as rows of the table of names; rows beyond it are names of the extra file."""
+    """Pairs as rows of the table of names; rows beyond it are names of the extra file.
+
+    Args:
+        kb: Knowledge base of the names; None for a file of pairs alone.
+        config: Settings of the stream.
+    """
 
     def __init__(self, kb: KnowledgeBase | None, config: SynonymPairsConfig | None = None) -> None:
         self.kb, self.config = kb, config or SynonymPairsConfig()
@@ -257,7 +278,12 @@ class SynonymPairs:
         return text.lower() if self.config.lowercase else text
 
     def batch(self, epoch: int, indices: list[int]) -> PairBatch:
-        """Return some pairs, the same in every epoch."""
+        """Return some pairs, the same in every epoch.
+
+        Args:
+            epoch: Number of the epoch.
+            indices: Indices of the pairs.
+        """
         rows = self.rows[indices].tolist()
         return PairBatch(
             left=tuple(self.text(left) for left, _ in rows),
@@ -357,6 +383,10 @@ def gather_rows(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     Processes may hold different numbers of rows. The values are those of all processes, in each of
     them. A gradient flows only to a process's own rows, times the number of processes: their mean,
     which DDP takes, is then the gradient of the loss of all rows.
+
+    Args:
+        embeddings: Vectors of this process.
+        labels: Their labels.
     """
     if not distributed.is_initialized() or distributed.get_world_size() == 1:
         return embeddings, labels
@@ -383,13 +413,22 @@ class AlignmentTraining:
     """Loss and evaluation of name pairs, for ``training.Task``; both names in one pass.
 
     Of several processes each computes the loss over the names of all, mined together.
+
+    Args:
+        encoder: Encoder in training.
+        objectives: Objectives by name.
     """
 
     def __init__(self, encoder: TextEncoder, objectives: Mapping[str, SynonymAlignment]) -> None:
         self.encoder, self.objectives = encoder, objectives
 
     def loss(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, dict[str, float]]:
-        """Compute the sum of the objectives' losses, and their statistics."""
+        """Compute the sum of the objectives' losses, and their statistics.
+
+        Args:
+            model: The module to train, as the loop wraps it.
+            batch: The batch.
+        """
         embeddings, labels = gather_rows(*self._embed(model, batch))
         total, statistics = embeddings.new_zeros((), dtype=torch.float32), {}
         for name, objective in self.objectives.items():

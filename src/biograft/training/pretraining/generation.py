@@ -44,7 +44,12 @@ class Template:
     name_first: bool
 
     def write(self, name: str, known: str) -> str:
-        """Fill the template."""
+        """Fill the template.
+
+        Args:
+            name: Name of the concept.
+            known: What is known of it.
+        """
         marked = f"{START} {name} {END}"
         first, last = (marked, known) if self.name_first else (known, marked)
         return f"{first} {self.words} {last}"
@@ -106,7 +111,12 @@ class ConceptTexts:
 
 
 def group_texts(kb: KnowledgeBase, config: NameTemplatesConfig) -> ConceptTexts:
-    """Group names and definitions in the configured languages; a concept has each text once."""
+    """Group names and definitions in the configured languages; a concept has each text once.
+
+    Args:
+        kb: Knowledge base.
+        config: Languages, and lowercasing.
+    """
     codes = language_codes(kb, config.languages) if config.languages else None
     names = _texts(kb, "names", codes)
     names = _each_once(names, _cleaned(pl.col("text"), lower=config.lower))
@@ -185,6 +195,10 @@ class NameTemplates:
 
     The mention is another name of the concept, sampled; an only name is both. The sentence is
     sampled anew each epoch.
+
+    Args:
+        kb: Knowledge base of the names.
+        config: Settings of the stream.
     """
 
     def __init__(self, kb: KnowledgeBase, config: NameTemplatesConfig | None = None) -> None:
@@ -337,7 +351,12 @@ def pretrain_generation(
 
 
 def load_or_create_model(recipe: PretrainingRecipe, templates: NameTemplates) -> Seq2SeqModel:
-    """Load the model of a recipe, or create the new one that it describes."""
+    """Load the model of a recipe, or create the new one that it describes.
+
+    Args:
+        recipe: The recipe.
+        templates: Sentences that a new tokenizer is learned from.
+    """
     if recipe.new is not None:
         created: Seq2SeqModel = recipe.new.create(
             templates.texts(_TOKENIZER_EXAMPLES), recipe.training.seed

@@ -208,12 +208,22 @@ class TextBatches(IndependentBatches[TextBatch]):
                 yield self.batch(own, epoch)
 
     def batch(self, indices: Ints, epoch: int = 0) -> TextBatch:
-        """Return a batch of these sequences, as they are in an epoch."""
+        """Return a batch of these sequences, as they are in an epoch.
+
+        Args:
+            indices: Numbers of sequences.
+            epoch: Number of the epoch.
+        """
         examples = [self.example(int(index), epoch) for index in indices]
         return collate(examples, self.packed.padding)
 
     def example(self, index: int, epoch: int) -> TextExample:
-        """Return a sequence as it is in an epoch, independently of its batch."""
+        """Return a sequence as it is in an epoch, independently of its batch.
+
+        Args:
+            index: Number of the sequence.
+            epoch: Number of the epoch.
+        """
         rng = np.random.default_rng([self.seed, epoch, 1 + index])  # 0 is for the order
         if self.random_next_probability:
             example = with_next_segment(
@@ -609,6 +619,10 @@ class TextModel(nn.Module):
     """A masked language model and its objectives, with one forward pass for all losses.
 
     ``lm`` has knowledge layers or is a plain BERT. All trained weights are in it.
+
+    Args:
+        lm: Masked language model, with knowledge layers or plain.
+        objectives: Objectives by name.
     """
 
     def __init__(self, lm: Any, objectives: Mapping[str, Objective]) -> None:
@@ -625,8 +639,10 @@ class TextModel(nn.Module):
     def forward(self, batch: TensorBatch, multipliers: Mapping[str, float]) -> Loss:
         """Compute the sum of the objectives' losses, and their statistics.
 
-        A loss is multiplied by the multiplier of its term, a statistic by its own or else that of
-        its term, so that means over several batches are means over all their items.
+        Args:
+            batch: The batch.
+            multipliers: Multiplier of each loss and statistic by its own name, or that of its term,
+                so that means over several batches are means over all their items.
         """
         states = self.states(batch)
         total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
@@ -704,6 +720,10 @@ class TextTraining:
         """Compute the statistics of held-out batches, weighted by their counts.
 
         The sampling of objectives, such as that of negatives, is the same each time.
+
+        Args:
+            batches: Held-out batches.
+            precision: One of ``models.precision.PRECISIONS``.
         """
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(_EVALUATION_SEED)

@@ -242,7 +242,12 @@ class DocumentTokenizer:
     def tokenise(
         self, documents: Iterable[IndexedDocument], counts: PackingCounts
     ) -> Iterator[TokenisedDocument]:
-        """Tokenise documents."""
+        """Tokenise documents.
+
+        Args:
+            documents: Annotated documents.
+            counts: Counts what was read and left out.
+        """
         remaining = iter(documents)
         while some := list(islice(remaining, _DOCUMENTS_PER_BATCH)):
             texts = [each.document.text for each in some]
@@ -771,14 +776,24 @@ def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 def read_entities(shards: Path, min_count: int) -> pa.Table:
-    """Return the concepts with a minimum frequency: ``id`` and ``count``, most frequent first."""
+    """Return the concepts with a minimum frequency: ``id`` and ``count``, most frequent first.
+
+    Args:
+        shards: Folder of annotated text.
+        min_count: Minimum frequency.
+    """
     counted = _read_frequencies(shards)
     frequent = counted.filter(pc.greater_equal(counted["count"], min_count))
     return frequent.sort_by([("count", "descending"), ("id", "ascending")])
 
 
 def count_entities(shards: Path, ids: Sequence[str]) -> pa.Table:
-    """Return the frequencies of given entities, in their order."""
+    """Return the frequencies of given entities, in their order.
+
+    Args:
+        shards: Folder of annotated text.
+        ids: Ids of the entities.
+    """
     if len(set(ids)) < len(ids):
         raise ConfigError(
             "entities: an id occurs twice; each row of the table must be another entity"
@@ -923,7 +938,12 @@ class TextPart(NamedTuple):
 
 
 def list_parts(shards: Shards, config: AnnotatedTextConfig) -> list[TextPart]:
-    """List the parts in their order: the originals of all shards, then copies of all of them."""
+    """List the parts in their order: the originals of all shards, then copies of all of them.
+
+    Args:
+        shards: Shards of annotated text.
+        config: Settings of the stream.
+    """
     passes: list[int | None] = [None]
     if config.substitution is not None:
         passes = [None] * config.substitution.originals + [*range(config.substitution.copies)]
@@ -1099,7 +1119,12 @@ def _build(folder: Path, job: PackingJob, made_from: Mapping[str, Any], progress
 
 
 def open_plan(folder: Path, made_from: Mapping[str, Any]) -> None:
-    """Create the folder of parts; keep those of an interrupted run that packed the same."""
+    """Create the folder of parts; keep those of an interrupted run that packed the same.
+
+    Args:
+        folder: Folder of the parts.
+        made_from: Fingerprints of what they are made from.
+    """
     if PLAN.is_at(folder):
         if PLAN.read(folder)["made_from"] == json.loads(json.dumps(made_from)):
             return

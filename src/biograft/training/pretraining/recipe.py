@@ -332,7 +332,12 @@ class PretrainingRecipe(Recipe):
 
     @classmethod
     def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:
-        """Make a recipe of its tables, checking every key and type."""
+        """Make a recipe of its tables, checking every key and type.
+
+        Args:
+            name: Name of the recipe.
+            values: Its tables and values.
+        """
         known = ("about", *_TABLES)
         for key in values:
             if key not in known:
@@ -453,7 +458,12 @@ _HELD_OUT_RATIO, _MAX_HELD_OUT = 0.01, 256
 
 
 def hold_out(n: int, seed: int) -> tuple[Ints, Ints]:
-    """Split the indices of examples into training and held-out ones."""
+    """Split the indices of examples into training and held-out ones.
+
+    Args:
+        n: Number of examples.
+        seed: Seed of the choice.
+    """
     n_held_out = min(int(n * _HELD_OUT_RATIO), _MAX_HELD_OUT)
     order = np.random.default_rng([seed, n]).permutation(n)
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
@@ -463,6 +473,10 @@ def hold_out_together(groups: Ints, seed: int) -> tuple[Ints, Ints]:
     """Split the indices of examples so that those of one group stay together.
 
     Copies of a document are a group: a held-out document must not be in training in another form.
+
+    Args:
+        groups: Group of each example.
+        seed: Seed of the choice.
     """
     n_held_out = min(int(len(groups) * _HELD_OUT_RATIO), _MAX_HELD_OUT)
     known, sizes = np.unique(groups, return_counts=True)

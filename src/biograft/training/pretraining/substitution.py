@@ -180,6 +180,10 @@ class SynonymSubstitution:
         """Return the names of a concept in a language; all names for a text without language.
 
         Names that differ in case only are one, the first.
+
+        Args:
+            concept: Id of the concept.
+            language: Language, such as ``en``; empty: all names.
         """
         key = (concept, language)
         if key not in self._names:

@@ -36,7 +36,12 @@ RESULT = ArtifactKind(
 
 
 def summarise(reports: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[str, Any]:
-    """Return mean, sample standard deviation (None for one run) and values of each metric."""
+    """Return mean, sample standard deviation (None for one run) and values of each metric.
+
+    Args:
+        reports: Metrics of each run.
+        metrics: Names of the metrics.
+    """
     return {name: _summary([float(report[name]) for report in reports]) for name in metrics}
 
 
@@ -56,7 +61,12 @@ def chance_of(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, A
 
 
 def keep_test(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy earlier test results into new ones if the seeds and the learning rate are the same."""
+    """Copy earlier test results into new ones if the seeds and the learning rate are the same.
+
+    Args:
+        results: New results.
+        before: Earlier results.
+    """
     merged = dict(results)
     if "test" not in before or any(before[k] != merged[k] for k in ("seeds", "learning_rate")):
         return merged
@@ -73,7 +83,12 @@ def main_metric_of(results: Mapping[str, Any]) -> str:
 
 
 def scores_of(run: Path, split: str) -> tuple[dict[str, Any], dict[int, float]]:
-    """Return the results of a run, and its main metric on a split by seed."""
+    """Return the results of a run, and its main metric on a split by seed.
+
+    Args:
+        run: Folder of the run.
+        split: ``test`` or ``dev``.
+    """
     results = RESULTS.read(run)
     if split not in results:
         raise ConfigError(f"{run}: was not evaluated on {split}; train it with --{split}")

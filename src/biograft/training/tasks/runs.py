@@ -65,7 +65,12 @@ class _Trial:
 
 
 def finetune_task(recipe: TaskRecipe, data: TaskTrainingData) -> TaskResult:
-    """Train and evaluate by a recipe; with ``resume``, only what is still missing."""
+    """Train and evaluate a task model by a recipe.
+
+    Args:
+        recipe: The recipe.
+        data: Examples, output folder, and whether to resume, which does only what is still missing.
+    """
     with sole_run(data.out):
         return _finetune(recipe, data)
 
