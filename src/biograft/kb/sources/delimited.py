@@ -1,4 +1,9 @@
-"""Delimited files of any size (RRF, RF2) as tables: fast on valid lines, exact on invalid ones.
+"""Delimited files of any size (RRF, RF2, Athena) as tables: fast on valid lines, exact on invalid.
+
+A :class:`DelimitedLayout` declares the columns of a file, and a :class:`Release` the files of a
+vocabulary that is published as a folder. :func:`read_rows` reads blocks of rows, a
+:class:`RowChecker` drops and counts those that are wrong or unwanted, and :func:`to_block` turns
+the rest into records.
 
 Polars parses blocks of lines. It silently fills short lines and drops surplus fields, so the number
 of fields of each line of a block is checked first. An invalid block is parsed line by line, and its
@@ -7,16 +12,19 @@ invalid lines are rejected with their line numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
 import polars as pl
 
-from biograft.errors import FormatError
-from biograft.kb.sources.files import LineBlock, decode, read_line_blocks
+from biograft.errors import FormatError, UnrecognisedError
+from biograft.kb.records import Record
+from biograft.kb.sources.files import LineBlock, decode, is_empty, read_head, read_line_blocks
+from biograft.kb.sources.format import Block, Probe, look_at
 from biograft.kb.sources.log import KEPT_EXAMPLES, ReadLog
 
 T = TypeVar("T")
@@ -33,36 +41,163 @@ class DelimitedLayout:
     """Whether a separator also ends the line (RRF)."""
     header: bool = False
     """Whether the first line names the columns."""
+    wanted: tuple[str, ...]
+    """The columns to read."""
+    required: tuple[str, ...] = ()
+    """The columns without which a row is rejected."""
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    """Column -> pattern of its cells, by which a file without a header is recognised."""
 
     @property
     def n_separators(self) -> int:
         """The number of separators of a valid line."""
         return len(self.columns) - (0 if self.trailing else 1)
 
+    def fits(self, lines: Sequence[str]) -> bool:
+        """Whether the first line is the header, or all are rows of a layout without one.
+
+        Args:
+            lines: The first lines of a file.
+        """
+        rows = [line.split(self.separator) for line in lines]
+        if self.header:
+            return rows[:1] == [list(self.columns)]
+        return bool(rows) and all(map(self._is_row, rows))
+
+    def _is_row(self, cells: list[str]) -> bool:
+        row = dict(zip(self.columns, cells, strict=False))
+        return len(cells) == self.n_separators + 1 and all(
+            re.fullmatch(shape, row[column]) for column, shape in self.shapes.items()
+        )
+
+
+def rrf(columns: str, wanted: str, required: str = "", **shapes: str) -> DelimitedLayout:
+    """Return the layout of a file of UMLS or RxNorm.
+
+    Args:
+        columns: Names of the columns, separated by blanks.
+        wanted: Those to read.
+        required: Those without which a row is rejected.
+        **shapes: Patterns of the cells of some columns.
+    """
+    return DelimitedLayout(
+        columns=tuple(columns.split()),
+        separator="|",
+        trailing=True,
+        wanted=tuple(wanted.split()),
+        required=tuple(required.split()),
+        shapes=shapes,
+    )
+
+
+def headed(columns: str, wanted: str) -> DelimitedLayout:
+    """Return the layout of a tab-separated file with a header.
+
+    Args:
+        columns: Names of the columns, separated by blanks.
+        wanted: Those to read.
+    """
+    return DelimitedLayout(
+        columns=tuple(columns.split()),
+        separator="\t",
+        header=True,
+        wanted=tuple(wanted.split()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A vocabulary published as a folder of files, each of which may also be named alone."""
+
+    layouts: Mapping[str, DelimitedLayout]
+    """The files, in the order in which they are read."""
+    main: str
+    """The file that a folder must hold."""
+    suffix: str = ""
+    """The end of the names of the files."""
+    places: tuple[str, ...] = ("*",)
+    """Patterns of the paths in a folder."""
+    remedy: str
+    """The folder to name."""
+
+    def recognise(self, probe: Probe) -> bool:
+        """A folder that holds the main file, or lines in the layout of one of the files."""
+        if probe.members:
+            return self.main in self._find(probe.path)
+        return bool(self._kind(probe))
+
+    def files(self, path: Path, log: ReadLog) -> dict[str, Path]:
+        """Find the files to read; an empty one beside the main file is noted.
+
+        Args:
+            path: The folder, or one file.
+            log: Where it is noted.
+
+        Raises:
+            UnrecognisedError: The folder lacks the main file, or the file is none of a release.
+        """
+        if not path.is_dir():
+            return {self._known_kind(path): path}
+        files = self._find(path)
+        if self.main not in files:
+            raise UnrecognisedError(
+                f"holds no {self.main}{self.suffix}", path=path, remedy=self.remedy
+            )
+        read_head(files[self.main])  # which refuses an empty file
+        for kind in [kind for kind in files if kind != self.main and is_empty(files[kind])]:
+            log.note(f"{kind}{self.suffix} is empty")
+            del files[kind]
+        return files
+
+    def _find(self, folder: Path) -> dict[str, Path]:
+        """Find the files of a folder, plain or gzipped."""
+        named: dict[str, Path] = {}
+        for place in self.places:
+            for path in sorted(folder.glob(place)):
+                named.setdefault(path.name.upper().removesuffix(".GZ"), path)
+        names = {kind: f"{kind}{self.suffix}".upper() for kind in self.layouts}
+        return {kind: named[name] for kind, name in names.items() if name in named}
+
+    def _kind(self, probe: Probe) -> str:
+        lines = probe.lines(5)
+        return next((kind for kind, layout in self.layouts.items() if layout.fits(lines)), "")
+
+    def _known_kind(self, path: Path) -> str:
+        """Return the kind of a file by its content, else by its name."""
+        probe = look_at(path)
+        named = (kind for kind in self.layouts if path.name.upper().startswith(kind))
+        if kind := self._kind(probe) or next(named, ""):
+            return kind
+        raise UnrecognisedError(
+            f"is none of {', '.join(self.layouts)}",
+            path=path,
+            line=1,
+            text=next(iter(probe.lines(1)), ""),
+            remedy=self.remedy,
+        )
+
 
 def read_rows(
-    path: Path,
-    log: ReadLog,
-    layout: DelimitedLayout,
-    wanted: Sequence[str],
-    encoding: str = "utf-8",
-) -> Iterator[pl.DataFrame]:
+    path: Path, log: ReadLog, layout: DelimitedLayout, encoding: str = "utf-8"
+) -> Iterator[RowChecker]:
     """Read blocks of rows: the wanted columns as strings, and ``line``.
 
     Args:
         path: The file.
         log: Where rows are counted.
         layout: Columns and separator of the format.
-        wanted: Columns to return.
         encoding: Encoding of the file.
     """
     log.opened(path)
     for lines, regular in _ahead(_checked_blocks(path, layout, encoding)):
-        frame = _parse_whole(lines, path, layout, wanted) if regular else None
+        frame = _parse_whole(lines, path, layout) if regular else None
         if frame is None:
-            frame = _parse_by_line(lines, path, log, layout, wanted)
+            frame = _parse_by_line(lines, path, log, layout)
         log.read(frame.height, lines.fraction)
-        yield frame
+        rows = RowChecker(frame.select("line", *layout.wanted), path, log, layout.separator)
+        for column in layout.required:
+            rows.reject_unless(rows.column(column) != "", f"{column} is empty")
+        yield rows
 
 
 class RowChecker:
@@ -143,15 +278,18 @@ class RowChecker:
             log_row(reason, path=self.path, n=n - examples.height)
 
 
-def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Return the distinct ids of a block without a row left after a filter.
+def to_block(record: type[Record], frame: pl.DataFrame, **columns: str | pl.Expr) -> Block:
+    """Return the rows of a table as records of one type.
 
     Args:
-        before: Ids of a block.
-        after: Those that a filter kept.
+        record: Type of the records.
+        frame: The rows, with their ``line``.
+        **columns: Column or expression of each field; other fields have their defaults.
     """
-    ids = before.unique()
-    return ids.filter(~ids.is_in(after.implode()))
+    constants = {
+        each.name: pl.lit(each.default) for each in fields(record) if each.name not in columns
+    }
+    return Block(record, frame.select(**constants | columns | {"line": "line"}))
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
@@ -212,19 +350,16 @@ def _check_header(lines: LineBlock, path: Path, layout: DelimitedLayout) -> Line
     return replace(lines, data=lines.data[end:], first=lines.first + 1)
 
 
-def _parse_whole(
-    lines: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
-) -> pl.DataFrame | None:
+def _parse_whole(lines: LineBlock, path: Path, layout: DelimitedLayout) -> pl.DataFrame | None:
     """Parse a block of valid lines; None if text follows a last separator."""
-    columns = [*wanted, _END_OF_LINE] if layout.trailing else wanted
-    frame = _to_frame(lines.data, lines, path, layout, columns)
-    if layout.trailing and not frame[_END_OF_LINE].is_in(["", "\r"]).all():
+    frame = _to_frame(lines.data, lines, path, layout)
+    if layout.trailing and (frame[_END_OF_LINE] != "").any():
         return None
-    return frame.select(*wanted).with_row_index("line", offset=lines.first)
+    return frame.with_row_index("line", offset=lines.first)
 
 
 def _parse_by_line(
-    lines: LineBlock, path: Path, log: ReadLog, layout: DelimitedLayout, wanted: Sequence[str]
+    lines: LineBlock, path: Path, log: ReadLog, layout: DelimitedLayout
 ) -> pl.DataFrame:
     """Parse the valid lines of a block and reject the others with their line numbers."""
     good: list[bytes] = []
@@ -239,10 +374,8 @@ def _parse_by_line(
         else:
             log.read()
             log.reject(reason, number, line.decode("utf-8", errors="replace"), path=path)
-    data = b"\n".join([*good, b""])
-    frame = _to_frame(data, lines, path, layout, wanted)
-    numbers = pl.Series("line", line_numbers, dtype=pl.UInt32)
-    return frame.with_columns(numbers)
+    frame = _to_frame(b"\n".join([*good, b""]), lines, path, layout)
+    return frame.with_columns(pl.Series("line", line_numbers, dtype=pl.UInt32))
 
 
 def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
@@ -253,10 +386,11 @@ def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
     return "" if n == len(layout.columns) else f"{n} fields, expected {len(layout.columns)}"
 
 
-def _to_frame(
-    data: bytes, whole: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
-) -> pl.DataFrame:
-    names = [*layout.columns, *([_END_OF_LINE] if layout.trailing else [])]
+def _to_frame(data: bytes, whole: LineBlock, path: Path, layout: DelimitedLayout) -> pl.DataFrame:
+    """Parse valid lines: the wanted columns, and what follows a last separator."""
+    columns, wanted = layout.columns, layout.wanted
+    if layout.trailing:
+        columns, wanted = (*columns, _END_OF_LINE), (*wanted, _END_OF_LINE)
     if not data:
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
     try:
@@ -265,13 +399,13 @@ def _to_frame(
             has_header=False,
             separator=layout.separator,
             quote_char=None,
-            schema=dict.fromkeys(names, pl.String),
-            columns=[names.index(column) for column in wanted],
+            schema=dict.fromkeys(columns, pl.String),
+            columns=[columns.index(column) for column in wanted],
             empty_string_is_null=False,
         )
     except pl.exceptions.ComputeError:
         decode(whole.data, path, whole.first, "utf-8")
         raise
-    if layout.columns[-1] in wanted and not layout.trailing:
-        frame = frame.with_columns(pl.col(layout.columns[-1]).str.strip_chars_end("\r"))
-    return frame.select(*wanted)
+    if columns[-1] in wanted:
+        frame = frame.with_columns(pl.col(columns[-1]).str.strip_chars_end("\r"))
+    return frame

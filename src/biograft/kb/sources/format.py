@@ -34,8 +34,6 @@ from biograft.registry import Registry
 if TYPE_CHECKING:
     import polars as pl
 
-    from biograft.kb.sources.log import ReadLog
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -368,7 +366,16 @@ def _keep_rows(block: Block, column: str, values: tuple[str, ...], log: ReadLog)
     frame = block.frame.filter(block.frame[column].is_in(values))
     log.filter(column, block.frame.height - frame.height)
     if block.record is NameRecord and frame.height < block.frame.height:
-        from biograft.kb.sources.delimited import ids_lost
-
         log.leave_out(ids_lost(block.frame["concept"], frame["concept"]))
     return Block(block.record, frame)
+
+
+def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
+    """Return the distinct ids of a block without a row left after a filter.
+
+    Args:
+        before: Ids of a block.
+        after: Those that a filter kept.
+    """
+    ids = before.unique()
+    return ids.filter(~ids.is_in(after.implode()))

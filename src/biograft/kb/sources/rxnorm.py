@@ -7,37 +7,22 @@ a row of RXNREL is the relation of its *second* concept to its first.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import polars as pl
 
-from biograft.errors import UnrecognisedError
-from biograft.kb.names import language_code
-from biograft.kb.records import (
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    TypeRecord,
-)
-from biograft.kb.sources.delimited import RowChecker, ids_lost, read_rows
-from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
+from biograft.kb.records import IdKind, IdRecord, TypeRecord
+from biograft.kb.sources.delimited import Release, RowChecker, read_rows, rrf, to_block
+from biograft.kb.sources.format import Block, Format, Item, SourceConfig, ids_lost
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.umls_rrf import relation_block, rrf_layout
-
-LAYOUTS = {
-    "RXNCONSO": rrf_layout(
-        "RXCUI LAT TS LUI STT SUI ISPREF RXAUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF"
-    ),
-    "RXNSTY": rrf_layout("RXCUI TUI STN STY ATUI CVF"),
-    "RXNREL": rrf_layout(
-        "RXCUI1 RXAUI1 STYPE1 REL RXCUI2 RXAUI2 STYPE2 RELA RUI SRUI SAB SL DIR RG SUPPRESS CVF"
-    ),
-    "RXNCUI": rrf_layout("CUI1 VER_START VER_END CARDINALITY CUI2"),
-}
-"""The columns of each file; files are read in this order."""
+from biograft.kb.sources.umls_rrf import (
+    code_block,
+    filter_atoms,
+    filter_suppressed,
+    name_block,
+    relation_block,
+    type_block,
+)
 
 TERM_TYPES = {
     "IN": "Ingredient",
@@ -62,168 +47,95 @@ TERM_TYPES = {
 }
 """Term types of RxNorm that make a concept what it is, and whose names are its preferred ones."""
 
-_RXCUI = re.compile(r"\d{1,8}")
-_ROW_TESTS: dict[str, Callable[[list[str]], bool]] = {
-    "RXNCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1])) and f[16] in "NOYE",
-    "RXNSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
-    "RXNREL": lambda f: f[2] in ("CUI", "AUI"),
-    "RXNCUI": lambda f: f[3].isdecimal() and bool(re.fullmatch(r"\d*", f[4])),
-}
-
-
-def recognise(probe: Probe) -> bool:
-    """A folder that holds RXNCONSO, or lines in the layout of one of the files."""
-    if probe.members:
-        return bool(_find(probe.path, "RXNCONSO"))
-    return bool(_kind(probe.lines(5)))
-
-
-def _kind(lines: list[str]) -> str:
-    rows = [line.split("|") for line in lines]
-    for kind, layout in LAYOUTS.items():
-        n = len(layout.columns) + 1
-        if rows and all(
-            len(row) == n
-            and (_RXCUI.fullmatch(row[0]) or (kind == "RXNREL" and not row[0]))
-            and _ROW_TESTS[kind](row)
-            for row in rows
-        ):
-            return kind
-    return ""
-
-
-def _find(folder: Path, kind: str) -> Path | None:
-    folders = [folder, folder / "rrf"]
-    names = [f"{kind}.RRF", f"{kind}.RRF.gz"]
-    return next((p / n for p in folders for n in names if (p / n).is_file()), None)
+_RXCUI = r"\d{1,8}"
+_RELEASE = Release(
+    layouts={
+        "RXNCONSO": rrf(
+            "RXCUI LAT TS LUI STT SUI ISPREF RXAUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS "
+            "CVF",
+            wanted="RXCUI LAT SAB TTY CODE STR SUPPRESS",
+            required="RXCUI STR",
+            RXCUI=_RXCUI,
+            LAT="[A-Z]{3}",
+            SUPPRESS="[NOYE]?",
+        ),
+        "RXNSTY": rrf(
+            "RXCUI TUI STN STY ATUI CVF",
+            wanted="RXCUI TUI STN STY",
+            RXCUI=_RXCUI,
+            TUI=r"T\d{3}",
+        ),
+        "RXNREL": rrf(
+            "RXCUI1 RXAUI1 STYPE1 REL RXCUI2 RXAUI2 STYPE2 RELA RUI SRUI SAB SL DIR RG SUPPRESS "
+            "CVF",
+            wanted="RXCUI1 REL RXCUI2 RELA SAB SUPPRESS",
+            RXCUI1=r"\d{0,8}",
+            STYPE1="[CA]UI",
+        ),
+        "RXNCUI": rrf(
+            "CUI1 VER_START VER_END CARDINALITY CUI2",
+            wanted="CUI1 CARDINALITY CUI2",
+            CUI1=_RXCUI,
+            CARDINALITY=r"\d+",
+            CUI2=r"\d*",
+        ),
+    },
+    main="RXNCONSO",
+    suffix=".RRF",
+    places=("*", "rrf/*"),
+    remedy="name the rrf folder",
+)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the blocks of all files."""
-    steps = {
-        "RXNCONSO": _read_names,
-        "RXNSTY": _read_types,
-        "RXNREL": _read_relations,
-        "RXNCUI": _read_retired,
-    }
-    for kind, path in _files(config.path).items():
-        yield from steps[kind](path, config, log)
-
-
-def _files(path: Path) -> dict[str, Path]:
-    if path.is_dir():
-        if found := {kind: file for kind in LAYOUTS if (file := _find(path, kind))}:
-            return found
-        raise UnrecognisedError("holds no RXNCONSO.RRF", path=path, remedy="name the rrf folder")
-    lines = look_at(path).lines(5)
-    named = next((kind for kind in LAYOUTS if path.name.upper().startswith(kind)), "")
-    if kind := _kind(lines) or named:
-        return {kind: path}
-    raise UnrecognisedError(
-        f"is none of {', '.join(LAYOUTS)}", path=path, line=1, text=(lines or [""])[0]
-    )
-
-
-def _rows(
-    path: Path, kind: str, columns: str, config: SourceConfig, log: ReadLog
-) -> Iterator[RowChecker]:
-    wanted = columns.split()
-    for frame in read_rows(path, log, LAYOUTS[kind], wanted, config.encoding):
-        rows = RowChecker(frame, path, log, "|")
-        if "SUPPRESS" in wanted and not config.keep_suppressed:
-            # RXNREL leaves the column empty
-            rows.filter_unless(rows.column("SUPPRESS").is_in(["N", ""]), "suppressed")
-        yield rows
+    steps = {"RXNCONSO": _names, "RXNSTY": _types, "RXNREL": _relations, "RXNCUI": _retired}
+    for kind, path in _RELEASE.files(config.path, log).items():
+        for rows in read_rows(path, log, _RELEASE.layouts[kind], config.encoding):
+            yield from steps[kind](rows, config, log)
 
 
 def _id(column: str) -> pl.Expr:
     return pl.concat_str(pl.lit("RXNORM:"), column)
 
 
-def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    columns = "RXCUI LAT SAB TTY CODE STR SUPPRESS"
-    for frame in read_rows(path, log, LAYOUTS["RXNCONSO"], columns.split(), config.encoding):
-        rows = RowChecker(frame, path, log, "|")
-        for column in ("RXCUI", "STR"):
-            rows.reject_unless(rows.column(column) != "", f"{column} is empty")
-        if not config.keep_suppressed:
-            rows.filter_unless(rows.column("SUPPRESS") == "N", "suppressed")
-        rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        rows.filter_among("TTY", config.term_types, "term type")
-        kept = rows.frame
-        log.leave_out("RXNORM:" + ids_lost(frame["RXCUI"], kept["RXCUI"]))
-        own = pl.col("SAB") == "RXNORM"
-        main = own & pl.col("TTY").is_in(list(TERM_TYPES))
-        codes = {tag: language_code(tag) for tag in kept["LAT"].unique()}
-        yield Block(
-            NameRecord,
-            kept.select(
-                concept=_id("RXCUI"),
-                text="STR",
-                language=pl.col("LAT").replace(codes),
-                kind=pl.when(main)
-                .then(pl.lit(str(NameKind.PREFERRED)))
-                .otherwise(pl.lit(str(NameKind.SYNONYM))),
-                source="SAB",
-                line="line",
-            ),
-        )
-        yield Block(
-            TypeRecord,
-            kept.filter(main).select(
-                concept=_id("RXCUI"),
-                type="TTY",
-                label=pl.col("TTY").replace(TERM_TYPES),
-                tree=pl.lit(""),
-                line="line",
-            ),
-        )
-        if config.keep_codes:
-            coded = kept.filter(~own & ~pl.col("CODE").is_in(["", "NOCODE"]))
-            coded = coded.unique(["RXCUI", "SAB", "CODE"], keep="first", maintain_order=True)
-            yield Block(
-                IdRecord,
-                coded.select(
-                    concept=_id("RXCUI"),
-                    id=pl.concat_str("SAB", pl.lit(":"), "CODE"),
-                    kind=pl.lit(str(IdKind.XREF)),
-                    line="line",
-                ),
-            )
+def _names(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    concepts = rows.column("RXCUI")
+    filter_suppressed(rows, config)
+    filter_atoms(rows, config)
+    frame = rows.frame
+    log.leave_out("RXNORM:" + ids_lost(concepts, frame["RXCUI"]))
+    concept, own = _id("RXCUI"), pl.col("SAB") == "RXNORM"
+    main = own & pl.col("TTY").is_in(list(TERM_TYPES))
+    yield name_block(frame, concept, main)
+    label = pl.col("TTY").replace(TERM_TYPES)
+    yield to_block(TypeRecord, frame.filter(main), concept=concept, type="TTY", label=label)
+    if config.keep_codes:
+        yield code_block(frame.filter(~own), concept)
 
 
-def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in _rows(path, "RXNSTY", "RXCUI TUI STN STY", config, log):
-        yield Block(
-            TypeRecord,
-            rows.frame.select(
-                concept=_id("RXCUI"), type="TUI", label="STY", tree="STN", line="line"
-            ),
-        )
+def _types(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    yield type_block(rows.frame, _id("RXCUI"))
 
 
-def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in _rows(path, "RXNREL", "RXCUI1 REL RXCUI2 RELA SAB SUPPRESS", config, log):
-        between = (rows.column("RXCUI1") != "") & (rows.column("RXCUI2") != "")
-        rows.filter_unless(between, "relation of names, not of concepts")
-        rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        yield relation_block(rows.frame, _id("RXCUI1"), _id("RXCUI2"))
+def _relations(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    filter_suppressed(rows, config)
+    between = (rows.column("RXCUI1") != "") & (rows.column("RXCUI2") != "")
+    rows.filter_unless(between, "relation of names, not of concepts")
+    rows.filter_among("SAB", config.vocabularies, "vocabulary")
+    yield relation_block(rows.frame, _id("RXCUI1"), _id("RXCUI2"))
 
 
-def _read_retired(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+def _retired(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
     """Yield the concepts that retired ones were merged into, or split into."""
-    for rows in _rows(path, "RXNCUI", "CUI1 CARDINALITY CUI2", config, log):
-        one, other = rows.column("CUI1"), rows.column("CUI2")
-        rows.filter_unless((other != "") & (one != other), "retired without a successor")
-        kind = (
-            pl.when(pl.col("CARDINALITY") == "1")
-            .then(pl.lit(str(IdKind.REPLACED)))
-            .otherwise(pl.lit(str(IdKind.CONSIDER)))
-        )
-        yield Block(
-            IdRecord,
-            rows.frame.select(concept=_id("CUI2"), id=_id("CUI1"), kind=kind, line="line"),
-        )
+    one, other = rows.column("CUI1"), rows.column("CUI2")
+    rows.filter_unless((other != "") & (one != other), "retired without a successor")
+    kind = (
+        pl.when(pl.col("CARDINALITY") == "1")
+        .then(pl.lit(IdKind.REPLACED))
+        .otherwise(pl.lit(IdKind.CONSIDER))
+    )
+    yield to_block(IdRecord, rows.frame, concept=_id("CUI2"), id=_id("CUI1"), kind=kind)
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(_RELEASE.recognise, read)

@@ -6,7 +6,7 @@ They are concepts, descriptions, relations and the historical associations of in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -24,17 +24,13 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, read_rows
+from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, headed, read_rows, to_block
 from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
 
 
-def _layout(columns: str) -> DelimitedLayout:
-    return DelimitedLayout(
-        columns=("id", "effectiveTime", "active", "moduleId", *columns.split()),
-        separator="\t",
-        header=True,
-    )
+def _layout(columns: str, wanted: str) -> DelimitedLayout:
+    return headed(f"id effectiveTime active moduleId {columns}", f"id active {wanted}")
 
 
 CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE, ASSOCIATIONS = (
@@ -47,16 +43,35 @@ CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE, ASSOCIATIONS = (
 )
 
 LAYOUTS = {
-    CONCEPTS: _layout("definitionStatusId"),
+    CONCEPTS: _layout("definitionStatusId", ""),
     # text definitions too: they are descriptions of another type
-    DESCRIPTIONS: _layout("conceptId languageCode typeId term caseSignificanceId"),
-    RELATIONSHIPS: _layout(
-        "sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId"
+    DESCRIPTIONS: _layout(
+        "conceptId languageCode typeId term caseSignificanceId",
+        "conceptId languageCode typeId term",
     ),
-    LANGUAGE: _layout("refsetId referencedComponentId acceptabilityId"),
-    ASSOCIATIONS: _layout("refsetId referencedComponentId targetComponentId"),
-    CONCRETE: _layout("sourceId value relationshipGroup typeId characteristicTypeId modifierId"),
+    RELATIONSHIPS: _layout(
+        "sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId",
+        "sourceId destinationId typeId",
+    ),
+    LANGUAGE: _layout(
+        "refsetId referencedComponentId acceptabilityId",
+        "refsetId referencedComponentId acceptabilityId",
+    ),
+    ASSOCIATIONS: _layout(
+        "refsetId referencedComponentId targetComponentId",
+        "refsetId referencedComponentId targetComponentId",
+    ),
+    CONCRETE: _layout(
+        "sourceId value relationshipGroup typeId characteristicTypeId modifierId", ""
+    ),
 }
+_IDS = (
+    *("conceptId", "destinationId", "referencedComponentId", "sourceId"),
+    *("targetComponentId", "typeId"),
+)
+"""Columns that hold an id of SNOMED CT."""
+_SUBJECTS = {DESCRIPTIONS: ("conceptId",), RELATIONSHIPS: ("sourceId", "destinationId")}
+"""Columns whose concepts must be active."""
 
 _NAME = re.compile(r"x?(?:sct2|der2)_\w+(?:-[\w-]+)?.*\.txt(?:\.gz)?", re.IGNORECASE)
 _OTHER_STATE = re.compile(r"(Full|Delta)(?:-[\w-]+?)?_", re.IGNORECASE)
@@ -69,10 +84,10 @@ _READ = re.compile(
 _FOLDERS = frozenset({"Snapshot", "Terminology", "Full", "Delta"})
 
 
-def kind_of(lines: list[str]) -> str:
+def _kind_of(probe: Probe) -> str:
     """Return the kind of a file by its header; empty if it is not RF2."""
-    header = tuple(lines[0].split("\t")) if lines else ()
-    return next((kind for kind, layout in LAYOUTS.items() if layout.columns == header), "")
+    header = probe.lines(1)
+    return next((kind for kind, layout in LAYOUTS.items() if layout.fits(header)), "")
 
 
 def find_files(path: Path) -> dict[str, list[Path]]:
@@ -100,17 +115,16 @@ def find_files(path: Path) -> dict[str, list[Path]]:
 
 def _kind(file: Path) -> str:
     """Return the kind of a file, whose header must be known."""
-    lines = look_at(file).lines(1)
-    kind = kind_of(lines)
-    if not kind:
-        raise FormatError(
-            "the header is none of RF2",
-            path=file,
-            line=1,
-            text=(lines or [""])[0],
-            remedy="expected id, effectiveTime, active, moduleId, ... separated by tabs",
-        )
-    return kind
+    probe = look_at(file)
+    if kind := _kind_of(probe):
+        return kind
+    raise FormatError(
+        "the header is none of RF2",
+        path=file,
+        line=1,
+        text=next(iter(probe.lines(1)), ""),
+        remedy="expected id, effectiveTime, active, moduleId, ... separated by tabs",
+    )
 
 
 def _refuse_other_state(file: Path) -> Path:
@@ -144,144 +158,10 @@ SUCCESSORS = {
 _TAG = r"\s*\(([^()]+)\)$"
 
 
-class DescriptionReader:
-    """Reads descriptions by block; candidates for preferred names wait until the end."""
-
-    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
-        self._config, self._log = config, log
-        self.ranks = pl.DataFrame(schema={"id": pl.String, "rank": pl.UInt32})
-        self._sets: dict[str, int] = {}
-        self._candidates: list[pl.DataFrame] = []
-        self._typed: list[pl.Series] = []
-        self._other_types: list[pl.DataFrame] = []
-        columns = ("concept", "text", "language")
-        self._preferred = pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
-        self._relations = {IS_A_TYPE: IS_A}
-        self._attributes: dict[str, str] = {}
-
-    def read_preferences(self, blocks: Iterable[RowChecker]) -> None:
-        """Keep the preferred descriptions, ranked by the order of their reference sets."""
-        for rows in blocks:
-            frame = rows.frame.filter(pl.col("acceptabilityId") == PREFERRED)
-            if not frame.height:
-                continue
-            for name in frame["refsetId"].unique(maintain_order=True):
-                self._sets.setdefault(name, len(self._sets))
-            ranks = frame.select(
-                id="referencedComponentId",
-                rank=pl.col("refsetId").replace_strict(self._sets, return_dtype=pl.UInt32),
-            )
-            ranks = pl.concat([self.ranks, ranks])
-            self.ranks = ranks.group_by("id").agg(pl.col("rank").min())
-
-    def read(self, rows: RowChecker) -> Iterator[Block]:
-        """Yield a block's synonyms, types and definitions."""
-        kinds = [FULLY_SPECIFIED, SYNONYM, DEFINITION]
-        rows.reject_unless(rows.column("typeId").is_in(kinds), "unknown typeId of a description")
-        rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is empty")
-        rows.reject_unless(rows.column("languageCode") != "", "languageCode is empty")
-        codes = {tag: language_code(tag) for tag in rows.column("languageCode").unique()}
-        frame = rows.frame.select(
-            "id",
-            "typeId",
-            "line",
-            concept="conceptId",
-            text=pl.col("term").str.strip_chars(),
-            language=pl.col("languageCode").replace(codes),
-            source=pl.lit(""),
-        )
-        definitions = frame.filter(pl.col("typeId") == DEFINITION)
-        if definitions.height:
-            columns = ["concept", "text", "language", "source", "line"]
-            yield Block(DefinitionRecord, definitions.select(columns))
-        yield from self._types(frame.filter(pl.col("typeId") == FULLY_SPECIFIED), rows)
-        names = frame.filter(pl.col("typeId") != DEFINITION).join(
-            self.ranks, on="id", how="left", maintain_order="left"
-        )
-        may_be = (pl.col("typeId") == SYNONYM) & pl.col("rank").is_not_null()
-        self._candidates.append(names.filter(may_be))
-        yield _names(names.filter(~may_be), NameKind.SYNONYM)
-
-    def _types(self, names: pl.DataFrame, rows: RowChecker) -> Iterator[Block]:
-        """Yield the types in English fully specified names; those in other languages wait."""
-        tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
-        untagged = tagged.filter(pl.col("type").is_null())
-        for name in untagged.iter_rows(named=True):
-            self._log.doubt(
-                "fully specified name without a tag", name["line"], name["text"], path=rows.path
-            )
-        tagged = tagged.drop_nulls("type")
-        english = pl.col("language") == "en"
-        self._other_types.append(tagged.filter(~english))
-        tagged = tagged.filter(english)
-        self._typed.append(tagged["concept"])
-        attributes = tagged.filter(pl.col("type") == "attribute")
-        texts = attributes["text"].str.replace(_TAG, "")
-        self._attributes.update(zip(attributes["concept"], texts, strict=True))
-        if tagged.height:
-            yield _types(tagged)
-
-    def finish(self) -> Iterator[Block]:
-        """Yield the preferred name of each concept and language, and other deferred rows."""
-        if self._candidates:
-            names = pl.concat(self._candidates).sort("rank", maintain_order=True)
-            first = pl.struct("concept", "language").is_first_distinct()
-            names = names.with_columns(first=first)
-            self._preferred = names.filter("first").drop("first")
-            yield _names(self._preferred, NameKind.PREFERRED)
-            yield _names(names.filter(~pl.col("first")), NameKind.SYNONYM)
-            self._candidates.clear()
-        if self._other_types:
-            others = pl.concat(self._other_types)
-            typed = pl.concat(self._typed)
-            others = others.filter(~others["concept"].is_in(typed.implode()))
-            others = others.unique("concept", keep="first", maintain_order=True)
-            if others.height:
-                yield _types(others)
-            self._other_types.clear()
-
-    def of_relation(self, attribute: str) -> str:
-        """Return the name of a relation: the preferred or full name of its attribute, or its id."""
-        if attribute not in self._relations:
-            rows = self._preferred.filter(pl.col("concept") == attribute)
-            names = [*rows.filter(pl.col("language") == "en")["text"], *rows["text"]]
-            names.append(self._attributes.get(attribute, attribute))
-            self._relations[attribute] = names[0]
-        return self._relations[attribute]
-
-
-def _names(frame: pl.DataFrame, kind: NameKind) -> Block:
-    kinds = pl.lit(str(kind)).alias("kind")
-    return Block(NameRecord, frame.select("concept", "text", "language", kinds, "source", "line"))
-
-
-def _types(frame: pl.DataFrame) -> Block:
-    label, tree = pl.col("type").alias("label"), pl.lit("").alias("tree")
-    return Block(TypeRecord, frame.select("concept", "type", label, tree, "line"))
-
-
-USED = {
-    CONCEPTS: (),
-    DESCRIPTIONS: ("conceptId", "languageCode", "typeId", "term"),
-    RELATIONSHIPS: ("sourceId", "destinationId", "typeId"),
-    LANGUAGE: ("refsetId", "referencedComponentId", "acceptabilityId"),
-    ASSOCIATIONS: ("refsetId", "referencedComponentId", "targetComponentId"),
-}
-"""The columns to read of each kind of file, besides the id and the active flag."""
-IDS = {
-    "conceptId",
-    "sourceId",
-    "destinationId",
-    "typeId",
-    "referencedComponentId",
-    "targetComponentId",
-}
-
-
 def recognise(probe: Probe) -> bool:
     """A folder with RF2 file names, or a file with an RF2 header."""
     if not probe.members:
-        return bool(kind_of(probe.lines(1)))
+        return bool(_kind_of(probe))
     if any(_NAME.fullmatch(name) for name in probe.members):
         return True
     likely = _FOLDERS & probe.members or any(n.startswith("SnomedCT") for n in probe.members)
@@ -297,21 +177,16 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     for path in files.get(CONCEPTS, ()):
         yield from release.concepts(path)
     for path in files.get(LANGUAGE, ()):
-        release.names.read_preferences(release.rows(path, LANGUAGE, active_only=True))
-    if DESCRIPTIONS in files and not release.names.ranks.height:
+        release.rank_names(path)
+    if DESCRIPTIONS in files and not release.ranks.height:
         log.note("no language reference set, so no name is preferred")
     for path in files.get(DESCRIPTIONS, ()):
-        for rows in release.rows(path, DESCRIPTIONS):
-            yield from release.names.read(rows)
-    yield from release.names.finish()
+        yield from release.descriptions(path)
+    yield from release.deferred()
     for path in files.get(RELATIONSHIPS, ()):
         yield from release.relations(path)
     for path in files.get(ASSOCIATIONS, ()):
         yield from release.successors(path)
-
-
-_SUBJECTS = {DESCRIPTIONS: ("conceptId",), RELATIONSHIPS: ("sourceId", "destinationId")}
-"""Columns whose concepts must be active."""
 
 
 def _is_id(rows: RowChecker, name: str) -> pl.Series:
@@ -320,22 +195,34 @@ def _is_id(rows: RowChecker, name: str) -> pl.Series:
 
 
 class _Release:
-    """The state of reading a release: the ids of inactive concepts, and the names."""
+    """The state of reading a release: the ids of inactive concepts, and the names that wait.
+
+    Candidates for preferred names wait until all descriptions are read.
+    """
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._config, self._log = config, log
         self._seen = pl.Series(dtype=pl.String)
         self._inactive = pl.Series(dtype=pl.String)
-        self.names = DescriptionReader(config, log)
+        self.ranks = pl.DataFrame(schema={"id": pl.String, "rank": pl.UInt32})
+        """The preferred descriptions, ranked by the order of their reference sets."""
+        self._sets: dict[str, int] = {}
+        self._candidates: list[pl.DataFrame] = []
+        self._typed: list[pl.Series] = []
+        self._other_types: list[pl.DataFrame] = []
+        columns = ("concept", "text", "language")
+        self._preferred = pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+        self._relations = {IS_A_TYPE: IS_A}
+        self._attributes: dict[str, str] = {}
 
-    def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[RowChecker]:
+    def _rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[RowChecker]:
         """Read the active and valid rows of a file."""
-        wanted = ["id", "active", *USED[kind]]
-        for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
-            rows = RowChecker(frame, path, self._log, "\t")
+        layout = LAYOUTS[kind]
+        for rows in read_rows(path, self._log, layout, self._config.encoding):
             rows.reject_unless(rows.column("active").is_in(["0", "1"]), "active is neither 0 nor 1")
-            for column in sorted(IDS.intersection(USED[kind])):
-                rows.reject_unless(_is_id(rows, column), f"{column} is no id of SNOMED CT")
+            for column in _IDS:
+                if column in layout.wanted:
+                    rows.reject_unless(_is_id(rows, column), f"{column} is no id of SNOMED CT")
             if kind != CONCEPTS and (active_only or not self._config.keep_suppressed):
                 rows.filter_unless(rows.column("active") == "1", "inactive")
                 for column in _SUBJECTS.get(kind, ()):
@@ -345,7 +232,7 @@ class _Release:
 
     def concepts(self, path: Path) -> Iterator[Block]:
         """Yield the concepts, and keep the ids of inactive ones."""
-        for rows in self.rows(path, CONCEPTS):
+        for rows in self._rows(path, CONCEPTS):
             rows.reject_unless(_is_id(rows, "id"), "id is no id of SNOMED CT")
             ids = rows.column("id")
             rows.doubt(
@@ -357,40 +244,125 @@ class _Release:
                 self._inactive = pl.concat([self._inactive, inactive])
                 self._log.leave_out(inactive)
                 rows.filter_unless(rows.column("active") == "1", "inactive")
-            yield Block(ConceptRecord, rows.frame.select(concept="id", line="line"))
+            yield to_block(ConceptRecord, rows.frame, concept="id")
+
+    def rank_names(self, path: Path) -> None:
+        """Keep the preferred descriptions of a language reference set."""
+        for rows in self._rows(path, LANGUAGE, active_only=True):
+            frame = rows.frame.filter(pl.col("acceptabilityId") == PREFERRED)
+            if not frame.height:
+                continue
+            for name in frame["refsetId"].unique(maintain_order=True):
+                self._sets.setdefault(name, len(self._sets))
+            ranks = frame.select(
+                id="referencedComponentId",
+                rank=pl.col("refsetId").replace_strict(self._sets, return_dtype=pl.UInt32),
+            )
+            ranks = pl.concat([self.ranks, ranks])
+            self.ranks = ranks.group_by("id").agg(pl.col("rank").min())
+
+    def descriptions(self, path: Path) -> Iterator[Block]:
+        """Yield synonyms, types and definitions."""
+        for rows in self._rows(path, DESCRIPTIONS):
+            kinds = [FULLY_SPECIFIED, SYNONYM, DEFINITION]
+            rows.reject_unless(
+                rows.column("typeId").is_in(kinds), "unknown typeId of a description"
+            )
+            rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is empty")
+            rows.reject_unless(rows.column("languageCode") != "", "languageCode is empty")
+            codes = {tag: language_code(tag) for tag in rows.column("languageCode").unique()}
+            frame = rows.frame.select(
+                "id",
+                "typeId",
+                "line",
+                concept="conceptId",
+                text=pl.col("term").str.strip_chars(),
+                language=pl.col("languageCode").replace(codes),
+            )
+            definitions = frame.filter(pl.col("typeId") == DEFINITION)
+            if definitions.height:
+                yield _texts(DefinitionRecord, definitions)
+            yield from self._types(frame.filter(pl.col("typeId") == FULLY_SPECIFIED), path)
+            names = frame.filter(pl.col("typeId") != DEFINITION).join(
+                self.ranks, on="id", how="left", maintain_order="left"
+            )
+            may_be = (pl.col("typeId") == SYNONYM) & pl.col("rank").is_not_null()
+            self._candidates.append(names.filter(may_be))
+            yield _texts(NameRecord, names.filter(~may_be))
+
+    def _types(self, names: pl.DataFrame, path: Path) -> Iterator[Block]:
+        """Yield the types in English fully specified names; those in other languages wait."""
+        tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
+        untagged = tagged.filter(pl.col("type").is_null())
+        for name in untagged.iter_rows(named=True):
+            self._log.doubt(
+                "fully specified name without a tag", name["line"], name["text"], path=path
+            )
+        tagged = tagged.drop_nulls("type")
+        english = pl.col("language") == "en"
+        self._other_types.append(tagged.filter(~english))
+        tagged = tagged.filter(english)
+        self._typed.append(tagged["concept"])
+        attributes = tagged.filter(pl.col("type") == "attribute")
+        texts = attributes["text"].str.replace(_TAG, "")
+        self._attributes.update(zip(attributes["concept"], texts, strict=True))
+        yield to_block(TypeRecord, tagged, concept="concept", type="type", label="type")
+
+    def deferred(self) -> Iterator[Block]:
+        """Yield the preferred name of each concept and language, and other deferred rows."""
+        if not self._candidates:
+            return
+        names = pl.concat(self._candidates).sort("rank", maintain_order=True)
+        first = names.select(pl.struct("concept", "language").is_first_distinct()).to_series()
+        self._preferred = names.filter(first)
+        yield _texts(NameRecord, self._preferred, kind=pl.lit(NameKind.PREFERRED))
+        yield _texts(NameRecord, names.filter(~first))
+        others, typed = pl.concat(self._other_types), pl.concat(self._typed)
+        others = others.filter(~others["concept"].is_in(typed.implode()))
+        others = others.unique("concept", keep="first", maintain_order=True)
+        yield to_block(TypeRecord, others, concept="concept", type="type", label="type")
+
+    def _name_of(self, attribute: str) -> str:
+        """Return the name of a relation: the preferred or full name of its attribute, or its id."""
+        if attribute not in self._relations:
+            rows = self._preferred.filter(pl.col("concept") == attribute)
+            names = [*rows.filter(pl.col("language") == "en")["text"], *rows["text"]]
+            names.append(self._attributes.get(attribute, attribute))
+            self._relations[attribute] = names[0]
+        return self._relations[attribute]
 
     def relations(self, path: Path) -> Iterator[Block]:
         """Yield the relations under the names of their attributes."""
-        for rows in self.rows(path, RELATIONSHIPS):
-            types = {t: self.names.of_relation(t) for t in rows.column("typeId").unique()}
-            yield Block(
+        for rows in self._rows(path, RELATIONSHIPS):
+            types = {t: self._name_of(t) for t in rows.column("typeId").unique()}
+            yield to_block(
                 RelationRecord,
-                rows.frame.select(
-                    head="sourceId",
-                    relation=pl.col("typeId").replace(types),
-                    tail="destinationId",
-                    source=pl.lit(""),
-                    line="line",
-                ),
+                rows.frame,
+                head="sourceId",
+                relation=pl.col("typeId").replace(types),
+                tail="destinationId",
             )
 
     def successors(self, path: Path) -> Iterator[Block]:
         """Yield the concepts that take the place of inactive ones."""
-        for rows in self.rows(path, ASSOCIATIONS, active_only=True):
+        for rows in self._rows(path, ASSOCIATIONS, active_only=True):
             partitions = rows.column("referencedComponentId").str.slice(-3, 2)
             of_concept = partitions.is_in(["00", "10"])  # others are descriptions and relations
             known = rows.column("refsetId").is_in(list(SUCCESSORS))
             rows.filter_unless(of_concept & known, "association that names no successor")
-            kinds = {refset: str(kind) for refset, kind in SUCCESSORS.items()}
-            yield Block(
+            yield to_block(
                 IdRecord,
-                rows.frame.select(
-                    concept="targetComponentId",
-                    id="referencedComponentId",
-                    kind=pl.col("refsetId").replace_strict(kinds, return_dtype=pl.String),
-                    line="line",
-                ),
+                rows.frame,
+                concept="targetComponentId",
+                id="referencedComponentId",
+                kind=pl.col("refsetId").replace_strict(SUCCESSORS, return_dtype=pl.String),
             )
+
+
+def _texts(
+    record: type[NameRecord | DefinitionRecord], frame: pl.DataFrame, **columns: pl.Expr
+) -> Block:
+    return to_block(record, frame, concept="concept", text="text", language="language", **columns)
 
 
 FORMAT = Format(recognise, read)

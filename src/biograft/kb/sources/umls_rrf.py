@@ -8,8 +8,9 @@ are one triple in the store.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from biograft.errors import UnrecognisedError
 from biograft.kb.names import language_code
 from biograft.kb.records import (
     IS_A,
@@ -29,154 +29,161 @@ from biograft.kb.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.kb.sources.delimited import DelimitedLayout, RowChecker, ids_lost, read_rows
-from biograft.kb.sources.files import is_empty, read_head
-from biograft.kb.sources.format import Block, Format, Item, Probe, SourceConfig, look_at
+from biograft.kb.sources.delimited import Release, RowChecker, read_rows, rrf, to_block
+from biograft.kb.sources.format import Block, Format, Item, SourceConfig, ids_lost
 from biograft.kb.sources.log import ReadLog
 
-FileReader: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
-
 
 _TRANSLATIONS = (
     "SPA POR FRE GER ITA RUS CZE DUT FIN HUN JPN KOR NOR POL SWE SCR LAV GRE CHI".split()
 )
-
-
-def rrf_layout(columns: str) -> DelimitedLayout:
-    """Return the layout of a file of UMLS or RxNorm.
-
-    Args:
-        columns: Names of the columns, separated by blanks.
-    """
-    return DelimitedLayout(columns=tuple(columns.split()), separator="|", trailing=True)
-
-
-LAYOUTS = {
-    "MRCONSO": rrf_layout(
-        "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF"
-    ),
-    "MRSTY": rrf_layout("CUI TUI STN STY ATUI CVF"),
-    "MRDEF": rrf_layout("CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF"),
-    "MRREL": rrf_layout(
-        "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF"
-    ),
-    "MRCUI": rrf_layout("CUI1 VER REL RELA MAPREASON CUI2 MAPIN"),
+_SUCCESSORS = {
+    "SY": IdKind.REPLACED,
+    "RB": IdKind.CONSIDER,
+    "RN": IdKind.CONSIDER,
+    "RO": IdKind.CONSIDER,
 }
-"""The columns of each file; files are read in this order."""
-
-_CUI = re.compile(r"C\d{7}")
-_SUPPRESS = frozenset("OEYN")
-_ROW_TESTS: dict[str, Callable[[list[str]], bool]] = {
-    "MRCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1]) and f[16] in _SUPPRESS),
-    "MRSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
-    "MRDEF": lambda f: f[1].startswith("A") and f[6] in _SUPPRESS,
-    "MRREL": lambda f: bool(_CUI.fullmatch(f[4]) and re.fullmatch(r"[A-Z]{2,3}", f[3])),
-    "MRCUI": lambda f: bool(re.fullmatch(r"(?:19|20)\d\d[A-Z]{2}", f[1])),
-}
-
-
-def recognise(probe: Probe) -> bool:
-    """A folder that holds MRCONSO, or lines in the layout of one of the files."""
-    if probe.members:
-        return bool(_find(probe.path, "MRCONSO"))
-    return _kind(probe.lines(5)) is not None
-
-
-def _kind(lines: list[str]) -> str | None:
-    """Return the kind of file that lines come from; None if it is none of them."""
-    for kind, layout in LAYOUTS.items():
-        rows = [line.split("|") for line in lines]
-        if rows and all(
-            len(row) == len(layout.columns) + 1 and _CUI.fullmatch(row[0]) and _ROW_TESTS[kind](row)
-            for row in rows
-        ):
-            return kind
-    return None
-
-
-def _find(folder: Path, kind: str) -> Path | None:
-    """Find one of the files in a folder or in its META folder."""
-    folders = [folder, folder / "META"]
-    names = [f"{kind}.RRF", f"{kind}.RRF.gz"]
-    return next((p / n for p in folders for n in names if (p / n).is_file()), None)
+"""Relations of a retired concept to one that takes its place; ``DEL`` has none."""
+_CUI, _SUPPRESS = r"C\d{7}", "[OEYN]"
+_RELEASE = Release(
+    layouts={
+        "MRCONSO": rrf(
+            "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
+            wanted="CUI LAT TS STT ISPREF SAB TTY CODE STR SUPPRESS",
+            required="CUI STR",
+            CUI=_CUI,
+            LAT="[A-Z]{3}",
+            SUPPRESS=_SUPPRESS,
+        ),
+        "MRSTY": rrf(
+            "CUI TUI STN STY ATUI CVF",
+            wanted="CUI TUI STN STY",
+            required="CUI TUI",
+            CUI=_CUI,
+            TUI=r"T\d{3}",
+        ),
+        "MRDEF": rrf(
+            "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
+            wanted="CUI SAB DEF SUPPRESS",
+            required="CUI DEF",
+            CUI=_CUI,
+            AUI="A.*",
+            SUPPRESS=_SUPPRESS,
+        ),
+        "MRREL": rrf(
+            "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
+            wanted="CUI1 REL CUI2 RELA SAB SUPPRESS",
+            required="CUI1 CUI2 REL",
+            CUI1=_CUI,
+            CUI2=_CUI,
+            REL="[A-Z]{2,3}",
+        ),
+        "MRCUI": rrf(
+            "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
+            wanted="CUI1 REL CUI2",
+            required="CUI1 REL",
+            CUI1=_CUI,
+            VER=r"(?:19|20)\d\d[A-Z]{2}",
+        ),
+    },
+    main="MRCONSO",
+    suffix=".RRF",
+    places=("*", "META/*"),
+    remedy="name the META folder",
+)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the blocks of all files."""
-    steps: dict[str, FileReader] = {
-        "MRCONSO": _read_names,
-        "MRSTY": _read_types,
-        "MRDEF": _read_definitions,
-        "MRREL": _read_relations,
-        "MRCUI": _read_retired,
+    steps = {
+        "MRCONSO": _names,
+        "MRSTY": _types,
+        "MRDEF": _definitions,
+        "MRREL": _relations,
+        "MRCUI": _retired,
     }
-    for kind, path in _files(config.path).items():
-        if kind != "MRCONSO" and config.path.is_dir() and is_empty(path):
-            log.note(f"{kind}.RRF is empty")
-        else:
-            yield from steps[kind](path, config, log)
+    files = _RELEASE.files(config.path, log)
+    if config.keep_concepts_of and "MRCONSO" in files:
+        steps["MRCONSO"] = partial(_names, chosen=_concepts_of(files["MRCONSO"], config))
+    for kind, path in files.items():
+        for rows in read_rows(path, log, _RELEASE.layouts[kind], config.encoding):
+            yield from steps[kind](rows, config, log)
 
 
-def _files(path: Path) -> dict[str, Path]:
-    if path.is_dir():
-        paths = {kind: _find(path, kind) for kind in LAYOUTS}
-        files = {kind: file for kind, file in paths.items() if file}
-        if "MRCONSO" not in files:
-            raise UnrecognisedError(
-                "holds no MRCONSO.RRF", path=path, remedy="name the META folder"
-            )
-        read_head(files["MRCONSO"])  # names are required, so it must not be empty
-        return files
-    lines = look_at(path).lines(5)
-    kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
-    if kind is None:
-        raise UnrecognisedError(
-            "is none of MRCONSO, MRSTY, MRDEF, MRREL, MRCUI",
-            path=path,
-            line=1,
-            text=(lines or [""])[0],
-        )
-    return {kind: path}
-
-
-def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    columns = "CUI LAT TS STT ISPREF SAB TTY STR SUPPRESS" + " CODE" * config.keep_codes
+def _names(
+    rows: RowChecker, config: SourceConfig, log: ReadLog, chosen: Hashes | None = None
+) -> Iterator[Block]:
+    concepts = rows.column("CUI")
+    filter_suppressed(rows, config)
+    if chosen is not None:
+        rows.filter_unless(_among(rows.column("CUI"), chosen), "concept of other vocabularies")
+    filter_atoms(rows, config)
+    frame = rows.frame
+    if frame.height < len(concepts):
+        log.leave_out(ids_lost(concepts, frame["CUI"]))
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
-    chosen = _concepts_of(path, config) if config.keep_concepts_of else None
-    for rows in _rows(path, "MRCONSO", columns, ("CUI", "STR"), config, log):
-        whole = rows.frame
-        _filter_suppressed(rows, config)
-        if chosen is not None:
-            rows.filter_unless(_among(rows.column("CUI"), chosen), "concept of other vocabularies")
-        rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        rows.filter_among("TTY", config.term_types, "term type")
-        frame = rows.frame
-        if frame.height < whole.height:
-            log.leave_out(ids_lost(whole["CUI"], frame["CUI"]))
-        codes = {tag: language_code(tag) for tag in frame["LAT"].unique()}
-        yield Block(
-            NameRecord,
-            frame.select(
-                concept="CUI",
-                text="STR",
-                language=pl.col("LAT").replace(codes),
-                kind=pl.when(preferred)
-                .then(pl.lit(str(NameKind.PREFERRED)))
-                .otherwise(pl.lit(str(NameKind.SYNONYM))),
-                source="SAB",
-                line="line",
-            ),
-        )
-        if config.keep_codes:
-            # codes of source vocabularies become cross-references such as MSH:D009203
-            coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
-            coded = coded.unique(["CUI", "SAB", "CODE"], keep="first", maintain_order=True)
-            # the codes of some vocabularies already have their prefix (HGNC:5, GO:0008150)
-            own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
-            code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
-            kind = pl.lit(str(IdKind.XREF))
-            yield Block(IdRecord, coded.select(concept="CUI", id=code, kind=kind, line="line"))
+    yield name_block(frame, pl.col("CUI"), preferred)
+    if config.keep_codes:
+        yield code_block(frame, pl.col("CUI"))
+
+
+def filter_suppressed(rows: RowChecker, config: SourceConfig) -> None:
+    """Drop suppressed rows, unless they are to be kept; RXNREL leaves the column empty.
+
+    Args:
+        rows: Rows with SUPPRESS.
+        config: The source.
+    """
+    if not config.keep_suppressed:
+        rows.filter_unless(rows.column("SUPPRESS").is_in(["N", ""]), "suppressed")
+
+
+def filter_atoms(rows: RowChecker, config: SourceConfig) -> None:
+    """Drop atoms of vocabularies and term types that are not wanted.
+
+    Args:
+        rows: Rows with SAB and TTY.
+        config: The source.
+    """
+    rows.filter_among("SAB", config.vocabularies, "vocabulary")
+    rows.filter_among("TTY", config.term_types, "term type")
+
+
+def name_block(frame: pl.DataFrame, concept: pl.Expr, preferred: pl.Expr) -> Block:
+    """Return the names of atoms.
+
+    Args:
+        frame: Rows with LAT, SAB, STR and their line.
+        concept: The concept of each.
+        preferred: Whether each is the preferred name of its concept.
+    """
+    return to_block(
+        NameRecord,
+        frame,
+        concept=concept,
+        text="STR",
+        language=pl.col("LAT").replace({tag: language_code(tag) for tag in frame["LAT"].unique()}),
+        kind=pl.when(preferred)
+        .then(pl.lit(NameKind.PREFERRED))
+        .otherwise(pl.lit(NameKind.SYNONYM)),
+        source="SAB",
+    )
+
+
+def code_block(frame: pl.DataFrame, concept: pl.Expr) -> Block:
+    """Return the codes of atoms as cross-references such as MSH:D009203, each once.
+
+    Args:
+        frame: Rows with SAB, CODE and their line.
+        concept: The concept of each.
+    """
+    coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
+    # the codes of some vocabularies already have their prefix (HGNC:5, GO:0008150)
+    own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
+    code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
+    block = to_block(IdRecord, coded, concept=concept, id=code, kind=pl.lit(IdKind.XREF))
+    return Block(IdRecord, block.frame.unique(["concept", "id"], keep="first", maintain_order=True))
 
 
 def _concepts_of(path: Path, config: SourceConfig) -> Hashes:
@@ -186,8 +193,10 @@ def _concepts_of(path: Path, config: SourceConfig) -> Hashes:
     pass over the file. A set of hashes takes 8 bytes a concept, 32 MB for the whole UMLS.
     """
     chosen = [np.zeros(0, np.uint64)]
-    for rows in _rows(path, "MRCONSO", "CUI LAT SAB SUPPRESS", (), config, ReadLog(path)):
-        _filter_suppressed(rows, config)
+    wanted = ("CUI", "LAT", "SAB", "SUPPRESS")
+    layout = replace(_RELEASE.layouts["MRCONSO"], wanted=wanted, required=())
+    for rows in read_rows(path, ReadLog(path), layout, config.encoding):
+        filter_suppressed(rows, config)
         rows.filter_among("SAB", config.keep_concepts_of, "vocabulary")
         frame = rows.frame
         if config.languages:
@@ -204,42 +213,42 @@ def _among(concepts: pl.Series, chosen: Hashes) -> pl.Series:
     return pl.Series(ends[0] < ends[1])
 
 
-def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in _rows(path, "MRSTY", "CUI TUI STN STY", ("CUI", "TUI"), config, log):
-        yield Block(
-            TypeRecord,
-            rows.frame.select(concept="CUI", type="TUI", label="STY", tree="STN", line="line"),
-        )
+def _types(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    yield type_block(rows.frame, pl.col("CUI"))
 
 
-def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in _rows(path, "MRDEF", "CUI SAB DEF SUPPRESS", ("CUI", "DEF"), config, log):
-        _filter_suppressed(rows, config)
-        rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        # MRDEF has no language; translated vocabularies end in their language's code
-        language = pl.coalesce(
-            pl.col("SAB")
-            .str.extract(r"^(?:MSH|MDR|MEDLINEPLUS_|SCT)([A-Z]{3})$")
-            .replace_strict({tag: language_code(tag) for tag in _TRANSLATIONS}, default=None),
-            pl.lit(config.language or "en"),
-        )
-        yield Block(
-            DefinitionRecord,
-            rows.frame.select(
-                concept="CUI", text="DEF", language=language, source="SAB", line="line"
-            ),
-        )
+def type_block(frame: pl.DataFrame, concept: pl.Expr) -> Block:
+    """Return semantic types.
+
+    Args:
+        frame: Rows with TUI, STN, STY and their line.
+        concept: The concept of each.
+    """
+    return to_block(TypeRecord, frame, concept=concept, type="TUI", label="STY", tree="STN")
 
 
-def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    columns = "CUI1 REL CUI2 RELA SAB SUPPRESS"
-    for rows in _rows(path, "MRREL", columns, ("CUI1", "CUI2", "REL"), config, log):
-        _filter_suppressed(rows, config)
-        rows.filter_among("SAB", config.vocabularies, "vocabulary")
-        # these hold between atoms (two names of one concept), not between concepts
-        between = rows.column("CUI1") != rows.column("CUI2")
-        rows.filter_unless(between, "relation of a concept to itself")
-        yield relation_block(rows.frame, pl.col("CUI1"), pl.col("CUI2"))
+def _definitions(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    filter_suppressed(rows, config)
+    rows.filter_among("SAB", config.vocabularies, "vocabulary")
+    # MRDEF has no language; translated vocabularies end in their language's code
+    language = pl.coalesce(
+        pl.col("SAB")
+        .str.extract(r"^(?:MSH|MDR|MEDLINEPLUS_|SCT)([A-Z]{3})$")
+        .replace_strict({tag: language_code(tag) for tag in _TRANSLATIONS}, default=None),
+        pl.lit(config.language or "en"),
+    )
+    yield to_block(
+        DefinitionRecord, rows.frame, concept="CUI", text="DEF", language=language, source="SAB"
+    )
+
+
+def _relations(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    filter_suppressed(rows, config)
+    rows.filter_among("SAB", config.vocabularies, "vocabulary")
+    # these hold between atoms (two names of one concept), not between concepts
+    between = rows.column("CUI1") != rows.column("CUI2")
+    rows.filter_unless(between, "relation of a concept to itself")
+    yield relation_block(rows.frame, pl.col("CUI1"), pl.col("CUI2"))
 
 
 def relation_block(frame: pl.DataFrame, first: pl.Expr, second: pl.Expr) -> Block:
@@ -252,53 +261,21 @@ def relation_block(frame: pl.DataFrame, first: pl.Expr, second: pl.Expr) -> Bloc
     """
     named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
     up, down = named.is_in(["isa", "CHD"]), named.is_in(["inverse_isa", "PAR"])
-    return Block(
+    return to_block(
         RelationRecord,
-        frame.select(
-            head=pl.when(down).then(first).otherwise(second),
-            relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
-            tail=pl.when(down).then(second).otherwise(first),
-            source="SAB",
-            line="line",
-        ),
+        frame,
+        head=pl.when(down).then(first).otherwise(second),
+        relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
+        tail=pl.when(down).then(second).otherwise(first),
+        source="SAB",
     )
 
 
-_SUCCESSORS = {
-    "SY": str(IdKind.REPLACED),
-    **dict.fromkeys(("RB", "RN", "RO"), str(IdKind.CONSIDER)),
-}
-"""Relations of a retired concept to one that takes its place; ``DEL`` has none."""
+def _retired(rows: RowChecker, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    named = rows.column("REL").is_in(list(_SUCCESSORS)) & (rows.column("CUI2") != "")
+    rows.filter_unless(named, "retired concept without a successor")
+    kind = pl.col("REL").replace(_SUCCESSORS)
+    yield to_block(IdRecord, rows.frame, concept="CUI2", id="CUI1", kind=kind)
 
 
-def _read_retired(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in _rows(path, "MRCUI", "CUI1 REL CUI2", ("CUI1", "REL"), config, log):
-        named = rows.column("REL").is_in(list(_SUCCESSORS)) & (rows.column("CUI2") != "")
-        rows.filter_unless(named, "retired concept without a successor")
-        kind = pl.col("REL").replace(_SUCCESSORS)
-        yield Block(IdRecord, rows.frame.select(concept="CUI2", id="CUI1", kind=kind, line="line"))
-
-
-def _rows(
-    path: Path,
-    kind: str,
-    columns: str,
-    required: Sequence[str],
-    config: SourceConfig,
-    log: ReadLog,
-) -> Iterator[RowChecker]:
-    """Read some columns of a file; rows with an empty required field are rejected."""
-    wanted = columns.split()
-    for frame in read_rows(path, log, LAYOUTS[kind], wanted, config.encoding):
-        rows = RowChecker(frame, path, log, "|")
-        for column in required:
-            rows.reject_unless(rows.column(column) != "", f"{column} is empty")
-        yield rows
-
-
-def _filter_suppressed(rows: RowChecker, config: SourceConfig) -> None:
-    if not config.keep_suppressed:
-        rows.filter_unless(rows.column("SUPPRESS") == "N", "suppressed")
-
-
-FORMAT = Format(recognise, read)
+FORMAT = Format(_RELEASE.recognise, read)

@@ -11,9 +11,10 @@ from biograft.kb.sources import ReadLog
 from biograft.kb.sources.delimited import DelimitedLayout, _ahead, read_rows
 from biograft.kb.sources.files import read_line_blocks
 
-PLAIN = DelimitedLayout(columns=("a", "b", "c"), separator="\t")
-BARRED = DelimitedLayout(columns=("a", "b", "c"), separator="|", trailing=True)
-HEADED = DelimitedLayout(columns=("a", "b", "c"), separator="\t", header=True)
+ABC = ("a", "b", "c")
+PLAIN = DelimitedLayout(columns=ABC, wanted=ABC, separator="\t")
+BARRED = DelimitedLayout(columns=ABC, wanted=ABC, separator="|", trailing=True)
+HEADED = DelimitedLayout(columns=ABC, wanted=ABC, separator="\t", header=True)
 
 
 @pytest.fixture(params=[1, 8, 16 << 20], ids=["a line a block", "8 bytes", "all in one"])
@@ -26,11 +27,11 @@ def block_size(request, monkeypatch):
 def rows(write):
     """Read bytes whole: the rows as (a, b, c, line), and the log."""
 
-    def read(data, layout=PLAIN, wanted=("a", "b", "c"), encoding="utf-8"):
+    def read(data, layout=PLAIN, encoding="utf-8"):
         path = write("t", data)
         log = ReadLog(path)
-        frames = list(read_rows(path, log, layout, wanted, encoding))
-        return [row for frame in frames for row in frame.select(*wanted, "line").rows()], log
+        frames = [rows.frame for rows in read_rows(path, log, layout, encoding)]
+        return [row for frame in frames for row in frame.select(*ABC, "line").rows()], log
 
     return read
 
