@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.fields import CommandGroup, Offered
-from biograft.cli.options import Json, Overwrite, Quiet, Store, open_kb, print_json, print_log
+from biograft.cli.options import (
+    Json,
+    Overwrite,
+    Quiet,
+    Store,
+    open_kb,
+    print_json,
+    print_log,
+    report_left_out,
+)
 from biograft.config import split_list
 from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
@@ -298,7 +307,11 @@ def export(
     target = None if out == "-" else Path(out)
     progress = Progress(enabled=not quiet)
     base = open_kb(store)
-    n_lines = export_store(base, target, form, overwrite=overwrite, progress=progress)
+    left_out: list[tuple[str, str]] = []
+    n_lines = export_store(
+        base, target, form, overwrite=overwrite, progress=progress, left_out=left_out
+    )
+    report_left_out(left_out)
     if target is not None:
         typer.echo(f"{n_lines:,} lines written to {out}", err=True)
 

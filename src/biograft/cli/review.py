@@ -72,6 +72,7 @@ def import_file(
     options: Annotated[DecisionOptions, Offered("reviewer")],
     queue: Queue = "review",
     approvals: Annotated[int | None, "1|2"] = None,
+    kb: Annotated[Path | None, "KB"] = None,
     as_json: Json = False,
 ) -> None:
     """Import mapped terms, or decisions that were made in a spreadsheet.
@@ -82,10 +83,11 @@ def import_file(
     Args:
         file: Output of `biograft map` or `biograft review export`, edited or not; or SSSOM.
         approvals: Approvals required; default: 1.
+        kb: Knowledge base; a concept that it does not have is not approved.
     """
     from biograft.mapping import import_review
 
-    with open_review(review, create=True) as store:
+    with open_review(review, create=True, kb=kb) as store:
         done = import_review(
             store,
             file,
@@ -140,6 +142,7 @@ def _decide(
     queue: str,
     options: DecisionOptions,
     as_json: bool,
+    kb: Path | None = None,
     **given: Any,
 ) -> None:
     """Decide about terms by their ids, or about all that match filters, and print the result.
@@ -152,13 +155,14 @@ def _decide(
         queue: Queue of the filters.
         options: Who decides, and why.
         as_json: Print JSON.
+        kb: Knowledge base that has the concepts; None: they are not looked up.
         given: Details of a decision about one term; None is not given.
     """
     from biograft.mapping import TermDecision
 
     who, comment = options.name, options.comment
     details = {name: value for name, value in given.items() if value is not None}
-    with open_review(review) as store:
+    with open_review(review, kb=kb) as store:
         if ids:
             if where != ReviewFilter():
                 raise ConfigError("give ids of terms or filters, not both")
@@ -166,7 +170,13 @@ def _decide(
                 TermDecision(each, action, who, comment=comment, **details)
                 for each in dict.fromkeys(ids)
             ]
-            _report(store.decide_all(decisions), None, as_json)
+            items = store.decide_all(decisions)
+            _report(items, None, as_json)
+            concept = details.get("concept")
+            known = {each.concept for item in items for each in item.term.candidates}
+            if kb is None and concept is not None and concept not in known:
+                note = f"{concept!r} is no candidate, and was not looked up; --kb looks it up"
+                typer.echo(visible(f"warning: {note}"), err=True)
             return
         if where == ReviewFilter():
             raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
@@ -192,6 +202,7 @@ def approve(
     relation: Annotated[str | None, "exact|broad|narrow|close|related"] = None,
     version: Annotated[int | None, "N"] = None,
     queue: Queue = "review",
+    kb: Annotated[Path | None, "KB"] = None,
     as_json: Json = False,
 ) -> None:
     """Approve the suggestion of terms, or --concept for one.
@@ -204,6 +215,7 @@ def approve(
         name: Name of --concept.
         relation: Relation of the concept to the term; default: exact.
         version: Version that you saw; refused if there is a newer one.
+        kb: Knowledge base; a concept that it does not have is not approved.
     """
     _decide(
         "approve",
@@ -213,6 +225,7 @@ def approve(
         queue,
         options,
         as_json,
+        kb,
         concept=concept,
         name=name,
         relation=relation,
@@ -369,18 +382,21 @@ def export_file(
         typer.echo(f"{n:,} rows")
 
 
-def open_review(place: str, *, create: bool = False) -> ReviewStore:
+def open_review(place: str, *, create: bool = False, kb: Path | None = None) -> ReviewStore:
     """Open a review, or say which extra it needs.
 
     Args:
-        place: A file (SQLite), or a postgresql:// URL.
-        create: Create one that is missing.
+        place: File, or a postgresql:// URL.
+        create: Begin a review where there is none.
+        kb: Knowledge base; no concept that it does not have can be approved.
     """
     try:
         from biograft.mapping import ReviewStore
     except ModuleNotFoundError as error:
         raise MissingExtraError("review", "a review") from error
-    return ReviewStore.open(place, create=create)
+    base = None if kb is None else open_kb(kb)
+    known = None if base is None else lambda concept: base.find_row(concept) is not None
+    return ReviewStore.open(place, create=create, has_concept=known)
 
 
 def _line(item: ReviewItem) -> str:

@@ -6,7 +6,7 @@ concepts are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,8 +14,24 @@ import polars as pl
 import pyarrow as pa
 
 from biograft.errors import FormatError
-from biograft.kb.names import CONTROL, is_invisible, one_line
-from biograft.kb.records import RECORD_TYPES, RETIRED, IdRecord, NameRecord, Record, TypeRecord
+from biograft.kb.names import (
+    CONTROL,
+    HIDDEN,
+    NOT_IN_LINES,
+    clean_definition,
+    clean_name,
+    fold_lines,
+    is_invisible,
+)
+from biograft.kb.records import (
+    RECORD_TYPES,
+    RETIRED,
+    DefinitionRecord,
+    IdRecord,
+    NameRecord,
+    Record,
+    TypeRecord,
+)
 from biograft.kb.sources import Block, Item, ReadLog
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
 
@@ -86,7 +102,7 @@ class LabelEncoder:
             path: File it is from, for errors.
         """
         distinct = series.unique(maintain_order=True).to_list()
-        codes = [self.code(label) for label in distinct]
+        codes = [self.code(fold_lines(label)) for label in distinct]
         if len(self) > self.limit:
             raise FormatError(
                 f"gives over {self.limit:,} different {self.field}",
@@ -102,6 +118,7 @@ class LabelEncoder:
 _IDENTIFIERS = frozenset({"concept", "id", "head", "tail", "relation", "type"})
 _SEEN = r"[^\p{C}\p{Z}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"
 """A character that is certainly visible; texts without any are looked at one by one."""
+_UNCLEAN, _UNCLEAN_LINES = f"{CONTROL}|{HIDDEN}", f"{NOT_IN_LINES}|{HIDDEN}"
 
 
 class CollectedRecords:
@@ -198,9 +215,7 @@ class CollectedRecords:
         )
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
-        frame = self._without_breaks(frame)
-        if table == NameRecord.table:
-            frame = self._readable_names(frame)
+        frame = self._clean(frame, table)
         if not frame.height:
             return
         if table == TypeRecord.table:
@@ -229,33 +244,51 @@ class CollectedRecords:
         self._store(table, rows.filter(~retired))
         self._store("retired", rows.filter(retired))
 
-    def _without_breaks(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Reject rows with a line break in an id: where ids are written, they would begin a row."""
+    def _clean(self, frame: pl.DataFrame, table: str) -> pl.DataFrame:
+        """Return the rows as they can be stored, shown and exported; report all that changes."""
+        log = self._log
         for name in _IDENTIFIERS.intersection(frame.columns):
+            # where ids are written, a line break would begin a row
             broken = frame[name].str.contains(CONTROL)
             if broken.any():
                 for line, text in frame.filter(broken).select("line", name).rows():
                     reason = f"{name}: holds a control character"
-                    self._log.reject(reason, line, text, path=self._path)
+                    log.reject(reason, line, text, path=self._path)
                 frame = frame.filter(~broken)
+            frame = self._seen(frame, name, name)
+            frame = self._cleaned(frame, name, name, HIDDEN, clean_name)
+        if table == NameRecord.table:
+            frame = self._seen(frame, "text", "name")
+            frame = self._cleaned(frame, "text", "name", _UNCLEAN, clean_name)
+        elif table == DefinitionRecord.table:
+            frame = self._seen(frame, "text", "definition")
+            frame = self._cleaned(frame, "text", "definition", _UNCLEAN_LINES, clean_definition)
+        elif table == TypeRecord.table:
+            frame = self._cleaned(frame, "label", "label", _UNCLEAN, clean_name)
         return frame
 
-    def _readable_names(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Fold names to one line, as doubtful, and reject those that nobody can see."""
-        log, text = self._log, frame["text"]
-        broken = text.str.contains(CONTROL)
-        if broken.any():
-            for line, name in frame.filter(broken).select("line", "text").rows():
-                log.doubt("name: held line ends or control characters", line, name, path=self._path)
-            folded = text.filter(broken).map_elements(one_line, pl.String)
-            text = text.scatter(broken.arg_true(), folded)
-            frame = frame.with_columns(text)
-        unsure = frame.filter(~text.str.contains(_SEEN)).select("text").unique()
-        unseen = [name for (name,) in unsure.rows() if name and is_invisible(name)]
-        if unseen or (broken.any() and (text.filter(broken) == "").any()):
-            is_unseen = text.is_in([*unseen, ""]) & (broken | (text != ""))
-            for line, name in frame.filter(is_unseen).select("line", "text").rows():
-                log.reject("name: has no visible character", line, ascii(name), path=self._path)
+    def _cleaned(
+        self, frame: pl.DataFrame, column: str, what: str, pattern: str, clean: Callable[[str], str]
+    ) -> pl.DataFrame:
+        """Clean the texts of a column that a pattern occurs in, and count them as doubtful."""
+        faulty = frame[column].str.contains(pattern)
+        if not faulty.any():
+            return frame
+        reason = f"{what}: held line ends, control or hidden characters"
+        for line, text in frame.filter(faulty).select("line", column).rows():
+            self._log.doubt(reason, line, text, path=self._path)
+        cleaned = frame[column].filter(faulty).map_elements(clean, pl.String)
+        return frame.with_columns(frame[column].scatter(faulty.arg_true(), cleaned))
+
+    def _seen(self, frame: pl.DataFrame, column: str, what: str) -> pl.DataFrame:
+        """Reject rows with a text that nobody can see."""
+        unsure = frame[column].filter(~frame[column].str.contains(_SEEN)).unique()
+        unseen = [text for text in unsure if is_invisible(text)]
+        if unseen:
+            is_unseen = frame[column].is_in(unseen)
+            for line, text in frame.filter(is_unseen).select("line", column).rows():
+                reason = f"{what}: has no visible character"
+                self._log.reject(reason, line, ascii(text), path=self._path)
             frame = frame.filter(~is_unseen)
         return frame
 

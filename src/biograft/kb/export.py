@@ -23,19 +23,23 @@ def export_store(
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
+    left_out: list[tuple[str, str]] | None = None,
 ) -> int:
     """Write a store to a file (gzipped for ``.gz``) or to stdout; return the line count.
 
     Args:
-        base: Knowledge base.
-        target: File to write; None is stdout.
-        form: Name of the format, one of ``EXPORTS``.
-        overwrite: Replace a file that exists.
-        progress: Progress of writing.
+        base: The store.
+        target: File to write; None: stdout.
+        form: Name of a format (``EXPORTS``).
+        overwrite: Replace an existing file.
+        progress: Progress shown.
+        left_out: Filled with the concepts that the format cannot hold, and why; without it, the
+            first of them is an error.
     """
     if form not in EXPORTS:
         raise NotFoundError(f"no export format is called {form!r}; {nearest(form, EXPORTS)}")
-    return write_lines(EXPORTS[form](base), target, form, overwrite=overwrite, progress=progress)
+    lines = EXPORTS[form](base, left_out)
+    return write_lines(lines, target, form, overwrite=overwrite, progress=progress)
 
 
 def write_lines(
@@ -80,7 +84,10 @@ def _write(lines: Iterator[str], file: IO[bytes] | gzip.GzipFile, progress: Prog
     return n
 
 
-def _to_jsonl(base: KnowledgeBase) -> Iterator[str]:
+_LeftOut = list[tuple[str, str]] | None
+
+
+def _to_jsonl(base: KnowledgeBase, _left_out: _LeftOut) -> Iterator[str]:
     """Yield a concept a line with all its facts; it reads back as the same store."""
     for row in range(len(base)):
         concept = base.concept_at(row)
@@ -102,15 +109,16 @@ def _to_jsonl(base: KnowledgeBase) -> Iterator[str]:
         yield json.dumps({k: v for k, v in value.items() if v or k == "names"}, ensure_ascii=False)
 
 
-def _to_biosyn(base: KnowledgeBase) -> Iterator[str]:
+def _to_biosyn(base: KnowledgeBase, left_out: _LeftOut) -> Iterator[str]:
     """Yield ``id||name`` lines; several ids of a concept are joined as ``A|B``."""
     for row in range(len(base)):
         concept = base.concept_at(row)
         if "||" in (ids := "|".join(_own_ids(concept))):
-            raise OutputError(
-                f"id {concept.id!r}: holds '||', which ends the ids in a line of BioSyn; "
-                "export as jsonl"
-            )
+            why = "holds '||', which ends the ids in a line of BioSyn; export as jsonl"
+            if left_out is None:
+                raise OutputError(f"id {concept.id!r}: {why}")
+            left_out.append((f"id {concept.id!r}", why))
+            continue
         for name in concept.names:
             yield f"{ids}||{' '.join(name.text.split())}"
 
@@ -121,7 +129,7 @@ def _own_ids(concept: Concept) -> list[str]:
     return alternates if joined else [concept.id, *alternates]
 
 
-def _to_triples(base: KnowledgeBase) -> Iterator[str]:
+def _to_triples(base: KnowledgeBase, _left_out: _LeftOut) -> Iterator[str]:
     """Yield head id, relation and tail id, separated by tabs."""
     for row in range(len(base)):
         head = base.id_at(row)
@@ -129,7 +137,7 @@ def _to_triples(base: KnowledgeBase) -> Iterator[str]:
             yield f"{head}\t{relation}\t{tail}"
 
 
-EXPORTS: dict[str, Callable[[KnowledgeBase], Iterator[str]]] = {
+EXPORTS: dict[str, Callable[[KnowledgeBase, _LeftOut], Iterator[str]]] = {
     "jsonl": _to_jsonl,
     "biosyn": _to_biosyn,
     "triples": _to_triples,

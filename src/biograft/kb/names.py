@@ -81,8 +81,20 @@ def term_key(text: str) -> str:
 CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 """Control characters, and what any program may take for the end of a line: a pattern."""
 _CONTROL = re.compile(CONTROL)
-_REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_REFUSED_IN_COMMENTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+HIDDEN = (
+    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    r"\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Characters that show nothing, or reorder the text around them: a pattern.
+
+Joiners, which some scripts are spelt with, and variation selectors are none of them.
+"""
+_HIDDEN = re.compile(HIDDEN)
+_REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+NOT_IN_LINES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+"""Control characters but tabs and line ends: a pattern."""
+_NOT_IN_LINES = re.compile(NOT_IN_LINES)
+_REFUSED_IN_COMMENTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _UNSEEN = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # fillers, the empty Braille cell
 )
@@ -103,10 +115,46 @@ def one_line(text: str) -> str:
 def fold_lines(text: str) -> str:
     """Return a text on one line if it is not on one already; other white space stays as it is.
 
+    A text without any character that can be seen is empty.
+
     Args:
         text: Name, code, or any other text that belongs on one line.
     """
-    return one_line(text) if _CONTROL.search(text) else text
+    folded = one_line(text) if _CONTROL.search(text) else text
+    return "" if is_invisible(folded) else folded
+
+
+def clean_name(text: str) -> str:
+    r"""Return a name of an ontology as it is stored: on one line, without hidden characters.
+
+    Args:
+        text: The name, or a label.
+
+    >>> clean_name("\ufeffMyocardial\n\u200binfarction")
+    'Myocardial infarction'
+    """
+    return fold_lines(_HIDDEN.sub("", text))
+
+
+def clean_definition(text: str) -> str:
+    """Return a definition as it is stored: its lines, without control and hidden characters.
+
+    Args:
+        text: The definition.
+    """
+    return clean_lines(_HIDDEN.sub("", text))
+
+
+def clean_lines(text: str) -> str:
+    r"""Return a text without control characters but for tabs and the ends of its lines.
+
+    Args:
+        text: Text of several lines.
+
+    >>> clean_lines("Of the heart.\r\nOr\0not.")
+    'Of the heart.\nOr not.'
+    """
+    return _NOT_IN_LINES.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def is_invisible(text: str) -> bool:
@@ -119,12 +167,15 @@ def is_invisible(text: str) -> bool:
         char in _UNSEEN
         or unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf")
         or "\ufe00" <= char <= "\ufe0f"
+        or _HIDDEN.match(char) is not None
         for char in text
     )
 
 
 def name_fault(text: str, *, multiline: bool = False) -> str:
     """Return why a text cannot be stored as a name, an id or a comment; empty if it can be.
+
+    This is for what a person or a program decides. Texts of files are folded (`fold_lines`).
 
     Args:
         text: The text; an empty one is no fault.

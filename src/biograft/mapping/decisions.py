@@ -21,7 +21,7 @@ import biograft
 from biograft.artifacts import new_file
 from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.errors import ConfigError, FormatError, nearest
-from biograft.kb.names import name_fault
+from biograft.kb.names import clean_lines, fold_lines, name_fault
 from biograft.kb.sources.files import read_lines, read_text
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.table import read_cells
@@ -446,7 +446,7 @@ def read_table(path: Path, encoding: str) -> tuple[int, list[str], Iterator[tupl
 def named_cells(
     path: Path, header: list[str], rows: Iterable[tuple[int, list[str]]]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the cells of each row by column; refuse a row with another number of them.
+    """Yield the cells of each row by column, folded; refuse a row with another number of them.
 
     Args:
         path: File of the rows, for errors.
@@ -456,7 +456,11 @@ def named_cells(
     for line, cells in rows:
         if len(cells) != len(header):
             raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
-        yield line, dict(zip(header, cells, strict=True))
+        row = dict(zip(header, cells, strict=True))
+        for name, text in row.items():
+            if name_fault(text, multiline=name == "comment"):
+                row[name] = clean_lines(text) if name == "comment" else fold_lines(text)
+        yield line, row
 
 
 def _decision(path: Path, line: int, cells: Mapping[str, str]) -> Decision:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, EncodingError, FormatError
@@ -35,6 +35,7 @@ from biograft.mapping.decisions import (
 )
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
 
+_Row = TypeVar("_Row")
 _FINGERPRINT = 16
 """Characters of the hash of a store that tell it from others."""
 
@@ -270,8 +271,8 @@ def write_mapping(
         run: Settings of the mapping.
         to: Name of a format (`FORMATS`).
         overwrite: Replace an existing file.
-        left_out: Filled with the terms that SSSOM cannot hold, and why; without it, the first of
-            them is an error.
+        left_out: Filled with the terms that the format cannot hold, and why; without it, or if it
+            can hold none, the first of them is an error.
     """
     counts: Counter[str] = Counter()
 
@@ -282,13 +283,14 @@ def write_mapping(
 
     if to == "sssom":
         metadata = MappingSet(source=run.source, kb=run.kb_name, justification=run.justification)
-        decisions = _decisions(counted(), run, left_out)
+        store = run.store
+        decisions = _held(counted(), lambda each: as_decision(each, run, store), left_out)
         write_decisions(path, decisions, metadata, overwrite=overwrite)
         return counts
     if to == "omop":
-        chunks = omop_chunks(counted(), run)
+        chunks = omop_chunks(counted(), run, left_out)
     elif to == "fhir":
-        content = concept_map(counted(), run)
+        content = concept_map(counted(), run, left_out)
         chunks = iter([f"{json.dumps(content, ensure_ascii=False, indent=1)}\n"])
     else:
         chunks = table_chunks(counted(), run, to)
@@ -298,17 +300,32 @@ def write_mapping(
     return counts
 
 
-def _decisions(
-    mappings: Iterable[TermMapping], run: MappingRun, left_out: list[tuple[str, str]] | None
-) -> Iterator[Decision]:
-    store = run.store
+def _held(
+    mappings: Iterable[TermMapping],
+    convert: Callable[[TermMapping], _Row],
+    left_out: list[tuple[str, str]] | None,
+) -> Iterator[_Row]:
+    """Yield what a format can hold, list the rest; raise the first error if it holds no concept.
+
+    Args:
+        mappings: Mapped terms.
+        convert: Makes the row of a term, or raises.
+        left_out: Filled with the terms that were left out; without it, the first is an error.
+    """
+    n_held, first = 0, None
     for mapping in mappings:
         try:
-            yield as_decision(mapping, run, store)
+            row = convert(mapping)
         except ConfigError as error:
             if left_out is None:
                 raise
+            first = first or error
             left_out.append((repr(mapping.term.text), str(error)))
+        else:
+            n_held += mapping.concept is not None
+            yield row
+    if first is not None and not n_held:
+        raise first
 
 
 OMOP_COLUMNS = (
@@ -321,12 +338,17 @@ _VALID = ("1970-01-01", "2099-12-31")
 _NO_VOCABULARY = "None"
 
 
-def omop_chunks(mappings: Iterable[TermMapping], run: MappingRun) -> Iterator[str]:
+def omop_chunks(
+    mappings: Iterable[TermMapping],
+    run: MappingRun,
+    left_out: list[tuple[str, str]] | None = None,
+) -> Iterator[str]:
     """Give the header, then a row a term; one without a concept has the target 0.
 
     Args:
-        mappings: Mapped terms, in the order of the rows.
-        run: The run that they are from: its time, the source vocabulary.
+        mappings: Mapped terms.
+        run: Settings of the mapping.
+        left_out: Filled with the terms that the table cannot hold; see `write_mapping`.
     """
     if not 0 < len(run.source) <= _MAX_VOCABULARY:
         raise ConfigError(
@@ -334,17 +356,20 @@ def omop_chunks(mappings: Iterable[TermMapping], run: MappingRun) -> Iterator[st
             f"{run.source!r}; give a shorter name"
         )
     yield delimited_rows([OMOP_COLUMNS])
-    for mapping in mappings:
-        term, concept = mapping.term, _applicable(mapping)
-        code = term.code or term.text
-        if len(code) > _MAX_CODE:
-            raise ConfigError(
-                f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
-                "name the column of the codes (--code-column)"
-            )
-        target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
-        description = cut(term.text, _MAX_DESCRIPTION)
-        yield delimited_rows([(code, 0, run.source, description, *target, *_VALID, None)])
+    yield from _held(mappings, lambda mapping: _omop_row(mapping, run), left_out)
+
+
+def _omop_row(mapping: TermMapping, run: MappingRun) -> str:
+    term, concept = mapping.term, _applicable(mapping)
+    code = term.code or term.text
+    if len(code) > _MAX_CODE:
+        raise ConfigError(
+            f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
+            "name the column of the codes (--code-column)"
+        )
+    target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
+    description = cut(term.text, _MAX_DESCRIPTION)
+    return delimited_rows([(code, 0, run.source, description, *target, *_VALID, None)])
 
 
 def _omop_target(concept: str, run: MappingRun) -> tuple[int, str]:
@@ -375,16 +400,24 @@ _EQUIVALENCES = {
 }
 
 
-def concept_map(mappings: Iterable[TermMapping], run: MappingRun) -> dict[str, Any]:
+def concept_map(
+    mappings: Iterable[TermMapping],
+    run: MappingRun,
+    left_out: list[tuple[str, str]] | None = None,
+) -> dict[str, Any]:
     """Return a FHIR R4 ConceptMap: a group for each code system of the concepts.
 
     Args:
         mappings: Mapped terms.
         run: Settings of the mapping.
+        left_out: Filled with the terms that it cannot hold; see `write_mapping`.
     """
+
+    def decided(mapping: TermMapping) -> tuple[TermMapping, Decision]:
+        return mapping, as_decision(mapping, run, "")
+
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for mapping in mappings:
-        decision = as_decision(mapping, run, "")
+    for mapping, decision in _held(mappings, decided, left_out):
         concept = _applicable(mapping)
         vocabulary = "" if concept is None else run.ids.vocabulary(decision.concept)
         if concept is None:  # FHIR asks for a comment on what is not equivalent

@@ -108,7 +108,8 @@ def import_review(
     if {"predicate_id", "object_id"} <= header:
         decisions = read_decisions(path, encoding)
         _check_subjects(path, rows, decisions)
-        return _import_decisions(store, decisions, reviewer, queue, approvals)
+        lines = [line for line, _ in rows]
+        return _import_decisions(store, decisions, lines, reviewer, queue, approvals)
     missing = sorted(set(_WORKSHEET) - header)
     if missing and len(missing) <= _MAX_MISSING:
         raise FormatError(
@@ -124,17 +125,21 @@ def import_review(
             path=path,
             remedy=f"map the terms first (`biograft map`); {nearest('source_term', header)}",
         )
-    terms = [_mapped(path, line, cells) for line, cells in rows]
-    is_decided = any(cells.get("verdict", "").strip() for _, cells in rows)
-    decisions = read_earlier(path, encoding) if is_decided else []  # errors come before any change
+    mapped = [(line, _mapped(path, line, cells).folded()) for line, cells in rows]
+    faulty = tuple((line, term.fault) for line, term in mapped if term.fault)
+    terms = [term for _, term in mapped if not term.fault]
+    decided = [line for line, cells in rows if cells.get("verdict", "").strip()]
+    decisions = read_earlier(path, encoding) if decided else []  # errors come before any change
     done = store.add_terms(terms, reviewer=reviewer, queue=queue, approvals=approvals)
-    if is_decided:
-        said = _import_decisions(store, decisions, reviewer, queue, approvals)
-        return replace(said, n_rows=len(terms), n_added=done.n_changed)
+    if decided:
+        said = _import_decisions(store, decisions, decided, reviewer, queue, approvals)
+        problems = tuple(sorted({*faulty, *said.problems}))
+        return replace(said, n_rows=len(rows), n_added=done.n_changed, problems=problems)
     return ReviewImport(
-        len(terms),
+        len(rows),
         n_added=done.n_changed,
         n_unchanged=len(terms) - done.n_changed,
+        problems=faulty,
         batch=done.batch,
     )
 
@@ -309,6 +314,7 @@ def _edited(
 def _import_decisions(
     store: ReviewStore,
     decisions: list[Decision],
+    lines: list[int],
     importer: str,
     queue: str,
     approvals: int | None,
@@ -322,24 +328,31 @@ def _import_decisions(
         groups.setdefault(_key(each), []).append(each)
     queues = {each["queue"]: each["approvals"] for each in store.queues()}
     known = {_key(item.term) for item in store.items(queue)} if queue in queues else set()
-    terms = [_proposed(group) for key, group in groups.items() if key not in known]
+    proposed = {key: _proposed(group) for key, group in groups.items() if key not in known}
+    faults = {key: term.fault for key, term in proposed.items() if term.fault}
+    terms = [term for key, term in proposed.items() if key not in faults]
     added = store.add_terms(terms, reviewer=importer, queue=queue, approvals=approvals)
     of_two = (approvals or queues.get(queue)) == 2
     items = {_key(item.term): item for item in store.items(queue)}
     wanted: list[tuple[int, TermDecision]] = []
     problems: list[tuple[int, str]] = []
     n_unchanged = 0
-    for row, each in enumerate(decisions, 1):
+    for line, each in zip(lines, decisions, strict=True):
+        if fault := faults.get(_key(each)):
+            problems.append((line, fault))
+            continue
         item = items[_key(each)]
         if not each.is_decided or _says(item, each):
             n_unchanged += 1
         elif item.state.status not in (OPEN, PROPOSED) and each.time < item.updated_at:
-            problems.append((row, f"term {item.id}: was decided anew since then{item.last_change}"))
+            problems.append(
+                (line, f"term {item.id}: was decided anew since then{item.last_change}")
+            )
         else:
             people = [each.author or importer, *([each.reviewer] if of_two else [])]
             wanted += [
                 (
-                    row,
+                    line,
                     TermDecision(
                         item.id,
                         _ACTION_OF[each.verdict],

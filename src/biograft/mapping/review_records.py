@@ -23,6 +23,8 @@ ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
 """Actions of a reviewer: the concept is correct, it is wrong, there is none."""
 STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
+MAX_TEXT = 2000
+"""Characters of a term, a comment or the name of a reviewer."""
 _AMBIGUOUS, _EXACT = "ambiguous", "exact"
 
 
@@ -69,6 +71,20 @@ class ReviewTerm:
             context=fold_lines(self.context),
             candidates=tuple(names),
         )
+
+    @property
+    def fault(self) -> str:
+        """Why a review cannot have the term; empty if it can."""
+        if not 0 < len(self.text.strip()) <= MAX_TEXT:
+            return f"term: expected a text of 1 to {MAX_TEXT:,} characters"
+        texts = {"term": self.text, "code": self.code, "context": self.context}
+        faults = [f"{what}: {why}" for what, text in texts.items() if (why := name_fault(text))]
+        faults += [
+            f"concept {each.concept!r}: {why}"
+            for each in self.candidates
+            if (why := name_fault(each.concept) or name_fault(each.name))
+        ]
+        return next(iter(faults), "")
 
     @property
     def doubt(self) -> float:

@@ -51,6 +51,7 @@ from biograft.mapping.review_records import (
     ADD,
     APPROVE,
     COMMENT,
+    MAX_TEXT,
     NO_CONCEPT,
     OPEN,
     PROPOSED,
@@ -202,8 +203,6 @@ def _add_hashes(connection: Connection) -> None:
 
 VERSION = 2
 DEFAULT_QUEUE = "review"
-_MAX_TEXT = 2000
-"""Characters of a term, a comment or the name of a reviewer."""
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 120
 _POSTGRES = "postgresql+psycopg"
@@ -404,17 +403,15 @@ class ReviewStore:
                 known = {(row.term_key, row.code, row.context): row for row in rows}
                 removed = {row.id for row in known.values() if row.status == REMOVED}
                 for term in (each.folded() for each in terms):
-                    for candidate in term.candidates:
-                        if fault := name_fault(candidate.concept):
-                            raise ConfigError(f"concept {candidate.concept!r}: {fault}")
+                    if term.fault:
+                        raise ConfigError(term.fault)
                     key = (term_key(term.text), term.code, term.context)
                     earlier = known.get(key)
-                    if earlier is None and key[0]:
-                        _check_text("term", term.text)
+                    if earlier is None:
                         place = {"queue": own, "term_key": key[0], "version": 1, "updated_at": at}
                         new.setdefault(key, {**place, **_columns(term), **state})
-                    elif earlier and (
-                        earlier.id in removed or (earlier.status == OPEN and term != _term(earlier))
+                    elif earlier.id in removed or (
+                        earlier.status == OPEN and term != _term(earlier)
                     ):
                         place = {"version": earlier.version + 1, "updated_at": at}
                         renewed[earlier.id] = {**place, **_columns(term), **state}
@@ -934,6 +931,8 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
             advice = "name a concept" if action == APPROVE else "there is nothing to reject"
             raise ConfigError(f"term {item.id}: has no suggestion; {advice}")
         concept, name = found.concept, found.name
+    if fault := name_fault(concept or ""):  # of a candidate that an earlier version stored
+        raise ConfigError(f"concept {concept!r}: {fault}")
     repeats = state.status == PROPOSED and (state.action, state.concept) == (action, concept)
     if repeats and state.reviewer == reviewer:
         raise ConflictError(
@@ -950,7 +949,7 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
 
 
 def _check_text(what: str, value: str) -> None:
-    if not value.strip() or len(value) > _MAX_TEXT:
-        raise ConfigError(f"{what}: expected a text of 1 to {_MAX_TEXT:,} characters")
+    if not value.strip() or len(value) > MAX_TEXT:
+        raise ConfigError(f"{what}: expected a text of 1 to {MAX_TEXT:,} characters")
     if fault := name_fault(value, multiline=what == "comment"):
         raise ConfigError(f"{what}: {fault}")

@@ -99,3 +99,23 @@ def test_texts_with_line_ends_do_not_block_the_export(review, tmp_path):
     assert "\tHeart attack\t" in text
     (counts,) = review("export", "-o", str(out), "--overwrite", "--json")
     assert (counts["n_rows"], counts["n_left_out"]) == (3, 1)
+
+
+def test_a_concept_is_looked_up_where_the_knowledge_base_is_given(review, starter):
+    unknown = review("approve", "3", "--concept", "NOPE:1", "--kb", str(starter), code=2)
+    assert "no concept of the knowledge base has the id 'NOPE:1'" in unknown.err
+    assert (
+        "'NOPE:1' is no candidate, and was not looked up"
+        in review("approve", "3", "--concept", "NOPE:1").err
+    )
+    assert not review("approve", "3", "--concept", "D006321", "--kb", str(starter)).err
+    assert not review("approve", "1", "--concept", "D1").err
+
+
+def test_a_term_that_is_too_long_is_listed_and_the_others_are_imported(review, tmp_path):
+    """Guards: one cell of 2,001 characters blocked the import of a whole table."""
+    table = tmp_path / "more.csv"
+    table.write_text(f"{HEADER}\n{'x' * 2001},,,,,nil,8,1\ncough,D9,Cough,1.0,,,9,1\n", "utf-8")
+    done = review("import", str(table), code=1)
+    assert "more.csv:2: term: expected a text of 1 to 2,000 characters" in done.err
+    assert "added 1" in done.out
