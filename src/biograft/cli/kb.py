@@ -21,6 +21,7 @@ from biograft.cli.options import (
     print_log,
     report_left_out,
 )
+from biograft.cli.valueset import app as valueset_app
 from biograft.config import split_list
 from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
@@ -30,7 +31,6 @@ from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.kb import (
-        Change,
         Concept,
         ConceptRelation,
         KnowledgeBase,
@@ -44,6 +44,7 @@ _NO_PATH = Path()
 """Path of a source before the sources are known."""
 
 app = CommandGroup("Build, inspect, search, export and compare knowledge bases.")
+app.add_typer(valueset_app, name="valueset")
 
 
 @app.command()
@@ -316,14 +317,6 @@ def export(
         typer.echo(f"{n_lines:,} lines written to {out}", err=True)
 
 
-_EVIDENCE = {
-    "alternate": "by alternate id",
-    "replaced": "named as its successor",
-    "xref": "by cross-reference",
-}
-_ARROW = {"name-added": "+", "name-removed": "-"}
-
-
 @app.command()
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD")],
@@ -381,22 +374,4 @@ def _print(changes: StoreDiff, limit: int) -> None:
     for kind, n in changes.counts.items():
         typer.echo(f"{kind:14} {n:>11,}  {CHANGES[kind]}")
         for change in changes.examples(kind, limit):
-            typer.echo(visible(f"{'':28}{_line(change)}"))
-
-
-def _line(change: Change) -> str:
-    """Describe a change in one line."""
-    first = f"{change.id} {change.name}"
-    if change.change in _ARROW:
-        (text,) = change.old or change.new
-        return f"{first}: {_ARROW[change.change]} {text} ({change.language})"
-    if change.change == "renamed":
-        return f"{change.id} {change.old[0]} -> {change.name}"
-    if change.change in ("merged", "replaced"):
-        return f"{first} -> {', '.join(change.new)} ({_EVIDENCE[change.evidence]})"
-    if change.change == "retired":
-        return first + (f" (consider {', '.join(change.new)})" if change.new else "")
-    if change.change == "added":
-        return first + (f" (was an alternate id of {', '.join(change.old)})" if change.old else "")
-    parts = [f"- {value}" for value in change.old] + [f"+ {value}" for value in change.new]
-    return f"{first}: {' '.join(parts)}" if parts else first
+            typer.echo(visible(f"{'':28}{change}"))

@@ -12,7 +12,7 @@ import typer
 from biograft.errors import ConfigError, visible
 
 if TYPE_CHECKING:
-    from biograft.kb import KnowledgeBase
+    from biograft.kb import KnowledgeBase, ValueSetMembers
     from biograft.linking import Linker
     from biograft.linking.config import LinkerConfig, LinkerFiles
     from biograft.text.inputs import Inputs
@@ -172,6 +172,16 @@ def open_linker(
 
     note_without_index(base, files.index, quiet=quiet)
     return Linker.open(base, **vars(files), config=linker)
+
+
+def warn_value_set(members: ValueSetMembers | None) -> None:
+    """Warn of the ids that a value set lists and a knowledge base does not have.
+
+    Args:
+        members: The members, if a value set is given.
+    """
+    if members is not None and members.note:
+        typer.echo(visible(f"warning: {members.note}"), err=True)
 
 
 def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:

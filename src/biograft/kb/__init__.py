@@ -11,6 +11,8 @@ if TYPE_CHECKING:
         build_starter as build_starter,
         build_store as build_store,
     )
+    from biograft.kb.changes import Change as Change
+    from biograft.kb.code_systems import CodeSystems as CodeSystems, parse_systems as parse_systems
     from biograft.kb.concepts import (
         merge_concepts as merge_concepts,
     )
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     )
     from biograft.kb.diff import (
         CHANGES as CHANGES,
-        Change as Change,
         StoreDiff as StoreDiff,
         diff_stores as diff_stores,
     )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         EXPORTS as EXPORTS,
         export_store as export_store,
     )
+    from biograft.kb.expressions import Expression as Expression
     from biograft.kb.fingerprints import (
         fingerprint as fingerprint,
         store_fingerprint as store_fingerprint,
@@ -54,6 +56,13 @@ if TYPE_CHECKING:
         RelationCount as RelationCount,
         Replacement as Replacement,
         SemanticType as SemanticType,
+    )
+    from biograft.kb.value_set_files import (
+        ValueSetMembers as ValueSetMembers,
+        diff_value_sets as diff_value_sets,
+        make_value_set as make_value_set,
+        read_value_set as read_value_set,
+        write_value_set as write_value_set,
     )
 
 

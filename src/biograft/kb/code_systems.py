@@ -32,7 +32,7 @@ from biograft.kb.fhir import (
     spend,
     text_in,
 )
-from biograft.kb.hierarchy import Hierarchy
+from biograft.kb.hierarchy import Flags, Hierarchy, Rows
 from biograft.kb.records import RETIRED, IdKind, NameKind
 from biograft.kb.store import KnowledgeBase, Name
 from biograft.kb.tables import ID_KINDS
@@ -83,6 +83,14 @@ class CodeSystem:
         prefix, colon, code = identifier.partition(":")
         whole = identifier if not colon or prefix not in self.prefixes else code
         return " ".join(whole.split())
+
+    def identifier(self, code: str) -> str:
+        """Return the id that a code has in a store, as it is written most.
+
+        Args:
+            code: The code.
+        """
+        return canonical_id(next(iter(_spellings(self, code))))
 
 
 class CodeSystems:
@@ -494,6 +502,24 @@ class CodeSystems:
         if (owner := self.owner(row)) is not None:
             return owner.concept(row).display or ""
         return self._kb.name_at(row)
+
+    def systems_of(self, rows: Rows) -> list[CodeSystem]:
+        """Return the systems of the primary ids of some concepts of the store.
+
+        Args:
+            rows: Rows of the concepts.
+        """
+        return [self._by_number[number] for number in np.unique(self._of_entry[rows]).tolist()]
+
+    def mark(self, entries: Entries) -> Flags:
+        """Mark the concepts of codes of the store.
+
+        Args:
+            entries: Numbers of the codes.
+        """
+        marked = np.zeros(self._n, bool)
+        marked[self._rows(entries[entries < self._n_entries])] = True
+        return marked
 
     def distinct(self, entries: Entries) -> Entries:
         """Return the entries without those whose code came before (of another concept).

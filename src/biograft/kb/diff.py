@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from biograft.errors import ConfigError, nearest
+from biograft.kb.changes import COLUMNS, Change
 from biograft.kb.concepts import canonical_ids
 from biograft.kb.export import write_lines
 from biograft.kb.records import IdKind
@@ -29,39 +29,6 @@ from biograft.kb.tables import ID_KINDS
 from biograft.progress import Progress
 
 Rows = npt.NDArray[Any]
-
-_COLUMNS = ("change", "id", "name", "old", "new", "language", "evidence")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One difference between two stores.
-
-    ``id`` and ``name`` are those of the new store, or of the old one if the concept is gone.
-    ``old`` and ``new`` hold what was lost and gained: names, ids of parents, codes of types. For a
-    concept that another took over, ``new`` holds the id of that one, for another that is gone those
-    that the new store says to consider; for a new concept, ``old`` holds the id of the concept that
-    had its id as an alternate one.
-    """
-
-    change: str
-    id: str
-    name: str
-    old: tuple[str, ...] = ()
-    new: tuple[str, ...] = ()
-    language: str = ""
-    evidence: str = ""
-    """By which kind of id the other concept was found (``biograft.kb.records.IdKind``)."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the change as plain values, without empty ones."""
-        return {key: value for key, value in asdict(self).items() if value}
-
-    def to_tsv(self) -> str:
-        """Return the change as a line of a TSV file; several values are separated by ``|``."""
-        cells = (getattr(self, column) for column in _COLUMNS)
-        texts = (cell if isinstance(cell, str) else "|".join(cell) for cell in cells)
-        return "\t".join(" ".join(text.split()) for text in texts)
 
 
 class StoreDiff:
@@ -167,7 +134,7 @@ class StoreDiff:
         """
         changes = self.changes()
         if form_of(target) == ".tsv":
-            header = ["\t".join(_COLUMNS)]
+            header = ["\t".join(COLUMNS)]
             lines = chain(header, (change.to_tsv() for change in changes))
         else:
             header = []

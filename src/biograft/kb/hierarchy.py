@@ -16,6 +16,8 @@ import numpy.typing as npt
 from biograft.kb.tables import view
 
 Rows = npt.NDArray[Any]
+Flags = npt.NDArray[np.bool_]
+"""Whether each concept of a store is one of some."""
 
 _MANY = 2_000
 """A walk that has met more concepts continues level by level in arrays."""
@@ -42,6 +44,22 @@ class _Edges:
     def of(self, row: int) -> Sequence[int]:
         """Return the targets of one row."""
         return self._target_at[self._end_of[row] : self._end_of[row + 1]]
+
+    def of_all(self, rows: Rows) -> Rows:
+        """Return the targets of some rows, one row after the other."""
+        starts, sizes = self.ends[rows], self.ends[rows + 1] - self.ends[rows]
+        shift = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        targets: Rows = self.targets[shift + np.arange(len(shift))]
+        return targets
+
+    def mark(self, rows: Rows) -> Flags:
+        """Mark rows and all that can be reached from any of them."""
+        marked = np.zeros(len(self.ends) - 1, bool)
+        while len(rows):
+            marked[rows] = True
+            targets = self.of_all(rows)
+            rows = np.unique(targets[~marked[targets]])
+        return marked
 
     def reach(self, row: int) -> list[int]:
         """Return all rows that can be reached from one, nearest first, each once."""
@@ -109,10 +127,7 @@ class _Edges:
                         marked[target] = True
                         following.append(target)
             return following
-        rows = np.array(level)
-        starts, sizes = self.ends[rows], self.ends[rows + 1] - self.ends[rows]
-        shift = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-        targets = self.targets[shift + np.arange(len(shift))]
+        targets = self.of_all(np.array(level))
         targets = targets[~seen[targets]]
         positions = np.arange(len(targets))
         first[targets[::-1]] = positions[::-1]  # the last value written is that of the first
@@ -160,6 +175,26 @@ class Hierarchy:
     def descendants(self, row: int) -> list[int]:
         """Return all descendants, nearest first, each once."""
         return self._down.reach(row)
+
+    def related(self, rows: Rows, *, up: bool, own: bool, direct: bool) -> Flags:
+        """Mark the concepts below some, or above them.
+
+        Args:
+            rows: Rows of the concepts.
+            up: Those above, not those below.
+            own: These concepts, too.
+            direct: Parents or children only.
+        """
+        edges = self._up if up else self._down
+        near = edges.of_all(rows)
+        if direct:
+            marked = np.zeros(self._n, bool)
+            marked[near] = True
+        else:
+            marked = edges.mark(np.unique(near))
+        if own or len(rows) == 1:  # a concept in a circle is not below itself
+            marked[rows] = own
+        return marked
 
     def is_a(self, row: int, ancestor: int) -> bool:
         """Whether a concept is the same as another or below it.

@@ -14,13 +14,16 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from biograft.errors import ConfigError
 from biograft.kb.code_systems import (
+    MAX_CONCEPTS,
     CodeSystem,
     CodeSystems,
     Entries,
     SuppliedSystem,
     canonical,
 )
+from biograft.kb.expressions import Expression
 from biograft.kb.fhir import (
     AT_ONCE,
     Resource,
@@ -31,6 +34,7 @@ from biograft.kb.fhir import (
     spend,
     text_in,
 )
+from biograft.kb.hierarchy import Flags, Rows
 from biograft.kb.store import KnowledgeBase
 
 
@@ -38,7 +42,7 @@ class Condition(NamedTuple):
     """Condition on the concepts of a value set."""
 
     holds: Callable[[int], bool]
-    rows: Callable[[], Sequence[int]] | None = None
+    rows: Callable[[], Sequence[int] | Rows] | None = None
     """All rows that meet it, where they are known without going through the system."""
 
 
@@ -133,6 +137,8 @@ class ValueSet:
     """Whether codes out of use are left out."""
     used: dict[str, None] = field(default_factory=dict)
     """Value sets that it is made from."""
+    unknown: list[str] = field(default_factory=list)
+    """Ids of the codes that it lists and their systems do not have."""
     resource: Resource = field(default_factory=dict)
     _entries: list[Entries] = field(default_factory=list, init=False, repr=False, compare=False)
     _last: dict[int, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -198,6 +204,8 @@ _MAX_PARTS = 1000
 _MAX_IMPORTS = 50
 _PLACE = "valueSet.compose"
 _CODE = ("code", "concept")
+CONSTRAINT = "constraint"
+"""Property of a filter by an expression, as FHIR has it for SNOMED CT."""
 _OPERATORS = (
     *("=", "in", "not-in", "is-a", "is-not-a", "descendent-of", "child-of", "descendent-leaf"),
     *("generalizes", "regex", "exists"),
@@ -277,11 +285,14 @@ class ValueSetReader:
         if not equals:
             return ValueSet(url, (CodeSet(system),))
         kind, _, code = unquote(wanted).partition("/")
-        if kind != "isa" or not code:
+        if kind not in ("isa", "ecl") or not code:
             raise TerminologyError(
                 "not-supported",
-                f"fhir_vs={wanted}: only fhir_vs and fhir_vs=isa/CODE are supported",
+                f"fhir_vs={wanted}: only fhir_vs, fhir_vs=isa/CODE and fhir_vs=ecl/EXPRESSION are "
+                "supported",
             )
+        if kind == "ecl":
+            return ValueSet(url, (CodeSet(system, (self._of_expression(system, code),)),))
         return ValueSet(url, (CodeSet(system, (self._below(system, code, own=True),)),))
 
     # ---- resources
@@ -295,7 +306,7 @@ class ValueSetReader:
         compose = resource.get("compose")
         url = text_in(resource, "url", "valueSet")
         if compose is None and isinstance(resource.get("expansion"), dict):
-            compose = {"include": _listed_in(resource["expansion"])}
+            compose = {"include": expansion_codes(resource["expansion"])}
         included = list_in(compose, "include", _PLACE)
         excluded = list_in(compose, "exclude", _PLACE)
         if not included:
@@ -345,7 +356,10 @@ class ValueSetReader:
         for each in concepts:
             spend()
             code = required_in(each, "code", place)
-            for entry in self._codes.resolve(system, code)[:1]:
+            found = self._codes.resolve(system, code)
+            if not found:
+                made.unknown.append(system.identifier(code))
+            for entry in found[:1]:
                 listed[entry] = None
                 display = text_in(each, "display", place)
                 if display is not None:
@@ -374,12 +388,18 @@ class ValueSetReader:
             found = _of_property(system, name, operator, value)
         if found is None and name == "type" and operator == "=":
             found = self._of_type(value)
+        if found is None and operator == "=" and not isinstance(system, SuppliedSystem):
+            if name == CONSTRAINT:
+                found = self._of_expression(system, value)
+            elif name in self._kb.relation_names:
+                found = self._of_expression(system, f'* : "{name}" = "{value}"')
         if found is None:
             raise TerminologyError(
                 "not-supported",
                 f"{place}: {name} {operator} is not supported for {system.url}; known are concept "
                 "is-a, is-not-a, descendent-of, child-of, generalizes, in, not-in and =, parent, "
-                "child and type =, and the properties of code systems in the request",
+                "child, type, constraint and the relations =, and the properties of code systems "
+                "in the request",
             )
         return found
 
@@ -434,6 +454,23 @@ class ValueSetReader:
         ends = np.asarray(self._kb.numbers("concepts", "types_end"))
         return those(np.searchsorted(ends, marked, side="right").tolist())
 
+    def _of_expression(self, system: CodeSystem, text: str) -> Condition:
+        """Return the filter by an expression; its ids are codes of the system, or ids."""
+        codes, kb = self._codes, self._kb
+
+        def find_row(identifier: str) -> int | None:
+            found = codes.resolve(system, identifier)
+            return codes.row(found[0]) if found else kb.find_row(identifier)
+
+        def members_of(url: str) -> Flags:
+            return codes.mark(self.of_url(url).entries(codes))
+
+        try:
+            flags = Expression(text).select(kb, find_row=find_row, members_of=members_of)
+        except ConfigError as error:
+            raise TerminologyError("invalid", f"{_PLACE}.filter: {error}") from error
+        return Condition(lambda row: bool(flags[row]), lambda: np.flatnonzero(flags))
+
     def _rows(self, system: CodeSystem, codes: str) -> list[int]:
         return [self._row(system, code.strip()) for code in codes.split(",")]
 
@@ -441,8 +478,12 @@ class ValueSetReader:
         return self._codes.row(self._codes.entry(system, code))
 
 
-def _listed_in(expansion: Resource) -> list[Resource]:
-    """Return the codes of an expansion as what a value set would include."""
+def expansion_codes(expansion: Resource) -> list[Resource]:
+    """Return the codes of an expansion as what a value set would include.
+
+    Args:
+        expansion: The expansion.
+    """
     included: list[Resource] = []
     queue = list_in(expansion, "contains", "valueSet.expansion")
     for each in queue:
@@ -450,9 +491,11 @@ def _listed_in(expansion: Resource) -> list[Resource]:
             raise TerminologyError("invalid", "valueSet.expansion.contains: expected objects")
         concept = {key: each[key] for key in ("code", "display", "designation") if key in each}
         if "code" in concept and not each.get("abstract"):
-            included.append({"system": each.get("system"), "concept": [concept]})
+            if not included or included[-1]["system"] != each.get("system"):
+                included.append({"system": each.get("system"), "concept": []})
+            included[-1]["concept"].append(concept)
         queue += list_in(each, "contains", "valueSet.expansion.contains")
-        if len(queue) > _MAX_PARTS:
+        if len(queue) > MAX_CONCEPTS:
             raise TerminologyError("too-costly", "valueSet.expansion: too many codes")
     return included
 

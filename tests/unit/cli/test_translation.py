@@ -70,7 +70,7 @@ def test_help(run_main, chinese):
     assert max(map(width, lines)) <= 80
     for parameter in TREE["link"].params:
         assert parameter.param_type_name == "argument" or parameter.opts[-1] in done.out
-    assert "  build    用任意格式的本体文件建立知识库。" in run_main("kb").err
+    assert "  build     用任意格式的本体文件建立知识库。" in run_main("kb").err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from terminology_client import opened
 
 from biograft.errors import ConfigError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb import (
+    BuildConfig,
+    KnowledgeBase,
+    build_store,
+    make_value_set,
+    read_value_set,
+)
 from biograft.kb.sources import SourceConfig
 from biograft.serve import parse_systems
 
@@ -301,9 +307,19 @@ class TestExpand:
             member = values(post(client, "ValueSet/$validate-code", **asked))
             assert member["result"] is (code in codes(found))
 
+    def test_the_service_and_the_commands_find_the_same_members(self, client, starter):
+        kb = KnowledgeBase.open(starter)
+        for expression in (f"<< {DIABETES}", f"<{DIABETES} MINUS D003924", f">{DIABETES}"):
+            wanted = read_value_set(kb, expression).ids
+            resource = make_value_set(kb, expression)
+            found = post(client, "ValueSet/$expand", valueSet__resource=resource)
+            assert sorted(codes(found)) == sorted(wanted)
+            url = f"{MESH}?fhir_vs=ecl/{expression}"
+            assert sorted(codes(get(client, "ValueSet/$expand", url=url))) == sorted(wanted)
+
     def test_refusals(self, client, monkeypatch):
         path, whole = "ValueSet/$expand", f"{MESH}?fhir_vs"
-        refused(client, 422, "not-supported", path, url=f"{MESH}?fhir_vs=ecl/<{DIABETES}")
+        refused(client, 422, "not-supported", path, url=f"{MESH}?fhir_vs=refset/{DIABETES}")
         refused(client, 404, "not-found", path, url="http://example.org/vs")
         refused(client, 404, "not-found", path, url=f"{MESH}?fhir_vs=isa/D1")
         refused(client, 400, "required", path)
