@@ -240,6 +240,21 @@ def make_index(hashes: U64) -> U64:
     return entries
 
 
+def first_entries(index: U64, keys: Sequence[str]) -> list[int]:
+    """Return the first row of an index for each of many keys; any row if it has none.
+
+    Args:
+        index: Hashes with their rows, sorted.
+        keys: Texts.
+    """
+    parts = [key.encode(errors="surrogatepass") for key in keys]
+    offsets = np.cumsum([0, *map(len, parts)])
+    hashes = _hash_segments(np.frombuffer(b"".join(parts), np.uint8), offsets)
+    at = np.searchsorted(index, hashes & np.uint64(_UPPER))
+    rows: list[int] = (index.take(at, mode="clip") & np.uint64(_LOWER)).tolist()
+    return rows
+
+
 def find_entries(index: Sequence[int], key: int) -> list[int]:
     """Return the rows in an index whose hash may be ``key``, in order.
 
@@ -250,14 +265,14 @@ def find_entries(index: Sequence[int], key: int) -> list[int]:
         index: Hashes, ascending.
         key: Hash to look for.
     """
-    low, n = key & _UPPER, len(index)
-    expected, reach = (low * n) >> 64, 2 << ((n.bit_length() + 1) >> 1)
+    upper, n = key >> 32, len(index)
+    low, expected, reach = upper << 32, (upper * n) >> 32, 2 << ((n.bit_length() + 1) >> 1)
     first, last = max(expected - reach, 0), min(expected + reach, n)
     at = bisect.bisect_left(index, low, first, last)
     if at in (first, last):
         at = bisect.bisect_left(index, low)
     rows = []
-    while at < n and (entry := index[at]) & _UPPER == low:
+    while at < n and (entry := index[at]) >> 32 == upper:
         rows.append(entry & _LOWER)
         at += 1
     return rows

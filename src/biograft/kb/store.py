@@ -17,7 +17,7 @@ import numpy.typing as npt
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb.arrow_file import TEXT
 from biograft.kb.hierarchy import Hierarchy
-from biograft.kb.keys import find_entries, hash_text
+from biograft.kb.keys import find_entries, first_entries, hash_text
 from biograft.kb.manifest import inode_of, read_manifest
 from biograft.kb.names import normalise
 from biograft.kb.records import IS_A, RETIRED, IdKind
@@ -309,6 +309,15 @@ class KnowledgeBase:
         )
         return min(rows, default=None)
 
+    def find_rows(self, identifiers: Iterable[str]) -> list[int | None]:
+        """Return what ``find_row`` does for many ids, which is quicker than one by one."""
+        canonical = list(map(canonical_id, identifiers))
+        entries = first_entries(self._columns["ids_index.entry"].all(), canonical)
+        return [
+            entry if entry < len(self) and self._id[entry] == each else self.find_row(each)
+            for each, entry in zip(canonical, entries, strict=True)
+        ]
+
     def by_id(self, identifier: str) -> list[Concept]:
         """Return all concepts with this primary or alternate id (several may share one).
 
@@ -405,6 +414,10 @@ class KnowledgeBase:
     def names_at(self, row: int) -> tuple[Name, ...]:
         """Return the names of the concept in a row."""
         return tuple(self.name(position) for position in self._range("names", row))
+
+    def name_texts_at(self, row: int) -> Iterator[str]:
+        """Yield the texts of the names of the concept in a row, the preferred one first."""
+        return map(self.name_texts.__getitem__, self._range("names", row))
 
     def name(self, position: int) -> Name:
         """Return the name in a row of the table of names."""

@@ -80,6 +80,9 @@ class TestIds:
         concepts = random_concepts(500, 3)
         base = build(concepts).base
         assert all(base[c["id"]].id == c["id"] for c in concepts)
+        ids = [*(other.id for c in base for other in c.ids), *(c["id"] for c in concepts), "", "x"]
+        assert base.find_rows(ids) == [base.find_row(each) for each in ids]
+        assert base.find_rows([]) == []
         carriers = {}
         for c in base:
             for other in c.ids:

@@ -119,8 +119,13 @@ def test_vocabularies_and_branches_that_were_asked_for(kb):
 RIGHT_AND_WRONG = {
     "a.tsv": (
         "# a comment\nsubject_id\tsubject_label\n"
-        "HP:0001250\tSeizure\nHP:0001250\tSiezure\nHP:0001945|HP:0001250\tFever|Fever\n",
-        [(4, 1, "HP:0001250", "misspelt_label"), (5, 12, "HP:0001250", "label_of_another")],
+        "HP:0001250\tSeizure\nHP:0001250\tSiezure\nHP:0001945|HP:0001250\tFever|Fever\n"
+        "\n HP:0001250 | HP:0001250\tSeizure|Fever",
+        [
+            (4, 1, "HP:0001250", "misspelt_label"),
+            (5, 12, "HP:0001250", "label_of_another"),
+            (7, 15, "HP:0001250", "label_of_another"),
+        ],
     ),
     "a.csv": (
         'name,"the id"\n"Seizure, Siezure",HP:0001250\nFever,"HP:0001250"\n',

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from biograft.kb.verify.pairs import Pair, PairFinder, SourceText
 _SHOWN = 3
 _KEPT = 1 << 17
 """Judgements that are kept: the same ids stand in many rows of a file."""
+_BATCH = 512
+"""Ids that are looked up at once."""
 _LONGEST_LABEL = 12
 """Words before an id in a text that may be its label."""
 
@@ -131,7 +134,7 @@ class FileVerifier:
         self.done.n_files += 1
         edits: list[tuple[int, int, str]] = []
         findings = []
-        for found in self._finder.find(source):
+        for found in self._looked_up(self._finder.find(source)):
             self.done.n_pairs += 1
             pair, judged = self._judged(found)
             self.done.counts[judged.status] += 1
@@ -146,6 +149,11 @@ class FileVerifier:
             self.done.n_fixed += sum(finding.fixed for _, finding in findings)
             _rewrite(path, source.text, edits)
         yield from (finding for _, finding in sorted(findings, key=itemgetter(0)))
+
+    def _looked_up(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        while batch := list(islice(pairs, _BATCH)):
+            self._judge.look_up(pair.id for pair in batch)
+            yield from batch
 
     def _judged(self, pair: Pair) -> tuple[Pair, Judgement]:
         """Judge a pair; of the words before an id in a text those that are a name are its label."""

@@ -9,14 +9,15 @@ base does not hold are not judged.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from biograft.kb.names import HAN_CHARACTER, normalise
 from biograft.kb.sources.log import short_id
-from biograft.kb.store import KnowledgeBase, Match, Replacement
+from biograft.kb.store import KnowledgeBase, Replacement
 from biograft.kb.vocabularies import (
     canonical_id,
     last_numbers,
@@ -47,15 +48,12 @@ RIGHT = (Status.PREFERRED, Status.SYNONYM, Status.NO_LABEL)
 WARNINGS = (Status.NEWER_ID, Status.UNKNOWN_LABEL)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What is known of an id with a label, and what is right instead."""
 
     status: Status
     row: int | None = None
     """The concept that has the id; None: there is none, or it is retired."""
-    match: Match | None = None
-    """The name that the label is."""
     others: tuple[str, ...] = ()
     """Ids of other concepts that have the label as a name."""
     replacement: Replacement | None = None
@@ -85,10 +83,20 @@ class Verifier:
     """Concepts of which ids must be one, or below one; none: any."""
     _branches: list[int] = field(init=False, default_factory=list)
     _wanted: frozenset[str] = field(init=False, default=frozenset())
+    _rows: dict[str, int | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._branches = [self.kb.row(identifier) for identifier in self.below]
         self._wanted = frozenset(vocabulary_name(name) for name in self.vocabularies)
+
+    def look_up(self, identifiers: Iterable[str]) -> None:
+        """Find the concepts of ids that are judged next, which is quicker than one by one.
+
+        Args:
+            identifiers: CURIEs, IRIs or bare ids.
+        """
+        ids = list(map(short_id, identifiers))
+        self._rows = dict(zip(ids, self.kb.find_rows(ids), strict=True))
 
     def judge(self, identifier: str, label: str = "") -> Judgement:
         """Judge an id with a label.
@@ -115,7 +123,7 @@ class Verifier:
 
     def _judge(self, identifier: str, label: str) -> Judgement:
         kb = self.kb
-        row = kb.find_row(identifier)
+        row = self._rows[identifier] if identifier in self._rows else kb.find_row(identifier)
         primary = "" if row is None else kb.id_at(row)
         own = primary == identifier or canonical_id(primary) == canonical_id(identifier)
         if not own and (retired := self._retired(identifier, row)):
@@ -123,25 +131,22 @@ class Verifier:
         if row is None:
             if not self.holds(identifier):
                 return Judgement(Status.OTHER_VOCABULARY)
-            others = tuple(match.concept for match in kb.find(label)) if label else ()
+            others = tuple(kb.ids_at(kb.rows_by_name(label))) if label else ()
             newer = not others and self._is_newer(identifier, labelled=bool(label))
             return Judgement(Status.NEWER_ID if newer else Status.UNKNOWN_ID, others=others)
         if not label:
             return Judgement(Status.NO_LABEL, row)
-        name = kb.name_at(row)
-        if label == name or normalise(label) == normalise(name):
+        if label == kb.name_at(row):
             return Judgement(Status.PREFERRED, row)
-        named = kb.find(label)
-        # several concepts may share an alternate id
-        rows = (
-            {primary: row} if own else {kb.id_at(each): each for each in kb.rows_of([identifier])}
-        )
-        if match := next((each for each in named if each.concept in rows), None):
-            is_preferred = normalise(label) == normalise(match.concept_name)
-            status = Status.PREFERRED if is_preferred else Status.SYNONYM
-            return Judgement(status, rows[match.concept], match)
-        if others := tuple(each.concept for each in named):
-            return Judgement(Status.LABEL_OF_ANOTHER, row, others=others)
+        if own and label in kb.name_texts_at(row):  # most labels are names as they are written
+            return Judgement(Status.SYNONYM, row)
+        named = kb.rows_by_name(label)
+        rows = (row,) if own else kb.rows_of([identifier])  # concepts may share an alternate id
+        if (match := next((each for each in named if each in rows), None)) is not None:
+            is_preferred = normalise(label) == normalise(kb.name_at(match))
+            return Judgement(Status.PREFERRED if is_preferred else Status.SYNONYM, match)
+        if named:
+            return Judgement(Status.LABEL_OF_ANOTHER, row, others=tuple(kb.ids_at(named)))
         if spelling := self._spelling(label, row):
             return Judgement(Status.MISSPELT_LABEL, row, label=spelling)
         return Judgement(Status.UNKNOWN_LABEL, row)
@@ -199,9 +204,9 @@ class Verifier:
         """Return the name of a concept that a label is, but for a letter or two of a word."""
         key = normalise(label)
         best = ("", 0.0)
-        for name in self.kb.names_at(row):
-            if (nearness := _nearness(key, normalise(name.text))) > best[1]:
-                best = (name.text, nearness)
+        for name in self.kb.name_texts_at(row):
+            if (nearness := _nearness(key, normalise(name))) > best[1]:
+                best = (name, nearness)
         return best[0]
 
 
