@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biograft.errors import FormatError
 from biograft.kb.names import language_code
 from biograft.kb.records import DefinitionRecord, NameKind, NameRecord
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obograph import SCOPES
-from biograft.kb.sources.table import find_delimiter, read_cells
+from biograft.kb.sources.table import header_of, named_rows
 
-_COLUMNS = {
-    "concept": ("subject_id", "source_id"),
-    "predicate": ("predicate_id", "predicate"),
-    "text": ("translation_value", "translation_text"),
-    "language": ("translation_language", "translation_lang"),
+_COLUMNS = ("subject_id", "predicate_id", "translation_value", "translation_language")
+_OTHER_NAMES = {
+    "source_id": "subject_id",
+    "predicate": "predicate_id",
+    "translation_text": "translation_value",
+    "translation_lang": "translation_language",
+    "status": "translation_status",
 }
-"""Fields, and the columns that may contain them."""
-_STATUS = ("translation_status", "status")
+"""Columns of the Disease Ontology, and their names in the standard."""
 _KINDS = {"label": NameKind.PREFERRED, **SCOPES}
 _DEFINITIONS = ("IAO_0000115", "definition", "hasDefinition")
 _UNTRANSLATED = "NOT_TRANSLATED"
@@ -31,35 +31,22 @@ _UNTRANSLATED = "NOT_TRANSLATED"
 
 def recognise(probe: Probe) -> bool:
     """A header with a column for everything that is read."""
-    lines = [line for line in probe.lines() if not line.startswith("#")]
-    if not lines:
-        return False
-    header = [cell.strip() for cell in lines[0].split(find_delimiter(lines[0]))]
-    return all(any(name in header for name in names) for names in _COLUMNS.values())
+    header = header_of(probe)
+    return {_OTHER_NAMES.get(name, name) for name in header}.issuperset(_COLUMNS)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name or the definition of every row."""
-    log.opened(config.path)
-    columns: dict[str, int] = {}
-    n_cells = 0
-    for line, cells in read_cells(config, quoted_tsv=True):
-        if not columns:
-            columns, n_cells = _positions(config, cells, line), len(cells)
-            continue
-        if not any(map(str.strip, cells)):
-            continue
-        log.read()
-        if len(cells) != n_cells:
-            log.reject(f"{len(cells)} columns, expected {n_cells}", line, "\t".join(cells))
-            continue
-        row = {role: cells[k].strip() for role, k in columns.items()}
-        concept, text, language = row["concept"], row["text"], language_code(row["language"])
-        predicate = row["predicate"].replace("IAO:", "IAO_").rpartition(":")[2]
-        if row.get("status", "").upper().replace(" ", "_") == _UNTRANSLATED:
+    remedy = "expected a Babelon file of translations"
+    for line, row in named_rows(config, log, _COLUMNS, remedy, _OTHER_NAMES):
+        concept, predicate, text, tag = (row[name] for name in _COLUMNS)
+        language = language_code(tag)
+        predicate = predicate.replace("IAO:", "IAO_").rpartition(":")[2]
+        if row.get("translation_status", "").upper().replace(" ", "_") == _UNTRANSLATED:
             log.filter("not translated")
         elif not (concept and text and language):
-            log.reject("concept, translation or language is empty", line, "\t".join(cells))
+            reason = "concept, translation or language is empty"
+            log.reject(reason, line, "\t".join(row.values()))
         elif predicate in _KINDS:
             yield NameRecord(concept, text, language, _KINDS[predicate], line=line)
         elif predicate in _DEFINITIONS:
@@ -82,25 +69,6 @@ def read_names(config: SourceConfig, log: ReadLog) -> Iterator[NameRecord]:
             log.filter("a broader, narrower or related name")
         else:
             yield item
-
-
-def _positions(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
-    """Return the position of each column that is read; the status may be missing."""
-    named = [cell.strip() for cell in header]
-    positions = {}
-    for role, names in {**_COLUMNS, "status": _STATUS}.items():
-        present = [named.index(name) for name in names if name in named]
-        if present:
-            positions[role] = present[0]
-        elif role != "status":
-            raise FormatError(
-                f"column {names[0]!r} is missing",
-                path=config.path,
-                line=line,
-                text="\t".join(named),
-                remedy="expected a Babelon file of translations",
-            )
-    return positions
 
 
 FORMAT = Format(recognise, read, tabular=True)

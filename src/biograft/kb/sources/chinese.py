@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from biograft.errors import FormatError
-from biograft.kb.names import HAN, HAN_CHARACTER, language_code
+from biograft.kb.names import HAN, HAN_CHARACTER
 from biograft.kb.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
@@ -105,7 +105,7 @@ def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    language = language_code(config.language or "zh")
+    language = config.language or "zh"
     entities = NamedEntities(language)
     for row in read_objects(config.path, log, config.encoding):
         page, line = row.value, row.line
@@ -182,7 +182,7 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
     log.opened(config.path)
-    language = language_code(config.language or "zh")
+    language = config.language or "zh"
     entities = NamedEntities(language)
     for line, cells in _rows(config.path, config.encoding, log):
         name = cells["name"].strip()

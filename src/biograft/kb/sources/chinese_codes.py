@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from biograft.errors import FormatError
-from biograft.kb.names import language_code, language_of_script
+from biograft.kb.names import language_of_script
 from biograft.kb.records import (
     IS_A,
     ConceptRecord,
@@ -203,7 +203,7 @@ class _Table:
             parts += [match[1], *re.split(r"[，,、;；]", match[2])]
         for part in parts:
             if part.strip():
-                language = language_code(self._config.language or language_of_script(part))
+                language = self._config.language or language_of_script(part)
                 yield NameRecord(concept, part.strip(), language, kind, line=line)
             kind = NameKind.SYNONYM
 

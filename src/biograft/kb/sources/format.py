@@ -288,11 +288,15 @@ def resolve(config: SourceConfig) -> SourceConfig:
     Args:
         config: The source.
     """
-    languages = tuple(language_code(tag) for tag in config.languages)
+    config = replace(
+        config,
+        languages=tuple(map(language_code, config.languages)),
+        language=language_code(config.language),
+    )
     is_there = exists(config.path)
     if str(config.path) in BUILT_IN and not is_there:
         folder = built_in_folder(str(config.path))
-        return replace(config, path=folder, format="jsonl", languages=languages)
+        return replace(config, path=folder, format="jsonl")
     if not is_there:
         raise InputError("does not exist", path=config.path, remedy="check the path")
     if peek(config.path / MANIFEST).get("format") == _STORE_FORMAT:
@@ -306,7 +310,7 @@ def resolve(config: SourceConfig) -> SourceConfig:
     encoding = config.encoding
     if config.path.is_file() and not is_workbook(config.path):
         encoding = shown_encoding(read_head(config.path), encoding)
-    return replace(config, format=name, languages=languages, encoding=encoding)
+    return replace(config, format=name, encoding=encoding)
 
 
 def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:

@@ -28,7 +28,7 @@ from biograft.kb.records import (
 )
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import named_rows
+from biograft.kb.sources.table import header_of, named_rows
 from biograft.kb.sources.xml_records import read_xml_records, root_name
 
 _TABULAR, _CLAML = "ICD10CM.tabular", "ClaML"
@@ -99,7 +99,7 @@ def read_tabular(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
     log.opened(config.path)
-    language = language_code(config.language or "en")
+    language = config.language or "en"
     log.note("not read: notes on what is included, excluded, coded first or also")
     for record in read_xml_records(config.path, (_TABULAR,), ("chapter",)):
         name, (code, label) = record.element.findtext("name", ""), _ranged(record.element)
@@ -195,7 +195,7 @@ def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
     log.opened(config.path)
-    default = language_code(config.language or "en")
+    default = config.language or "en"
     prefix, classes, modifiers = "", dict[str, _Class](), dict[str, dict[str, _Class]]()
     tags = ("Title", "Class", "ModifierClass")
     for record in read_xml_records(config.path, (_CLAML,), tags):
@@ -293,8 +293,7 @@ _DASHES = re.compile(r"(?:-(?:\s+|$))*")
 
 def recognise_linearisation(probe: Probe) -> bool:
     """A header with the columns of a simple tabulation of ICD-11."""
-    header = {cell.strip().strip('"') for cell in next(iter(probe.lines(1)), "").split("\t")}
-    return header.issuperset(_LINEARISATION)
+    return header_of(probe).issuperset(_LINEARISATION)
 
 
 def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -318,7 +317,7 @@ def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if row.get("ClassKind") == "chapter":
             above, chapter = [], (code, title)
         del above[depth:]
-        language = language_code(config.language or language_of_script(title))
+        language = config.language or language_of_script(title)
         each = _Code(code, title, above[-1] if above else "", chapter=chapter)
         is_new = log.define(code, line)
         yield from each.records("ICD11", language, line, is_new=is_new)

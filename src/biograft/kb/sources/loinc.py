@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biograft.errors import UnrecognisedError
-from biograft.kb.names import language_code
 from biograft.kb.records import (
     IS_A,
     DefinitionRecord,
@@ -26,29 +25,32 @@ from biograft.kb.records import (
 )
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import named_rows
+from biograft.kb.sources.table import header_of, named_rows
 
 _AXES = ("COMPONENT", "PROPERTY", "TIME_ASPCT", "SYSTEM", "SCALE_TYP", "METHOD_TYP")
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "terms": ("LOINC_NUM", "STATUS", "CLASS", "SHORTNAME", "LONG_COMMON_NAME", *_AXES),
-    "successors": ("LOINC", "MAP_TO"),
-    "consumer names": ("LoincNumber", "ConsumerName"),
-    "parts": ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status"),
-    "part links": ("LoincNumber", "PartNumber", "PartTypeName", "LinkTypeName"),
-    "hierarchy": ("PATH_TO_ROOT", "IMMEDIATE_PARENT", "CODE", "CODE_TEXT"),
-    "variant": ("LOINC_NUM", "LONG_COMMON_NAME", "RELATEDNAMES2", *_AXES),
+_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "terms": (
+        "Loinc",
+        ("LOINC_NUM", "STATUS", "CLASS", "SHORTNAME", "LONG_COMMON_NAME", *_AXES),
+    ),
+    "successors": ("MapTo", ("LOINC", "MAP_TO")),
+    "consumer names": ("ConsumerName", ("LoincNumber", "ConsumerName")),
+    "parts": ("Part", ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status")),
+    "part links": (
+        "LoincPartLink_Primary",
+        ("LoincNumber", "PartNumber", "PartTypeName", "LinkTypeName"),
+    ),
+    "hierarchy": (
+        "ComponentHierarchyBySystem",
+        ("PATH_TO_ROOT", "IMMEDIATE_PARENT", "CODE", "CODE_TEXT"),
+    ),
+    "variant": (
+        r"([a-z]{2})[A-Z]{2}\d+LinguisticVariant",
+        ("LOINC_NUM", "LONG_COMMON_NAME", "RELATEDNAMES2", *_AXES),
+    ),
 }
-"""The columns by which a file is recognised; the first that fits is taken."""
-_FILES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("terms", re.compile(r"Loinc\.csv(?:\.gz)?")),
-    ("successors", re.compile(r"MapTo\.csv(?:\.gz)?")),
-    ("consumer names", re.compile(r"ConsumerName\.csv(?:\.gz)?")),
-    ("parts", re.compile(r"Part\.csv(?:\.gz)?")),
-    ("part links", re.compile(r"LoincPartLink_Primary\.csv(?:\.gz)?")),
-    ("hierarchy", re.compile(r"ComponentHierarchyBySystem\.csv(?:\.gz)?")),
-    ("variant", re.compile(r"([a-z]{2})[A-Z]{2}\d+LinguisticVariant\.csv(?:\.gz)?")),
-)
-"""The files of a release folder, in the order in which they are read."""
+"""The files of a release, in the order in which they are read: the name of each, as a pattern that
+may give its language, and its columns. A file alone is the first that its columns fit."""
 _CODE = re.compile(r"\d{1,7}-\d|L[APLG]\d{1,8}-\d|MTHU\d{6}")
 _CLASS_TYPES = {"1": "Laboratory", "2": "Clinical", "3": "Claims attachment", "4": "Survey"}
 
@@ -66,15 +68,21 @@ class _Row:
 def recognise(probe: Probe) -> bool:
     """A folder with Loinc.csv, or a file with the columns of one of the files."""
     if probe.members:
-        return "LoincTable" in probe.members or any(
-            _FILES[0][1].fullmatch(name) for name in probe.members
-        )
+        return "LoincTable" in probe.members or any(map(_is_main, probe.members))
     return bool(_kind(probe))
 
 
 def _kind(probe: Probe) -> str:
-    header = {cell.strip().strip('"') for cell in next(iter(probe.lines(1)), "").split(",")}
-    return next((kind for kind, needed in _NEEDED.items() if header.issuperset(needed)), "")
+    header = header_of(probe)
+    return next((kind for kind, (_, columns) in _FILES.items() if header.issuperset(columns)), "")
+
+
+def _match(kind: str, name: str) -> re.Match[str] | None:
+    return re.fullmatch(rf"{_FILES[kind][0]}\.csv(?:\.gz)?", name)
+
+
+def _is_main(name: str) -> bool:
+    return bool(_match("terms", name))
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -91,14 +99,14 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     }
     for kind, path, language in _files(config):
         source = replace(config, path=path)
-        for line, cells in named_rows(source, log, _NEEDED[kind], "name the release of LOINC"):
+        for line, cells in named_rows(source, log, _FILES[kind][1], "name the release of LOINC"):
             row = _Row(line, cells, path)
             yield from steps[kind](row, language)
 
 
 def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
     """Return the kind, the path and the language of each file."""
-    default = language_code(config.language or "en")
+    default = config.language or "en"
     if not config.path.is_dir():
         probe = look_at(config.path)
         if kind := _kind(probe):
@@ -111,13 +119,13 @@ def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
             remedy="name Loinc.csv or the folder of the release",
         )
     everything = sorted(path for path in config.path.rglob("*.csv*") if path.is_file())
-    if not any(_FILES[0][1].fullmatch(path.name) for path in everything):
+    if not any(_is_main(path.name) for path in everything):
         raise UnrecognisedError("holds no Loinc.csv", path=config.path, remedy="name its folder")
     return [
-        (kind, path, match[1] if pattern.groups else default)
-        for kind, pattern in _FILES
+        (kind, path, next(iter(match.groups()), default))
+        for kind in _FILES
         for path in everything
-        if (match := pattern.fullmatch(path.name))
+        if (match := _match(kind, path.name))
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from biograft.kb.records import IdKind, IdRecord
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import find_delimiter, named_rows
+from biograft.kb.sources.table import header_of, named_rows
 
 _NEEDED = ("subject_id", "predicate_id", "object_id")
 _EXACT = ("exactMatch", "equivalentClass", "sameAs", "hasDbXref")
@@ -19,9 +19,7 @@ _EXACT = ("exactMatch", "equivalentClass", "sameAs", "hasDbXref")
 
 def recognise(probe: Probe) -> bool:
     """A header with subject, predicate and object, after comments."""
-    line = next((line for line in probe.lines(2000) if not line.startswith("#")), "")
-    header = [cell.strip() for cell in line.split(find_delimiter(line))] if line else []
-    return set(_NEEDED) <= set(header)
+    return header_of(probe).issuperset(_NEEDED)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:

@@ -27,6 +27,8 @@ from biograft.kb.sources.workbooks import is_workbook, read_sheet
 
 _DELIMITERS = "\t,;|"
 _QUOTE = '"'
+_MAX_COMMENTS = 2000
+"""Lines of comments before a header that are looked at."""
 
 
 def read_cells(
@@ -56,8 +58,22 @@ def read_cells(
         yield from csv_rows(lines, config.path, start, delimiter)
 
 
+def header_of(probe: Probe) -> set[str]:
+    """Return the columns that the first line after comments names.
+
+    Args:
+        probe: Beginning of the file.
+    """
+    line = next((line for line in probe.lines(_MAX_COMMENTS) if not line.startswith("#")), "")
+    return {cell.strip().strip(_QUOTE) for cell in line.split(find_delimiter(line))}
+
+
 def named_rows(
-    config: SourceConfig, log: ReadLog, needed: Sequence[str], remedy: str
+    config: SourceConfig,
+    log: ReadLog,
+    needed: Sequence[str],
+    remedy: str,
+    other_names: Mapping[str, str] = {},
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read the rows of a table with a header: the line of each, and its cells by column.
 
@@ -66,6 +82,7 @@ def named_rows(
         log: Where rows are counted; those of another width are rejected.
         needed: Columns that must be there.
         remedy: What to do if one is not.
+        other_names: Other names of columns, and those that take their place.
 
     Raises:
         FormatError: A column is missing.
@@ -74,7 +91,7 @@ def named_rows(
     columns: list[str] = []
     for line, cells in read_cells(config, quoted_tsv=True):
         if not columns:
-            columns = [cell.strip() for cell in cells]
+            columns = [other_names.get(cell.strip(), cell.strip()) for cell in cells]
             if missing := [name for name in needed if name not in columns]:
                 raise FormatError(
                     f"column {missing[0]!r} is missing",
@@ -181,12 +198,9 @@ class _TableRow:
 
 
 def recognise(probe: Probe) -> bool:
-    """A header with the columns ``id`` and ``name``."""
-    lines = [line for line in probe.lines() if not line.startswith("#")]
-    if len(lines) < 2:
-        return False
-    header = [cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))]
-    return {"id", "name"} <= set(header)
+    """A header with the columns ``id`` and ``name``, and a row."""
+    n_rows = sum(not line.startswith("#") for line in probe.lines(_MAX_COMMENTS)) - 1
+    return n_rows > 0 and {"id", "name"} <= {name.lower() for name in header_of(probe)}
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -216,7 +230,7 @@ def _names(
     row: _TableRow, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
 ) -> Iterator[Item]:
     """Yield the names of a row; a concept's first name in each language is its preferred one."""
-    language = language_code(row.get("language") or config.language or "en")
+    language = _language(row, config)
     if "name" in row.cells:
         if row.get("name"):
             kind = NameKind.SYNONYM if (concept, language) in named else NameKind.PREFERRED
@@ -230,7 +244,7 @@ def _names(
 
 def _facts(row: _TableRow, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
     if row.get("definition"):
-        language = language_code(row.get("language") or config.language or "en")
+        language = _language(row, config)
         yield DefinitionRecord(concept, row.get("definition"), language, line=row.line)
     types = _split(row.get("type"), config)
     if not types and config.default_type and not repeated:
@@ -244,6 +258,10 @@ def _facts(row: _TableRow, concept: str, config: SourceConfig, repeated: bool) -
         if relation != role:
             for tail in _split(row.get(role), config):
                 yield RelationRecord(concept, relation, tail, line=row.line)
+
+
+def _language(row: _TableRow, config: SourceConfig) -> str:
+    return language_code(row.get("language")) or config.language or "en"
 
 
 def _split(cell: str, config: SourceConfig) -> list[str]:

@@ -16,21 +16,16 @@ from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obograph import SCOPES
-from biograft.kb.sources.table import find_delimiter, named_rows
+from biograft.kb.sources.table import header_of, named_rows
 
 _SSSLM = ("text", "curie", "predicate")
 _GILDA = ("norm_text", "text", "db", "id", "entry_name", "status")
 _GILDA_KINDS = {"name": NameKind.PREFERRED, "synonym": NameKind.SYNONYM}
 
 
-def _header(probe: Probe) -> set[str]:
-    line = next((line for line in probe.lines() if not line.startswith("#")), "")
-    return {cell.strip() for cell in line.split(find_delimiter(line))} if line else set()
-
-
 def recognise_table(probe: Probe) -> bool:
     """A header with the columns of SSSLM or of Gilda."""
-    header = _header(probe)
+    header = header_of(probe)
     return header.issuperset(_SSSLM) or header.issuperset(_GILDA)
 
 
@@ -64,7 +59,7 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         known.add(concept)
         if config.default_type and is_new:
             yield TypeRecord(concept, config.default_type, line=line)
-        language = language_code(row.get("language") or config.language or "en")
+        language = language_code(row.get("language", "")) or config.language or "en"
         if name and is_new:
             named = language if name == text else config.language or "en"
             yield NameRecord(concept, name, named, NameKind.PREFERRED, line=line)
@@ -123,7 +118,7 @@ def read_synonyms(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 def _named(name: str, config: SourceConfig, log: ReadLog, line: int) -> Iterator[Record]:
     """Yield a concept whose id is its name."""
     if log.define(name, line):
-        language = language_code(config.language or language_of_script(name))
+        language = config.language or language_of_script(name)
         yield NameRecord(name, name, language, NameKind.PREFERRED, line=line)
         if config.default_type:
             yield TypeRecord(name, config.default_type, line=line)

@@ -39,7 +39,7 @@ def test_labels_are_the_preferred_names_of_their_language(read):
     assert result.log.filtered == {"not translated": 1}
     assert result.log.rejected.counts == {
         "concept, translation or language is empty": 1,
-        "4 columns, expected 7": 1,
+        "4 cells, expected 7": 1,
     }
 
 
