@@ -20,7 +20,8 @@ def check(
 ) -> None:
     """Compare every file of a store, index, encoder or run with its recorded hash.
 
-    Of a review (a file .db) every row is compared.
+    Of a review (a file .db) every row is compared. Of a store, the concepts are named that may be
+    two: one id without a namespace, and names of several sources that have none in common.
 
     Args:
         path: A store, index, encoder, run, corpus or review, or a folder that holds some.
@@ -33,6 +34,7 @@ def check(
     for artifact in check_all(path):
         n_checked += 1
         n_damaged += bool(artifact.problems)
+        notes = [] if artifact.problems else _mixed(artifact)
         if as_json:
             print_json(
                 {
@@ -41,6 +43,7 @@ def check(
                     "files": artifact.n_files,
                     "bytes": artifact.n_bytes,
                     "problems": list(artifact.problems),
+                    "notes": notes,
                 }
             )
             continue
@@ -49,10 +52,34 @@ def check(
         if not artifact.problems:
             size = f"{artifact.n_files:,} files, {artifact.n_bytes / 1e6:,.1f} MB"
             typer.echo(f"ok       {visible(str(artifact.path))}  {artifact.format}, {size}")
+        for note in notes:
+            typer.echo(f"note     {visible(note)}")
     if not n_checked:
         raise InputError("holds nothing that biograft wrote", path=path, remedy="check the path")
     if n_damaged:
         raise typer.Exit(1)
+
+
+_SHOWN = 5
+
+
+def _mixed(artifact: CheckedArtifact) -> list[str]:
+    """Name the concepts of a knowledge base that may be two; a few of many."""
+    from biograft.kb import KnowledgeBase
+    from biograft.kb.tables import STORE
+
+    if artifact.format != STORE.format:
+        return []
+    notes, n_mixed = [], 0
+    for concept in KnowledgeBase.open(artifact.path).mixed_concepts():
+        n_mixed += 1
+        if n_mixed <= _SHOWN:
+            names = {name.source: name.text for name in reversed(concept.names)}
+            named = "; ".join(f"{text} ({source})" for source, text in sorted(names.items()))
+            notes.append(f"{concept.id} may be two concepts: {named}")
+    if n_mixed > _SHOWN:
+        notes.append(f"{n_mixed - _SHOWN:,} more concepts may be two")
+    return notes
 
 
 def check_all(path: Path) -> Iterator[CheckedArtifact]:

@@ -40,12 +40,12 @@ from biograft.kb.concepts import (
     retired_ids,
 )
 from biograft.kb.config import BuildConfig, NameRules
+from biograft.kb.iris import Iris
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
 from biograft.kb.manifest import BuildReport, SourceReport, is_store
 from biograft.kb.names import language_code
 from biograft.kb.records import IS_A, IdKind, NameKind
 from biograft.kb.sources import KEPT_EXAMPLES, STARTER, ReadLog, SourceConfig, read_source, resolve
-from biograft.kb.sources.log import ConceptIris
 from biograft.kb.tables import GROUPED, ID_KINDS, NAME_KINDS, STORE, Table, TableWriter
 from biograft.kb.vocabularies import last_numbers
 from biograft.progress import Progress
@@ -546,7 +546,7 @@ def _build(
     """Build a store in a new folder, which becomes ``out``; source files are hashed meanwhile."""
     work = folder / "work"
     work.mkdir()
-    records, iris = CollectedRecords(work), ConceptIris()
+    records, iris = CollectedRecords(work), Iris()
     sources: list[tuple[ReadLog, str]] = []
     hashes: dict[Path, Future[str]] = {}
 
@@ -586,7 +586,7 @@ def _build(
         writer.write({"id": concepts.ids, **{f"{table}_end": ends[table] for table in GROUPED}})
     progress.start("checking the hierarchy")
     warnings = (
-        *iris.warnings(),
+        *iris.warnings(concepts.ids.filter(concepts.ids.str.contains("^https?://"))),
         *_unused_filters(config, assembly),
         *_warnings(assembly, concepts),
     )
@@ -630,7 +630,7 @@ def _build(
         unmerged=tuple(concepts.unmerged.rows()),
         seconds=dict(progress.seconds),
     )
-    _write_manifest(folder, config, report, records, concepts)
+    _write_manifest(folder, config, report, records, concepts, iris)
     return report
 
 
@@ -652,6 +652,7 @@ def _write_manifest(
     report: BuildReport,
     records: CollectedRecords,
     concepts: Concepts,
+    iris: Iris,
 ) -> None:
     """Write the manifest last: a folder without one is no store."""
     options = asdict(config)
@@ -666,6 +667,12 @@ def _write_manifest(
     manifest = {
         "config": {**options, "sources": sources},
         **{key: value for key, value in report.to_json().items() if key != "store"},
+        "prefixes": {prefix: iris.namespace_of(prefix) for prefix in _prefixes(concepts.ids)},
+        "former_prefixes": {
+            old: new
+            for old, new in iris.former.items()
+            if new != f"{old}:" and concepts.ids.str.starts_with(new).any()
+        },
         "last_numbers": last_numbers(_highest(concepts.ids)),
         "n_names_by_language": dict(zip(labels["language"], n_names.tolist(), strict=True)),
         "vocabularies": {
@@ -677,6 +684,11 @@ def _write_manifest(
         "files": describe_files(folder),
     }
     STORE.write(folder, manifest)
+
+
+def _prefixes(ids: pl.Series) -> list[str]:
+    """Return the prefixes of ids; an empty one stands for bare ids, and for IRIs."""
+    return sorted(ids.str.extract("^([^:]*):(?:[^/]|/[^/])").fill_null("").unique())
 
 
 def _highest(ids: pl.Series) -> pl.Series:

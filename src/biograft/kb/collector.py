@@ -115,7 +115,8 @@ class LabelEncoder:
         return series.replace_strict(distinct, codes, return_dtype=dtype)
 
 
-_IDENTIFIERS = frozenset({"concept", "id", "head", "tail", "relation", "type"})
+_CONCEPTS = frozenset({"concept", "id", "head", "tail"})
+_IDENTIFIERS = _CONCEPTS | {"relation", "type"}
 _SEEN = r"[^\p{C}\p{Z}\p{M}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}]"
 """A character that is certainly visible; texts without any are looked at one by one."""
 _UNCLEAN, _UNCLEAN_LINES = f"{CONTROL}|{HIDDEN}", f"{NOT_IN_LINES}|{HIDDEN}"
@@ -215,7 +216,7 @@ class CollectedRecords:
         )
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
-        frame = self._clean(frame, table)
+        frame = self._clean(self._with_ids(frame), table)
         if not frame.height:
             return
         if table == TypeRecord.table:
@@ -243,6 +244,16 @@ class CollectedRecords:
         retired = rows["kind"].is_in(RETIRED_KINDS)
         self._store(table, rows.filter(~retired))
         self._store("retired", rows.filter(retired))
+
+    def _with_ids(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Put ids in place of IRIs."""
+        for name in _CONCEPTS.intersection(frame.columns):
+            is_iri = frame[name].str.starts_with("http")
+            if is_iri.any():
+                iris = frame[name].filter(is_iri).unique()
+                ids = [self._log.iris.id_of(iri) for iri in iris]
+                frame = frame.with_columns(pl.col(name).replace(iris, ids))
+        return frame
 
     def _clean(self, frame: pl.DataFrame, table: str) -> pl.DataFrame:
         """Return the rows as they can be stored, shown and exported; report all that changes."""

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from biograft.artifacts import new_file
 from biograft.errors import NotFoundError, OutputError, nearest
+from biograft.kb.iris import Iris
 from biograft.kb.records import IdKind
 from biograft.kb.store import Concept, KnowledgeBase
 from biograft.progress import Progress
@@ -89,9 +90,12 @@ _LeftOut = list[tuple[str, str]] | None
 
 def _to_jsonl(base: KnowledgeBase, _left_out: _LeftOut) -> Iterator[str]:
     """Yield a concept a line with all its facts; it reads back as the same store."""
+    known = Iris()
     for row in range(len(base)):
         concept = base.concept_at(row)
         value: dict[str, Any] = {"id": concept.id}
+        if (iri := base.iri(concept.id)) != known.iri_of(concept.id):
+            value["iri"] = iri
         value["names"] = [
             {"text": n.text, "language": n.language, "kind": n.kind, "source": n.source}
             for n in concept.names

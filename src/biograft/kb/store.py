@@ -17,12 +17,18 @@ import numpy.typing as npt
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb.arrow_file import TEXT
 from biograft.kb.hierarchy import Hierarchy
+from biograft.kb.iris import SCHEMES, Iris
 from biograft.kb.keys import find_entries, first_entries, hash_text
 from biograft.kb.manifest import inode_of, read_manifest
 from biograft.kb.names import normalise
 from biograft.kb.records import IS_A, RETIRED, IdKind
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
-from biograft.kb.vocabularies import canonical_id
+from biograft.kb.vocabularies import (
+    canonical_id,
+    vocabulary_name,
+    vocabulary_of,
+    vocabulary_of_format,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,6 +127,8 @@ class Concept:
     definitions: tuple[Definition, ...] = ()
     types: tuple[SemanticType, ...] = ()
     ids: tuple[Identifier, ...] = ()
+    iri: str = ""
+    """Empty where its prefix has no known namespace."""
 
     @property
     def definition(self) -> str:
@@ -247,7 +255,7 @@ class KnowledgeBase:
         >>> kb.info()["n_concepts"]
         896
         """
-        internal = ("files", "vocabularies", "format", "seconds")
+        internal = ("files", "vocabularies", "format", "seconds", "former_prefixes")
         return {
             "store": str(self.folder),
             **{key: value for key, value in self.manifest.items() if key not in internal},
@@ -294,20 +302,7 @@ class KnowledgeBase:
 
     def find_row(self, identifier: str) -> int | None:
         """Return the row of a concept by its primary id, else by an alternate id, else None."""
-        canonical, n = canonical_id(identifier), len(self)
-        alternates = []
-        for entry in self._id_entries(canonical):
-            if entry < n:
-                if self._has_id(self._id[entry], canonical):
-                    return entry
-            elif self._values["ids.kind"][entry - n] == _ALTERNATE:
-                alternates.append(entry - n)
-        rows = (
-            self._values["ids.concept"][position]
-            for position in alternates
-            if self._has_id(self._other_id[position], canonical)
-        )
-        return min(rows, default=None)
+        return next(iter(self._rows_by_id(identifier, _OWN)), None)
 
     def find_rows(self, identifiers: Iterable[str]) -> list[int | None]:
         """Return what ``find_row`` does for many ids, which is quicker than one by one."""
@@ -350,25 +345,67 @@ class KnowledgeBase:
 
     def _rows_by_id(self, identifier: str, kinds: Collection[int]) -> list[int]:
         """Return rows by an id of certain kinds, primary ids first."""
-        canonical, n = canonical_id(identifier), len(self)
-        rows = []
-        for entry in self._id_entries(canonical):
+        spellings = self._spellings(identifier)
+        found = (self._rows_by_spelling(spelling, kinds) for spelling in spellings)
+        return next(filter(None, found), [])
+
+    def _rows_by_spelling(self, canonical: str, kinds: Collection[int]) -> list[int]:
+        n, rows = len(self), []
+        # rows of ``concepts``, then of ``ids``, that may have this id
+        for entry in find_entries(self._values["ids_index.entry"], hash_text(canonical)):
             own = entry < n
             kind = _PRIMARY if own else self._values["ids.kind"][entry - n]
             if kind not in kinds:
                 continue
             text = self._id[entry] if own else self._other_id[entry - n]
-            if self._has_id(text, canonical):
+            if text == canonical or canonical_id(text) == canonical:
                 rows.append((kind, entry if own else self._values["ids.concept"][entry - n]))
         return list(dict.fromkeys(row for _, row in sorted(rows)))
 
-    def _id_entries(self, canonical: str) -> list[int]:
-        """Return rows of ``concepts``, then of ``ids``, that may have an id."""
-        return find_entries(self._values["ids_index.entry"], hash_text(canonical))
+    def _spellings(self, identifier: str) -> Iterator[str]:
+        """Yield what the store may call an id: as it is, then what people and IRIs make of it."""
+        yield canonical_id(identifier)
+        if identifier.startswith(SCHEMES):
+            yield canonical_id(self.iris.id_of(identifier))
+            return
+        prefix, colon, local = identifier.partition(":")
+        if not colon:
+            if len(prefixes := self.manifest.get("prefixes", ())) == 1:
+                yield f"{next(iter(prefixes))}:{identifier}"
+            prefix, _, local = identifier.rpartition("_")
+            yield canonical_id(f"{prefix}:{local}")
+        if prefix in self.iris.former:
+            yield self.iris.former[prefix] + local
+        elif vocabulary_name(prefix) == self.vocabulary:
+            yield local
 
-    @staticmethod
-    def _has_id(text: str, canonical: str) -> bool:
-        return text == canonical or canonical_id(text) == canonical
+    @cached_property
+    def iris(self) -> Iris:
+        """The IRIs of ids, by the prefixes that the sources declared."""
+        declared = self.manifest.get("prefixes", {})
+        return Iris(
+            {prefix: iri for prefix, iri in declared.items() if iri},
+            self.manifest.get("former_prefixes", {}),
+        )
+
+    def iri(self, identifier: str) -> str:
+        """Return the IRI of an id; empty if its prefix has no namespace.
+
+        Args:
+            identifier: An id of a concept.
+
+        >>> kb.iri("D003924")
+        'http://id.nlm.nih.gov/mesh/D003924'
+        """
+        if ":" not in identifier and self.vocabulary and not vocabulary_of(identifier):
+            identifier = f"{self.vocabulary}:{identifier}"
+        return self.iris.iri_of(identifier)
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """The vocabulary of bare ids, where one format was built that has such; else empty."""
+        formats = {source.get("format") or "" for source in self.manifest.get("sources", ())}
+        return vocabulary_of_format(formats.pop()) if len(formats) == 1 else ""
 
     def id_at(self, row: int) -> str:
         """Return the primary id of a row."""
@@ -409,6 +446,7 @@ class KnowledgeBase:
                 Identifier(self._other_id[k], str(self._label(ID_KINDS, "ids.kind", k)))
                 for k in self._range("ids", row)
             ),
+            iri=self.iri(self._id[row]),
         )
 
     def names_at(self, row: int) -> tuple[Name, ...]:
@@ -427,6 +465,29 @@ class KnowledgeBase:
             str(self._label(NAME_KINDS, "names.kind", position)),
             self._label(self.sources, "names.source", position),
         )
+
+    def mixed_concepts(self) -> Iterator[Concept]:
+        """Yield the concepts that may be two, of sources that number their concepts alike.
+
+        The id has no known namespace, and the names that two sources give in a language have none
+        in common.
+        """
+        if len(self.manifest.get("sources", ())) < 2:
+            return
+        rows, sources = (self.numbers("names", column) for column in ("concept", "source"))
+        differ = (rows[1:] == rows[:-1]) & (sources[1:] != sources[:-1])
+        for row in np.unique(rows[1:][differ]).tolist():
+            if self.iri(self._id[row]):
+                continue
+            given: dict[tuple[str, str], set[str]] = {}
+            for name in self.names_at(row):
+                given.setdefault((name.language, name.source), set()).add(normalise(name.text))
+            if any(
+                language == other and names.isdisjoint(others)
+                for (language, _), names in given.items()
+                for (other, _), others in given.items()
+            ):
+                yield self.concept_at(row)
 
     # ---- concepts by name
 

@@ -24,10 +24,10 @@ from biograft.kb.expressions import Expression, Node
 from biograft.kb.fhir import Resource, TerminologyError
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.hierarchy import Flags, Rows
+from biograft.kb.iris import short_id
 from biograft.kb.records import IS_A
 from biograft.kb.sources.files import read_text
 from biograft.kb.sources.json_files import decode_json, peek_object
-from biograft.kb.sources.log import short_id
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.value_sets import CONSTRAINT, ValueSetReader, expansion_codes
 from biograft.kb.verify.judge import Verifier

@@ -61,8 +61,6 @@ def _read_table() -> dict[str, KnownVocabulary]:
 
 
 VOCABULARIES = _read_table()
-OBO_PREFIXES = tuple(each.name for each in VOCABULARIES.values() if each.obo)
-"""Prefixes of the OBO Foundry's ontologies that are used most."""
 _SPELLINGS = {spelling: each for each in VOCABULARIES.values() for spelling in each.spellings}
 _NAMES = {name: each for each in VOCABULARIES.values() for name in each.names} | _SPELLINGS
 _BY_NAME = {each.name.upper(): each for each in VOCABULARIES.values()}

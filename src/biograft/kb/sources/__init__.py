@@ -4,6 +4,7 @@
 >>> records = list(read_source(SourceConfig(path=Path("hp.obo.gz"))))  # doctest: +SKIP
 """
 
+from biograft.kb.iris import short_id as short_id
 from biograft.kb.records import (
     ConceptRecord as ConceptRecord,
     DefinitionRecord as DefinitionRecord,
@@ -44,5 +45,4 @@ from biograft.kb.sources.log import (
     ReadLog as ReadLog,
     RejectionExample as RejectionExample,
     Rejections as Rejections,
-    short_id as short_id,
 )

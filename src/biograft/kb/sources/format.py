@@ -105,6 +105,14 @@ class SourceConfig:
     sheet: Annotated[
         str, Option("For a workbook: the sheet; default: the first with a table.", metavar="NAME")
     ] = ""
+    prefixes: Annotated[
+        Mapping[str, str],
+        Option(
+            "Prefixes of ids that the files name by IRIs, each with the namespace it stands for.",
+            metavar="NAME=IRI,...",
+            parse=split_columns,
+        ),
+    ] = field(default_factory=dict)
     same_as: Annotated[
         tuple[str, ...],
         Option("For triples: relations whose tail is a synonym of the head.", metavar="alias,..."),
@@ -324,6 +332,8 @@ def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[I
     """
     config = resolve(config)
     log = log or ReadLog(config.path)
+    for prefix, namespace in config.prefixes.items():
+        log.iris.declare(prefix, namespace)
     wanted: dict[type[Record], tuple[str, tuple[str, ...]]] = {
         NameRecord: ("language", config.languages),
         DefinitionRecord: ("language", config.languages),

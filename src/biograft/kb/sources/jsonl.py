@@ -37,7 +37,18 @@ from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_a
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
 
-KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
+KEYS = (
+    "id",
+    "iri",
+    "name",
+    "names",
+    "type",
+    "types",
+    "definition",
+    "definitions",
+    "ids",
+    "relations",
+)
 
 _CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
 """The beginning of a first line that is longer than the probe."""
@@ -70,6 +81,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             except _MalformedError as error:
                 log.reject(str(error), row.line, row.text, path=path)
                 continue
+            _declare(row.value, log)
             log.define(records[0].concept, row.line, path=path)  # type: ignore[union-attr]
             yield from records
 
@@ -90,6 +102,8 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
     for key in value:
         if key not in KEYS:
             raise _MalformedError(f"unknown key {key!r}")
+    if not isinstance(value.get("iri", ""), str):
+        raise _MalformedError(f"expected the IRI as text, found {_excerpt(value['iri'])}")
     concept = value["id"].strip()
     language = config.language or "en"
     yield ConceptRecord(concept, line)
@@ -122,6 +136,14 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
         fields = _fields(item, ("relation", "tail", "source"))
         relation, tail = _text(fields.get("relation")), _text(fields.get("tail"))
         yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)
+
+
+def _declare(value: dict[str, Any], log: ReadLog) -> None:
+    """Note the namespace of a concept's prefix."""
+    prefix, _, local = value["id"].strip().partition(":")
+    iri = value.get("iri", "")
+    if local and iri.endswith(local):
+        log.iris.declare(prefix, iri.removesuffix(local))
 
 
 def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str, str, str]]:

@@ -259,6 +259,9 @@ class _Terms:
             for value in header.values(tag):
                 if _LICENCE.search(value):
                     self._log.note(f"licence: {unescape(value)}")
+        for value in header.values("idspace"):
+            prefix, _, namespace = value.partition(" ")
+            self._log.iris.declare(unescape(prefix), unescape(namespace.partition(" ")[0]))
         for value in header.values("import"):
             self._log.note(f"import not followed: {unescape(value)}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from biograft.errors import FormatError
+from biograft.kb.iris import short_id
 from biograft.kb.records import (
     IS_A,
     ConceptRecord,
@@ -25,7 +26,7 @@ from biograft.kb.records import (
 )
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
-from biograft.kb.sources.log import ReadLog, short_id
+from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obo import is_abbreviation
 
 SCOPES = {

@@ -8,13 +8,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 from biograft.errors import EncodingError, FormatError, MissingExtraError
+from biograft.kb.iris import short_id
 from biograft.kb.names import language_code
 from biograft.kb.records import (
     IS_A,
@@ -30,7 +31,7 @@ from biograft.kb.records import (
 )
 from biograft.kb.sources.files import BufferLimit, open_bytes
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
-from biograft.kb.sources.log import ReadLog, short_id
+from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obo import is_abbreviation
 from biograft.kb.sources.xml_records import XmlGuard, root_name
 
@@ -380,11 +381,14 @@ class RdfTriples:
 
     Args:
         path: The file.
-        syntax: ``RDF_XML``, or that of a triple a line.
+        syntax: Its syntax: RDF/XML, Turtle or N-Triples.
+        declare: Called with each prefix that the file declares, and its namespace.
     """
 
-    def __init__(self, path: Path, syntax: str) -> None:
-        self._path, self._syntax = path, syntax
+    def __init__(
+        self, path: Path, syntax: str, declare: Callable[[str, str], object] = lambda *_: None
+    ) -> None:
+        self._path, self._syntax, self._declare = path, syntax, declare
         self._oxigraph = import_oxigraph()
         self._file = _TailFile(path, XmlGuard(path) if syntax == RDF_XML else None)
 
@@ -400,9 +404,15 @@ class RdfTriples:
         )
         try:
             # lenient, since published ontologies hold many invalid IRIs
-            yield from self._oxigraph.parse(
+            triples = self._oxigraph.parse(
                 input=self._file, format=rdf_format, base_iri=_BASE, lenient=True
             )
+            for first in triples:
+                for prefix, namespace in triples.prefixes.items():
+                    self._declare(prefix, namespace)
+                yield first
+                break
+            yield from triples
             if self._syntax == RDF_XML and not _CLOSED.search(self._file.tail):
                 raise SyntaxError("it ends before its root element does")
         except (SyntaxError, ValueError) as error:
@@ -478,7 +488,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             remedy="convert it to one of them (for OWL: robot convert)",
         )
     ontology = _Ontology(config, log)
-    yield from ontology.read(RdfTriples(config.path, syntax))
+    yield from ontology.read(RdfTriples(config.path, syntax, log.iris.declare))
     if not log.n_read:
         raise FormatError(
             "holds no owl:Class and no skos:Concept",

@@ -15,9 +15,9 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.errors import InputError
+from biograft.kb.iris import short_id
 from biograft.kb.names import language_of_script
 from biograft.kb.sources.files import exists
-from biograft.kb.sources.log import short_id
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.verify.config import VerifyConfig
 from biograft.kb.verify.judge import Judgement, Status, Verifier

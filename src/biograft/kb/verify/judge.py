@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from biograft.kb.iris import short_id
 from biograft.kb.names import HAN_CHARACTER, normalise
-from biograft.kb.sources.log import short_id
 from biograft.kb.store import KnowledgeBase, Replacement
 from biograft.kb.vocabularies import (
     canonical_id,

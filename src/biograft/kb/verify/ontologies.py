@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from biograft.kb.sources.log import short_id
+from biograft.kb.iris import short_id
 from biograft.kb.verify.pairs import ID, Pair, PairFinder, SourceText
 
 _OBO_LINE = re.compile(r"^([\w-]+):[ \t]*(.*)$", re.MULTILINE)

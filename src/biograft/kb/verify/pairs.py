@@ -16,8 +16,8 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from biograft.kb.iris import short_id
 from biograft.kb.sources.files import HEAD_BYTES, decode, open_bytes, shown_encoding
-from biograft.kb.sources.log import short_id
 from biograft.kb.sources.table import find_delimiter
 from biograft.kb.sources.workbooks import is_workbook, sheet_names
 from biograft.registry import load_object

@@ -19,7 +19,6 @@ from biograft.kb.vocabularies import (
     canonical_id,
     vocabulary_name,
     vocabulary_of,
-    vocabulary_of_format,
 )
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.config import OutputConfig
@@ -49,8 +48,6 @@ class ConceptIds:
                 )
         self.prefer = tuple(map(vocabulary_name, prefer))
         self._kb = kb
-        formats = {source.get("format") for source in kb.info()["sources"]}
-        self._default = vocabulary_of_format(formats.pop() or "") if len(formats) == 1 else ""
         self._vocabularies = lru_cache(_CACHE_SIZE)(self._read)
 
     def vocabulary(self, identifier: str) -> str:
@@ -59,7 +56,7 @@ class ConceptIds:
         Args:
             identifier: An id of a concept.
         """
-        return vocabulary_of(identifier) or self._default
+        return vocabulary_of(identifier) or self._kb.vocabulary
 
     def all(self, concept: str) -> tuple[str, ...]:
         """Return all ids of a concept, its own first, in the spelling of canonical ids.
