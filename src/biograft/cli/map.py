@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = (
     *("k", "threshold", "search", "lexical_weight", "similarity", "types", "sources"),
-    *("languages", "abbreviations", "appositions", "short_forms"),
+    *("value_set", "languages", "abbreviations", "appositions", "short_forms"),
 )
 """Settings of a linker that count for terms."""
 _ALWAYS = ("exact", "ambiguous", "nil")

@@ -171,7 +171,9 @@ def open_linker(
     from biograft.linking import Linker
 
     note_without_index(base, files.index, quiet=quiet)
-    return Linker.open(base, **vars(files), config=linker)
+    opened = Linker.open(base, **vars(files), config=linker)
+    warn_value_set(opened.value_set)
+    return opened
 
 
 def warn_value_set(members: ValueSetMembers | None) -> None:

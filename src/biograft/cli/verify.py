@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.fields import Offered
-from biograft.cli.options import Json, Kb, Overwrite, Quiet
+from biograft.cli.options import Json, Kb, Overwrite, Quiet, warn_value_set
 from biograft.errors import ConfigError
 from biograft.kb.verify.config import VerifyConfig
 from biograft.progress import Progress
@@ -34,7 +34,7 @@ def verify(
 
     Tables, workbooks, JSON, YAML, OBO, Turtle, Markdown and any text are read. The exit status is
     1 if there is an error: an unknown or retired id, the label of another concept, a misspelt
-    label, an id of another vocabulary or branch than asked for.
+    label, an id of another vocabulary, branch or value set than asked for.
 
     Args:
         files: Files, or folders with some.
@@ -53,6 +53,7 @@ def verify(
     paths = files_of(files)
     progress = Progress(enabled=not quiet)
     verifier = FileVerifier(KnowledgeBase.open(kb), config)
+    warn_value_set(verifier.value_set)
     lines = write_report(form, _findings(verifier, paths, fix, progress), paths)
     if out is None:
         for line in lines:

@@ -10,6 +10,14 @@ from biograft.errors import ConfigError
 from biograft.kb.sources import SourceConfig
 from biograft.kb.sources.format import KeptLanguages
 
+ValueSetOption = Annotated[
+    str,
+    Option(
+        "Concepts of this value set only: a FHIR ValueSet (JSON), or an expression such as "
+        "'<< ID'.",
+        metavar="VALUE_SET",
+    ),
+]
 MERGES = ("none", "ids", "xrefs", "xrefs-all")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
-from biograft.kb import KnowledgeBase
+from biograft.kb import KnowledgeBase, ValueSetMembers
 from biograft.linking.candidates import Candidate, Context, Generator
 from biograft.linking.fusion import (
     CandidateBuilder,
@@ -61,7 +61,7 @@ class CandidateSearch:
             search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
         )
         if wanted is not None and self.fused is None:
-            raise ConfigError("types, sources: a linker without a search takes neither")
+            raise ConfigError("types, sources, value_set: a linker without a search takes none")
         self.ranker, self.calibration, self._wanted = ranker, calibration, wanted
         self._kb, self.reviewed = kb, reviewed
         self.builder = CandidateBuilder(kb)
@@ -183,16 +183,21 @@ class ConceptFilter:
     """Keeps the names of wanted concepts.
 
     A concept is wanted if it has one of the types (code or label) and a name from one of the
-    sources; no type or source means all.
+    sources; no type or source means all. It is in the value set, if there is one.
 
     Args:
         kb: Knowledge base of the concepts.
         types: Codes or labels of types.
         sources: Names of sources.
+        value_set: The members of a value set.
     """
 
     def __init__(
-        self, kb: KnowledgeBase, types: Sequence[str] = (), sources: Sequence[str] = ()
+        self,
+        kb: KnowledgeBase,
+        types: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        value_set: ValueSetMembers | None = None,
     ) -> None:
         wanted = np.ones(len(kb), np.bool_)
         concept_of_name = kb.numbers("names", "concept")
@@ -205,6 +210,8 @@ class ConceptFilter:
             codes = _codes("sources", sources, [(source,) for source in kb.sources])
             rows = np.isin(kb.numbers("names", "source"), codes)
             wanted &= _flags(concept_of_name[rows], len(kb))
+        if value_set is not None:
+            wanted &= value_set.flags
         self.concepts: Flags = wanted
         """Whether each concept is wanted."""
         self.names: Flags = wanted[concept_of_name]

@@ -230,7 +230,7 @@ class Explanation:
     threshold: float | None
     """The score, or probability, below which the answer is NIL."""
     limits: tuple[str, ...]
-    """The types and sources that answers were limited to."""
+    """The types, sources and value set that answers were limited to."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain values."""

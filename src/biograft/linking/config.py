@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
+from biograft.kb.config import ValueSetOption
 from biograft.linking.dense.config import SIMILARITIES, Languages
 
 SEARCHES = ("lexical", "dense", "lexical+dense")
@@ -131,6 +132,7 @@ class LinkerConfig(Config):
         tuple[str, ...],
         Option("Concepts with a name from these vocabularies only.", metavar="S,..."),
     ] = ()
+    value_set: ValueSetOption = ""
     languages: Languages = ()
     misspelt: Annotated[
         bool, Option("Also find misspelt names of KB in text; their scores are lower.")
@@ -186,6 +188,7 @@ class LinkerSettings(TypedDict, total=False):
     mention_types: tuple[str, ...]
     types: tuple[str, ...]
     sources: tuple[str, ...]
+    value_set: str
     languages: tuple[str, ...]
     misspelt: bool
     abbreviations: bool

@@ -15,7 +15,7 @@ from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import AssertionModel, RuleAssertions
 from biograft.config import changed, check_choice
 from biograft.errors import ConfigError, StoreError
-from biograft.kb import KnowledgeBase
+from biograft.kb import KnowledgeBase, read_value_set
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.batches import (
     BATCH,
@@ -102,8 +102,11 @@ class Linker:
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        limits = (*self.config.types, *self.config.sources)
-        self._filter = ConceptFilter(kb, self.config.types, self.config.sources) if limits else None
+        types, sources, value_set = self.config.types, self.config.sources, self.config.value_set
+        limits = (*types, *sources, *filter(None, [value_set]))
+        self.value_set = read_value_set(kb, value_set) if value_set else None
+        """The members of the value set that candidates are of."""
+        self._filter = ConceptFilter(kb, types, sources, self.value_set) if limits else None
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None

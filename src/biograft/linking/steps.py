@@ -471,7 +471,7 @@ class Explain:
     Args:
         kb: The knowledge base.
         rankings: The searches.
-        limits: Types and sources that answers are limited to.
+        limits: Types, sources and the value set that answers are limited to.
     """
 
     kb: KnowledgeBase

@@ -116,6 +116,15 @@ def test_vocabularies_and_branches_that_were_asked_for(kb):
     assert limited.judge("HP:0001250", "Fever").status == Status.LABEL_OF_ANOTHER
 
 
+def test_a_value_set_that_was_asked_for(kb, tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("id\tlabel\nHP:0001250\tSeizure\nHP:0011463\tChildhood onset\n")
+    verifier = FileVerifier(kb, VerifyConfig(value_set="<< HP:0000118"))
+    (found,) = verifier.verify(file)
+    assert (found.id, found.status) == ("HP:0011463", Status.NOT_IN_VALUE_SET)
+    assert "is not in << HP:0000118" in found.message
+
+
 RIGHT_AND_WRONG = {
     "a.tsv": (
         "# a comment\nsubject_id\tsubject_label\n"

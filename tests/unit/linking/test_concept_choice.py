@@ -57,6 +57,13 @@ def test_vocabularies(kb):
     assert concepts(kb, "A cold.", sources=(source,), types=("finding",)) == []
 
 
+def test_a_value_set(kb):
+    assert concepts(kb, "A cold.", value_set="* MINUS D7") == [("cold", "D6")]
+    assert concepts(kb, "cold feet", value_set="D6 OR D7") == [("cold", "D7")]
+    with pytest.raises(ConfigError, match="column 1: no concept"):
+        Linker.open(kb, value_set="D600")
+
+
 def test_more_names_are_searched_where_none_is_wanted(kb):
     document = Document("", "cold", (Mention(0, 4, "cold"),))
     linker = Linker.open(kb, types=("disease",), depth=1, k=1, assertions=False)

@@ -19,6 +19,7 @@ from biograft.kb.iris import short_id
 from biograft.kb.names import language_of_script
 from biograft.kb.sources.files import exists
 from biograft.kb.store import KnowledgeBase
+from biograft.kb.value_set_files import read_value_set
 from biograft.kb.verify.config import VerifyConfig
 from biograft.kb.verify.judge import Judgement, Status, Verifier
 from biograft.kb.verify.pairs import Pair, PairFinder, SourceText
@@ -105,7 +106,11 @@ class FileVerifier:
     def __init__(self, kb: KnowledgeBase, config: VerifyConfig | None = None) -> None:
         self.kb, self.config = kb, config or VerifyConfig()
         self.done = Verification()
-        self._judge = Verifier(kb, self.config.vocabularies, self.config.below)
+        value_set = self.config.value_set
+        self.value_set = read_value_set(kb, value_set) if value_set else None
+        """The members of the value set that ids must be of."""
+        members = self.value_set.flags if self.value_set else None
+        self._judge = Verifier(kb, self.config.vocabularies, self.config.below, members)
         self._judge_again = lru_cache(_KEPT)(self._judge.judge)
         self._finder = PairFinder(self._is_wanted, self.config.columns)
 
@@ -219,6 +224,8 @@ class FileVerifier:
             return f"is no id of {' or '.join(self.config.vocabularies)}", ()
         if judged.status is Status.WRONG_BRANCH:
             return f"{name!r} is not below {' or '.join(self.config.below)}", ()
+        if judged.status is Status.NOT_IN_VALUE_SET:
+            return f"{name!r} is not in {self.config.value_set}", ()
         return f"the label is no name of the concept, which is {name!r}", (concept,)
 
     def _described(self, identifier: str) -> str:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from biograft.kb.hierarchy import Flags
 from biograft.kb.iris import short_id
 from biograft.kb.names import HAN_CHARACTER, normalise
 from biograft.kb.store import KnowledgeBase, Replacement
@@ -42,6 +43,7 @@ class Status(StrEnum):
     MISSPELT_LABEL = "misspelt_label"
     WRONG_VOCABULARY = "wrong_vocabulary"
     WRONG_BRANCH = "wrong_branch"
+    NOT_IN_VALUE_SET = "not_in_value_set"
 
 
 RIGHT = (Status.PREFERRED, Status.SYNONYM, Status.NO_LABEL)
@@ -81,6 +83,8 @@ class Verifier:
     """Vocabularies that ids must be of; none: any."""
     below: Sequence[str] = ()
     """Concepts of which ids must be one, or below one; none: any."""
+    members: Flags | None = None
+    """Whether ids may be of each concept; None: of any."""
     _branches: list[int] = field(init=False, default_factory=list)
     _wanted: frozenset[str] = field(init=False, default=frozenset())
     _rows: dict[str, int | None] = field(init=False, default_factory=dict)
@@ -110,7 +114,7 @@ class Verifier:
             if vocabulary_of(identifier) not in self._wanted:
                 return Judgement(Status.WRONG_VOCABULARY)
             return found
-        if found.row is None or not (self._wanted or self._branches) or found.level == "error":
+        if found.row is None or found.level == "error":
             return found
         identifier = self.kb.id_at(found.row)
         if self._wanted and vocabulary_of(identifier) not in self._wanted:
@@ -119,6 +123,8 @@ class Verifier:
             self.kb.hierarchy.is_a(found.row, branch) for branch in self._branches
         ):
             return Judgement(Status.WRONG_BRANCH, found.row)
+        if self.members is not None and not self.members[found.row]:
+            return Judgement(Status.NOT_IN_VALUE_SET, found.row)
         return found
 
     def _judge(self, identifier: str, label: str) -> Judgement:

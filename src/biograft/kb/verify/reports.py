@@ -22,6 +22,7 @@ _RULES = {
     Status.MISSPELT_LABEL: "The label is a misspelt name.",
     Status.WRONG_VOCABULARY: "The id is of another vocabulary than asked for.",
     Status.WRONG_BRANCH: "The concept is not below those asked for.",
+    Status.NOT_IN_VALUE_SET: "The concept is not in the value set.",
     Status.NEWER_ID: "The id may be newer than the knowledge base.",
     Status.UNKNOWN_LABEL: "The label is no name of the concept.",
 }
