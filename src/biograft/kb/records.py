@@ -8,6 +8,7 @@ file (``MSH`` within UMLS); empty means the file's own name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
@@ -124,3 +125,86 @@ RECORD_TYPES: tuple[type[Record], ...] = (
     IdRecord,
     RelationRecord,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Makes the records of one concept that one line of a file gives.
+
+    >>> flu = Facts("D007251", line=7)
+    >>> flu.id("MESH:D007251").line
+    7
+    """
+
+    concept: str
+    line: int = 0
+    language: str = "en"
+    """Language of names and definitions that have no other."""
+
+    def exists(self) -> ConceptRecord:
+        """Return the record that the concept exists."""
+        return ConceptRecord(self.concept, self.line)
+
+    def name(
+        self, text: str, kind: str = NameKind.SYNONYM, language: str = "", source: str = ""
+    ) -> NameRecord:
+        """Return the record of a name.
+
+        Args:
+            text: The name.
+            kind: Its kind.
+            language: Its language, if it is another.
+            source: Its vocabulary.
+        """
+        return NameRecord(self.concept, text, language or self.language, kind, source, self.line)
+
+    def names(self, texts: Iterable[str], *, is_new: bool = True) -> Iterator[NameRecord]:
+        """Yield the records of names; the first is the preferred name of a concept that is new.
+
+        Args:
+            texts: The names.
+            is_new: Whether the concept was not described before.
+        """
+        kind = NameKind.PREFERRED if is_new else NameKind.SYNONYM
+        for text in texts:
+            yield self.name(text, kind)
+            kind = NameKind.SYNONYM
+
+    def definition(self, text: str, language: str = "", source: str = "") -> DefinitionRecord:
+        """Return the record of a definition.
+
+        Args:
+            text: The definition.
+            language: Its language, if it is another.
+            source: Its vocabulary.
+        """
+        return DefinitionRecord(self.concept, text, language or self.language, source, self.line)
+
+    def type(self, code: str, label: str = "", tree: str = "") -> TypeRecord:
+        """Return the record of a semantic type.
+
+        Args:
+            code: Its code.
+            label: Its label.
+            tree: Its place in a hierarchy of types.
+        """
+        return TypeRecord(self.concept, code, label, tree, self.line)
+
+    def id(self, identifier: str, kind: str = IdKind.ALTERNATE) -> IdRecord:
+        """Return the record of a further id.
+
+        Args:
+            identifier: The id.
+            kind: Its kind.
+        """
+        return IdRecord(self.concept, identifier, kind, self.line)
+
+    def relation(self, relation: str, tail: str, source: str = "") -> RelationRecord:
+        """Return the record of a relation to another concept.
+
+        Args:
+            relation: Name of the relation.
+            tail: The other concept.
+            source: Its vocabulary.
+        """
+        return RelationRecord(self.concept, relation, tail, source, self.line)

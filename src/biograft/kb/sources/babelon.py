@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from biograft.kb.names import language_code
-from biograft.kb.records import DefinitionRecord, NameKind, NameRecord
+from biograft.kb.records import Facts, NameKind, NameRecord
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.obograph import SCOPES
@@ -40,17 +40,17 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     remedy = "expected a Babelon file of translations"
     for line, row in named_rows(config, log, _COLUMNS, remedy, _OTHER_NAMES):
         concept, predicate, text, tag = (row[name] for name in _COLUMNS)
-        language = language_code(tag)
+        facts = Facts(concept, line, language_code(tag))
         predicate = predicate.replace("IAO:", "IAO_").rpartition(":")[2]
         if row.get("translation_status", "").upper().replace(" ", "_") == _UNTRANSLATED:
             log.filter("not translated")
-        elif not (concept and text and language):
+        elif not (concept and text and facts.language):
             reason = "concept, translation or language is empty"
             log.reject(reason, line, "\t".join(row.values()))
         elif predicate in _KINDS:
-            yield NameRecord(concept, text, language, _KINDS[predicate], line=line)
+            yield facts.name(text, _KINDS[predicate])
         elif predicate in _DEFINITIONS:
-            yield DefinitionRecord(concept, text, language, line=line)
+            yield facts.definition(text)
         else:
             log.reject(f"unknown predicate {predicate!r}", line, text)
 

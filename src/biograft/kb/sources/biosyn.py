@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biograft.kb.records import IdRecord, NameRecord, TypeRecord
+from biograft.kb.records import Facts
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
@@ -47,13 +47,14 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         parts = [part.strip() for part in ids.split("|") if part.strip()]
         concept = "|".join(parts)
-        yield NameRecord(concept, name, config.language or "en", line=number)
+        facts = Facts(concept, number, config.language or "en")
+        yield facts.name(name)
         if config.default_type and concept not in typed:
             typed.add(concept)
-            yield TypeRecord(concept, config.default_type, line=number)
+            yield facts.type(config.default_type)
         if len(parts) > 1 and concept not in linked:
             linked.add(concept)
-            yield from (IdRecord(concept, part, line=number) for part in parts)
+            yield from map(facts.id, parts)
 
 
 FORMAT = Format(recognise, read, tabular=True)

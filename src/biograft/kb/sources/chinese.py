@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from biograft.errors import FormatError
 from biograft.kb.names import HAN, HAN_CHARACTER
-from biograft.kb.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
+from biograft.kb.records import Facts, NameRecord, RelationRecord, TypeRecord
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import read_objects
@@ -118,10 +118,11 @@ def read_pages(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         log.define(name, line)
         yield from entities.mention(name, "Disease", line)
+        facts = Facts(name, line, language)
         if own_id := _text(page, ("id",)):
-            yield IdRecord(name, own_id, line=line)
+            yield facts.id(own_id)
         if description := " ".join(_text(page, (SUMMARY, "desc")).split()):
-            yield DefinitionRecord(name, description, language, line=line)
+            yield facts.definition(description)
         for path, relation in RELATIONS.items():
             items = _items(page, path, line, log)
             yield from relate(entities, name, relation, items, log, line)

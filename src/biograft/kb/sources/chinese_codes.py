@@ -14,17 +14,7 @@ from dataclasses import dataclass
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_of_script
-from biograft.kb.records import (
-    IS_A,
-    ConceptRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import find_delimiter, read_cells
@@ -136,7 +126,7 @@ class _Table:
         self._codes: dict[str, dict[str, int]] = {}
         """Vocabulary -> the codes that were defined, with their lines."""
         self._with_parent: set[str] = set()
-        self._additional: list[tuple[str, str, int]] = []
+        self._additional: list[tuple[Facts, str]] = []
         """Concepts, and their additional codes for the manifestation."""
         read = {k for pair in pairs for k in (pair.code, pair.name)}
         unused = [
@@ -168,35 +158,32 @@ class _Table:
                     self._log.reject(reason, line, f"{code} {name}")
                 continue
             vocabulary = f"{kind}{pair.edition or self._edition}"
-            concept = f"{vocabulary}:{code}"
+            facts = Facts(f"{vocabulary}:{code}", line)
             known = self._codes.setdefault(vocabulary, {})
             if code not in known:
                 known[code] = line
-                yield from self._concept(concept, code, name, cells, line)
+                yield from self._concept(facts, code, name, cells)
             elif pair is self._pairs[-1]:
                 self._log.doubt("code given twice", line, f"{code} {name}")
-                yield from self._names(concept, name, line, NameKind.SYNONYM)
+                yield from self._names(facts, name, NameKind.SYNONYM)
             if self._side_by_side:
-                yield from (IdRecord(concept, other, IdKind.XREF, line) for other in found)
-            elif found and found[-1] != concept:
-                self._with_parent.add(concept)
-                yield RelationRecord(concept, IS_A, found[-1], line=line)
-            found.append(concept)
+                yield from (facts.id(other, IdKind.XREF) for other in found)
+            elif found and found[-1] != facts.concept:
+                self._with_parent.add(facts.concept)
+                yield facts.relation(IS_A, found[-1])
+            found.append(facts.concept)
 
-    def _concept(
-        self, concept: str, code: str, name: str, cells: list[str], line: int
-    ) -> Iterator[Record]:
-        yield ConceptRecord(concept, line)
-        yield from self._names(concept, name, line, NameKind.PREFERRED)
-        for alternate in dict.fromkeys((code, code.replace(".", ""))):
-            yield IdRecord(concept, alternate, IdKind.ALTERNATE, line)
+    def _concept(self, facts: Facts, code: str, name: str, cells: list[str]) -> Iterator[Record]:
+        yield facts.exists()
+        yield from self._names(facts, name, NameKind.PREFERRED)
+        yield from map(facts.id, dict.fromkeys((code, code.replace(".", ""))))
         if self._extra is not None and (extra := _MARKS.sub("", cells[self._extra])):
-            self._additional.append((concept, extra, line))
+            self._additional.append((facts, extra))
         category = cells[self._category] if self._category is not None else ""
         if kind := category or self._config.default_type:
-            yield TypeRecord(concept, kind, kind, line=line)
+            yield facts.type(kind, kind)
 
-    def _names(self, concept: str, name: str, line: int, kind: NameKind) -> Iterator[Record]:
+    def _names(self, facts: Facts, name: str, kind: NameKind) -> Iterator[Record]:
         """Yield a name; the alias in square brackets at its end is a name of its own."""
         parts = [name]
         if match := _ALIAS.match(name):
@@ -204,7 +191,7 @@ class _Table:
         for part in parts:
             if part.strip():
                 language = self._config.language or language_of_script(part)
-                yield NameRecord(concept, part.strip(), language, kind, line=line)
+                yield facts.name(part.strip(), kind, language)
             kind = NameKind.SYNONYM
 
     def finish(self) -> Iterator[Record]:
@@ -212,21 +199,21 @@ class _Table:
 
         Additional codes that the table defines are relations, too.
         """
-        for concept, extra, line in self._additional:
-            vocabulary = concept.partition(":")[0]
+        for facts, extra in self._additional:
+            vocabulary = facts.concept.partition(":")[0]
             if extra in self._codes[vocabulary]:
-                yield RelationRecord(concept, "additional-code", f"{vocabulary}:{extra}", line=line)
+                yield facts.relation("additional-code", f"{vocabulary}:{extra}")
             else:
                 self._log.filter("additional code that is not in the table")
         for vocabulary, codes in self._codes.items():
             for code, line in codes.items():
-                concept = f"{vocabulary}:{code}"
-                if concept in self._with_parent or _RANGE.match(code):
+                facts = Facts(f"{vocabulary}:{code}", line)
+                if facts.concept in self._with_parent or _RANGE.match(code):
                     continue
                 for end in range(len(code) - 1, 1, -1):
                     shorter = code[:end].rstrip(".")
                     if shorter != code and shorter in codes:
-                        yield RelationRecord(concept, IS_A, f"{vocabulary}:{shorter}", line=line)
+                        yield facts.relation(IS_A, f"{vocabulary}:{shorter}")
                         break
 
 

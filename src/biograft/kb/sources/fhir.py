@@ -11,24 +11,13 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_code
-from biograft.kb.records import (
-    IS_A,
-    ConceptRecord,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, NameKind, Record, RelationRecord
 from biograft.kb.sources.files import max_value, open_tar, read_head
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
@@ -45,7 +34,7 @@ _PARENT, _CHILD = ("parent", "subsumedBy"), "child"
 _NOT_RELATIONS = ("status", "kind", "inactive", "notSelectable")
 _PREFERRED_USES = ("preferredForLanguage", "display")
 
-Json = Mapping[str, Any]
+Json: TypeAlias = Mapping[str, Any]
 
 
 def recognise(probe: Probe) -> bool:
@@ -60,31 +49,22 @@ def recognise(probe: Probe) -> bool:
     return probe.head[257:262] == b"ustar" and probe.head.startswith(b"package/")
 
 
-@dataclass(slots=True)
-class _Resource:
-    """A resource: its small members, and where its large ones are."""
-
-    head: dict[str, Any]
-    path: Path
-    members: Iterator[tuple[str, int, Any]]
-    """The elements of its large members: the key, the line, the value."""
+Members: TypeAlias = Iterator[tuple[str, int, Any]]
+"""The elements of the large members of a resource: the key, the line, the value."""
+Resource: TypeAlias = tuple[Json, Members]
+"""The small members of a resource, and the large ones."""
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every resource."""
     codes = _Codes(config, log)
-    for resource in _resources(config, log):
-        kind = resource.head.get("resourceType")
-        if kind == "CodeSystem":
-            yield from codes.code_system(resource)
-        elif kind == "ValueSet":
-            yield from codes.value_set(resource)
-        elif kind == "ConceptMap":
-            yield from codes.concept_map(resource)
+    steps = dict(zip(KINDS, (codes.code_system, codes.value_set, codes.concept_map), strict=True))
+    for head, members in _resources(config, log):
+        yield from steps[head["resourceType"]](head, members)
     yield from codes.finish()
 
 
-def _resources(config: SourceConfig, log: ReadLog) -> Iterator[_Resource]:
+def _resources(config: SourceConfig, log: ReadLog) -> Iterator[Resource]:
     path = config.path
     if path.is_dir():
         files = [
@@ -104,7 +84,7 @@ def _resources(config: SourceConfig, log: ReadLog) -> Iterator[_Resource]:
         yield from _in_file(path, config, log)
 
 
-def _in_file(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[_Resource]:
+def _in_file(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Resource]:
     """Read the small members of a file, then walk the large ones, which may follow each other."""
     log.opened(path)
     head: dict[str, Any] = {}
@@ -125,14 +105,14 @@ def _in_file(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[_Resour
                     entry = stream.value()
                     resource = entry.get("resource") if isinstance(entry, dict) else None
                     if isinstance(resource, dict) and resource.get("resourceType") in KINDS:
-                        yield _Resource(resource, path, _members(resource, line))
+                        yield resource, _members(resource, line)
     elif head.get("resourceType") in KINDS:
-        yield _Resource(head, path, _walk(path, config, log))
+        yield head, _walk(path, config, log)
     else:
         log.filter("resource of another kind")
 
 
-def _walk(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[tuple[str, int, Any]]:
+def _walk(path: Path, config: SourceConfig, log: ReadLog) -> Members:
     with JsonStream(path, config.encoding, log) as stream:
         for key in stream.members():
             if key in ("concept", "group"):
@@ -144,7 +124,7 @@ def _walk(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[tuple[str,
                 stream.skip()
 
 
-def _members(resource: Json, line: int) -> Iterator[tuple[str, int, Any]]:
+def _members(resource: Json, line: int) -> Members:
     for key in ("concept", "group"):
         for value in _objects(resource.get(key)):
             yield key, line, value
@@ -153,7 +133,7 @@ def _members(resource: Json, line: int) -> Iterator[tuple[str, int, Any]]:
             yield key, line, resource[key]
 
 
-def _in_package(path: Path, log: ReadLog) -> Iterator[_Resource]:
+def _in_package(path: Path, log: ReadLog) -> Iterator[Resource]:
     """Read the resources of an NPM package, which lie in its folder ``package``."""
     log.opened(path)
     with open_tar(path) as tar:
@@ -162,7 +142,7 @@ def _in_package(path: Path, log: ReadLog) -> Iterator[_Resource]:
                 continue
             resource = _unpacked(tar, member, path)
             if resource.get("resourceType") in KINDS:
-                yield _Resource(dict(resource), path / member.name, _members(resource, 0))
+                yield resource, _members(resource, 0)
 
 
 def _unpacked(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> Json:
@@ -219,9 +199,13 @@ class _Codes:
     def _language(self, resource: Json) -> str:
         return language_code(_string(resource, "language") or self._config.language or "en")
 
-    def code_system(self, resource: _Resource) -> Iterator[Record]:
-        """Yield the concepts of a code system with their hierarchy and properties."""
-        head = resource.head
+    def code_system(self, head: Json, members: Members) -> Iterator[Record]:
+        """Yield the concepts of a code system with their hierarchy and properties.
+
+        Args:
+            head: Its small members.
+            members: Its concepts.
+        """
         name = _string(head, "id") or _string(head, "name")
         system = _string(head, "supplements").partition("|")[0] or _string(head, "url")
         if version := _string(head, "version"):
@@ -231,77 +215,71 @@ class _Codes:
         if head.get("content") == "not-present":
             self._log.note(f"{system} is a code system whose codes are not in the file")
         language = self._language(head)
-        for key, line, value in resource.members:
+        for key, line, value in members:
             if key == "concept":
-                yield from self._concept(value, system, name, language, "", line)
+                yield from self._concept(value, system, name, Facts("", line, language))
 
-    def _concept(
-        self, value: Any, system: str, name: str, language: str, parent: str, line: int
-    ) -> Iterator[Record]:
+    def _concept(self, value: Any, system: str, name: str, parent: Facts) -> Iterator[Record]:
+        """Yield a concept and those below it; one at the top has a parent without an id."""
         self._log.read()
         if not isinstance(value, dict) or not (code := _string(value, "code")):
-            self._log.reject("concept without a code", line, json.dumps(value, ensure_ascii=False))
+            text = json.dumps(value, ensure_ascii=False)
+            self._log.reject("concept without a code", parent.line, text)
             return
-        concept = self._id(system, code, name)
+        facts = replace(parent, concept=self._id(system, code, name))
         properties = list(_objects(value.get("property")))
-        below = list(_objects(value.get("concept")))
         if _is_retired(properties) and not self._config.keep_suppressed:
             self._log.filter("retired")
-            self._log.leave_out((concept,))
-            concept = ""
+            self._log.leave_out((facts.concept,))
+            facts = parent  # a concept below a retired one lies below its parent
         else:
-            yield ConceptRecord(concept, line)
-            yield from self._default_type(concept, line)
-            yield from self._names(value, concept, language, line)
-            if parent:
-                yield RelationRecord(concept, IS_A, parent, line=line)
-            self._properties(properties, concept, system, name, line)
-        for each in below:  # a concept below a retired one lies below its parent
-            yield from self._concept(each, system, name, language, concept or parent, line)
+            yield facts.exists()
+            yield from self._default_type(facts)
+            yield from self._names(value, facts)
+            if parent.concept:
+                yield facts.relation(IS_A, parent.concept)
+            self._properties(properties, facts, system, name)
+        for each in _objects(value.get("concept")):
+            yield from self._concept(each, system, name, facts)
 
-    def _default_type(self, concept: str, line: int) -> Iterator[Record]:
-        if self._config.default_type and concept not in self._defined:
-            yield TypeRecord(concept, self._config.default_type, line=line)
+    def _default_type(self, facts: Facts) -> Iterator[Record]:
+        if self._config.default_type and facts.concept not in self._defined:
+            yield facts.type(self._config.default_type)
 
-    def _names(self, value: Json, concept: str, language: str, line: int) -> Iterator[Record]:
-        is_new = concept not in self._defined
-        self._defined.add(concept)
+    def _names(self, value: Json, facts: Facts) -> Iterator[Record]:
+        is_new = facts.concept not in self._defined
+        self._defined.add(facts.concept)
         display = _string(value, "display")
         if display or (is_new and not value.get("designation")):
-            kind = NameKind.PREFERRED if is_new else NameKind.SYNONYM
-            name = display or _string(value, "code")
-            yield NameRecord(concept, name, language, kind, line=line)
+            yield from facts.names([display or _string(value, "code")], is_new=is_new)
         for each in _objects(value.get("designation")):
             if not (text := _string(each, "value")):
-                self._log.reject("designation without a value", line, concept)
+                self._log.reject("designation without a value", facts.line, facts.concept)
                 continue
-            tag = language_code(_string(each, "language") or language)
+            tag = language_code(_string(each, "language")) or facts.language
             use = each.get("use")
             code = _string(use, "code") if isinstance(use, dict) else ""
-            preferred = code in _PREFERRED_USES or (code == "" and tag != language)
-            kind = NameKind.PREFERRED if preferred else NameKind.SYNONYM
-            yield NameRecord(concept, text, tag, kind, line=line)
+            preferred = code in _PREFERRED_USES or (code == "" and tag != facts.language)
+            yield facts.name(text, NameKind.PREFERRED if preferred else NameKind.SYNONYM, tag)
         if text := _string(value, "definition"):
-            yield DefinitionRecord(concept, text, language, line=line)
+            yield facts.definition(text)
 
-    def _properties(
-        self, properties: list[Json], concept: str, system: str, name: str, line: int
-    ) -> None:
+    def _properties(self, properties: list[Json], facts: Facts, system: str, name: str) -> None:
         for each in properties:
             code, value = _string(each, "code"), _string(each, "valueCode")
             coding = each.get("valueCoding")
             if isinstance(coding, dict) and (other := _string(coding, "code")):
                 tail = self._id(_string(coding, "system") or system, other)
-                self._relations.append(RelationRecord(concept, code, tail, line=line))
+                self._relations.append(facts.relation(code, tail))
             elif not value or code in _NOT_RELATIONS:
                 self._log.filter("property that is no relation")
             elif code == _CHILD:
-                child = self._id(system, value, name)
-                self._relations.append(RelationRecord(child, IS_A, concept, line=line))
+                child = replace(facts, concept=self._id(system, value, name))
+                self._relations.append(child.relation(IS_A, facts.concept))
             else:
-                tail = self._id(system, value, name)
                 relation = IS_A if code in _PARENT else code
-                self._relations.append(RelationRecord(concept, relation, tail, line=line))
+                tail = self._id(system, value, name)
+                self._relations.append(facts.relation(relation, tail))
 
     def finish(self) -> Iterator[Record]:
         """Yield the relations between codes that were read; other values are no codes."""
@@ -311,26 +289,28 @@ class _Codes:
             else:
                 self._log.filter("property that is no relation")
 
-    def value_set(self, resource: _Resource) -> Iterator[Record]:
-        """Yield the codes that a value set lists."""
-        head, language = resource.head, self._language(resource.head)
+    def value_set(self, head: Json, members: Members) -> Iterator[Record]:
+        """Yield the codes that a value set lists.
+
+        Args:
+            head: Its small members.
+            members: What it includes, and its expansion.
+        """
+        language = self._language(head)
         label = _string(head, "title") or _string(head, "name") or _string(head, "id")
-        for key, line, value in resource.members:
+        for key, line, value in members:
             if not isinstance(value, dict):
                 continue
             listed = list(_objects(value.get("contains")))
-            if key == "compose":
-                for include in _objects(value.get("include")):
-                    system = _string(include, "system")
-                    concepts = [
-                        {**each, "system": system} for each in _objects(include.get("concept"))
-                    ]
-                    listed += concepts
-                    if not concepts:
-                        self._log.note(
-                            f"the value set {label} includes codes by a rule ({system}), which is "
-                            "not read; expand it first"
-                        )
+            for include in _objects(value.get("include")) if key == "compose" else ():
+                system = _string(include, "system")
+                concepts = [{**each, "system": system} for each in _objects(include.get("concept"))]
+                listed += concepts
+                if not concepts:
+                    self._log.note(
+                        f"the value set {label} includes codes by a rule ({system}), which is "
+                        "not read; expand it first"
+                    )
             while listed:
                 each = listed.pop(0)
                 listed += _objects(each.get("contains"))
@@ -338,31 +318,35 @@ class _Codes:
                 if not system or not code:
                     continue  # a heading within an expansion
                 self._log.read()
-                concept = self._id(system, code)
-                yield ConceptRecord(concept, line)
-                yield from self._names(each, concept, language, line)
-                yield TypeRecord(concept, label, label, line=line)
+                facts = Facts(self._id(system, code), line, language)
+                yield facts.exists()
+                yield from self._names(each, facts)
+                yield facts.type(label, label)
 
-    def concept_map(self, resource: _Resource) -> Iterator[Record]:
-        """Yield the equivalent targets of a concept map as cross-references."""
-        language = self._language(resource.head)
-        for _, line, group in resource.members:
+    def concept_map(self, head: Json, members: Members) -> Iterator[Record]:
+        """Yield the equivalent targets of a concept map as cross-references.
+
+        Args:
+            head: Its small members.
+            members: Its groups.
+        """
+        language = self._language(head)
+        for _, line, group in members:
             if not isinstance(group, dict):
                 continue
             source, target = (_string(group, key).partition("|")[0] for key in ("source", "target"))
             for element in _objects(group.get("element")):
                 code = _string(element, "code")
-                concept = self._id(source, code)
+                facts = Facts(self._id(source, code), line, language)
                 for each in _objects(element.get("target")):
                     self._log.read()
                     how = _string(each, "equivalence") or _string(each, "relationship")
                     if how not in _EQUAL:
                         self._log.filter(f"mapping that is not equivalent ({how or 'no relation'})")
-                    elif code and _string(each, "code"):
-                        other = self._id(target, _string(each, "code"))
-                        yield from self._default_type(concept, line)
-                        yield from self._names(element, concept, language, line)
-                        yield IdRecord(concept, other, IdKind.XREF, line)
+                    elif code and (other := _string(each, "code")):
+                        yield from self._default_type(facts)
+                        yield from self._names(element, facts)
+                        yield facts.id(self._id(target, other), IdKind.XREF)
                     else:
                         self._log.reject("mapping without a code", line, f"{source} {target}")
 

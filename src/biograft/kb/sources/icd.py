@@ -9,23 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_code, language_of_script
-from biograft.kb.records import (
-    IS_A,
-    ConceptRecord,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, IdRecord, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import header_of, named_rows
@@ -50,7 +39,7 @@ class _Code:
 
     code: str
     name: str
-    parent: str = ""
+    parents: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     definition: str = ""
     chapter: tuple[str, str] = ("", "")
@@ -69,21 +58,18 @@ class _Code:
             line: Line of the file.
             is_new: Whether the code was not defined before; one that was keeps its first name.
         """
-        concept = f"{prefix}:{self.code}"
-        yield ConceptRecord(concept, line)
-        kind = NameKind.PREFERRED if is_new else NameKind.SYNONYM
-        yield NameRecord(concept, self.name, language, kind, line=line)
-        kind = NameKind.NARROW if self.narrower else NameKind.SYNONYM
+        facts = Facts(f"{prefix}:{self.code}", line, language)
+        yield facts.exists()
+        yield from facts.names([self.name], is_new=is_new)
         for other in self.others:
-            yield NameRecord(concept, other, language, kind, line=line)
-        for alternate in dict.fromkeys((self.code, self.code.replace(".", ""))):
-            yield IdRecord(concept, alternate, IdKind.ALTERNATE, line)
+            yield facts.name(other, NameKind.NARROW if self.narrower else NameKind.SYNONYM)
+        yield from map(facts.id, dict.fromkeys((self.code, self.code.replace(".", ""))))
         if self.definition:
-            yield DefinitionRecord(concept, self.definition, language, line=line)
+            yield facts.definition(self.definition)
         if self.chapter[0]:
-            yield TypeRecord(concept, *self.chapter, line=line)
-        if self.parent:
-            yield RelationRecord(concept, IS_A, f"{prefix}:{self.parent}", line=line)
+            yield facts.type(*self.chapter)
+        for parent in self.parents:
+            yield facts.relation(IS_A, f"{prefix}:{parent}")
 
 
 def recognise_tabular(probe: Probe) -> bool:
@@ -111,7 +97,7 @@ def read_tabular(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         for section in record.element.iterfind("section"):
             block, title = section.get("id", ""), _ranged(section)[1]
             if "-" in block and block != top:
-                codes.append(_Code(block, title, top, chapter=chapter))
+                codes.append(_Code(block, title, (top,), chapter=chapter))
             parent = block if "-" in block else top  # a section of one category is the category
             for diagnosis in section.iterfind("diag"):
                 codes.extend(_diagnoses(diagnosis, parent, chapter, {}))
@@ -142,7 +128,7 @@ def _diagnoses(
     code, name = _text(diagnosis.find("name")), _text(diagnosis.find("desc"))
     terms = tuple(_text(note) for note in diagnosis.iterfind("inclusionTerm/note"))
     residual = bool(_RESIDUAL.match(name) or name.endswith("unspecified"))
-    yield _Code(code, name, parent, terms, chapter=chapter, narrower=residual)
+    yield _Code(code, name, (parent,), terms, chapter=chapter, narrower=residual)
     defined = diagnosis.findall("sevenChrDef/extension")
     if defined:
         sevenths = {each.get("char", ""): _text(each) for each in defined}
@@ -160,25 +146,20 @@ def _diagnoses(
             if character in excluded[0] and plain[-1] in excluded[1]:
                 continue
             longer = f"{plain[:3]}.{plain[3:]}{character}"
-            yield _Code(longer, f"{name}, {meaning}", code, chapter=chapter)
+            yield _Code(longer, f"{name}, {meaning}", (code,), chapter=chapter)
 
 
 TABULAR = Format(recognise_tabular, read_tabular, languages_inside=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Class:
     """A class or a modifier class of ClaML."""
 
-    code: str
-    kind: str
+    code: _Code
     line: int
-    name: str = ""
-    others: tuple[str, ...] = ()
-    definition: str = ""
-    language: str = ""
-    parents: tuple[str, ...] = ()
-    modifiers: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    language: str
+    modifiers: tuple[tuple[str, frozenset[str]], ...]
     """The modifiers of its codes, each with the classes that apply; none: all apply."""
 
 
@@ -196,7 +177,7 @@ def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """
     log.opened(config.path)
     default = config.language or "en"
-    prefix, classes, modifiers = "", dict[str, _Class](), dict[str, dict[str, _Class]]()
+    prefix, classes, modifiers = "", dict[str, _Class](), dict[str, dict[str, str]]()
     tags = ("Title", "Class", "ModifierClass")
     for record in read_xml_records(config.path, (_CLAML,), tags):
         element = record.element
@@ -207,81 +188,70 @@ def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         log.read(fraction=record.fraction)
         found = _class_of(element, record.line, default)
-        if not found.code or not found.name:
-            log.reject("class without a code or a name", record.line, found.code)
+        code = found.code.code
+        if not code or not found.code.name:
+            log.reject("class without a code or a name", record.line, code)
         elif element.tag == "Class":
-            if found.code in classes:
-                log.doubt("id defined twice", record.line, found.code)
-            classes.setdefault(found.code, found)
+            if code in classes:
+                log.doubt("id defined twice", record.line, code)
+            classes.setdefault(code, found)
         else:
-            modifiers.setdefault(element.get("modifier", ""), {})[found.code] = found
+            modifiers.setdefault(element.get("modifier", ""), {})[code] = found.code.name
     if not classes:
         raise FormatError("holds no Class", path=config.path, remedy="check that it is complete")
-    prefix = prefix or "ICD10"
     for each in classes.values():
-        top = _chapter_of(each, classes)
-        chapter = (top.code, top.name)
-        language = each.language
-        whole = _Code(
-            each.code,
-            each.name,
-            next(iter(each.parents), ""),
-            each.others,
-            each.definition,
-            chapter=chapter,
-        )
-        yield from whole.records(prefix, language, each.line)
-        for parent in each.parents[1:]:
-            yield RelationRecord(
-                f"{prefix}:{each.code}", IS_A, f"{prefix}:{parent}", line=each.line
-            )
-        made = [(each.code, each.name)]
+        whole = replace(each.code, chapter=_chapter_of(each.code, classes))
+        codes, made = [whole], [whole]
         for modifier, valid in each.modifiers:
-            longer = []
-            for code, name in made:
-                for suffix, meaning in modifiers.get(modifier, {}).items():
-                    new = f"{code}{suffix}"
-                    if (valid and suffix not in valid) or new in classes:
-                        continue
-                    longer.append((new, f"{name}: {meaning.name}"))
-                    yield from _Code(*longer[-1], code, chapter=chapter).records(
-                        prefix, language, each.line
-                    )
+            longer = [
+                _Code(new, f"{one.name}: {meaning}", (one.code,), chapter=whole.chapter)
+                for one in made
+                for suffix, meaning in modifiers.get(modifier, {}).items()
+                if (new := f"{one.code}{suffix}") not in classes and (not valid or suffix in valid)
+            ]
+            codes += longer
             made = longer or made
+        for one in codes:
+            yield from one.records(prefix or "ICD10", each.language, each.line)
 
 
-def _class_of(element: Element, line: int, default: str) -> _Class:
+def _class_of(element: Element, line: int, language: str) -> _Class:
     """Read a class: its rubrics, its parents and its modifiers."""
-    found = _Class(element.get("code", ""), element.get("kind", ""), line, language=default)
     texts: dict[str, list[str]] = {}
     for rubric in element.iterfind("Rubric"):
         for label in rubric.iterfind("Label"):
-            found.language = language_code(
-                label.get("{http://www.w3.org/XML/1998/namespace}lang") or found.language
-            )
+            tag = label.get("{http://www.w3.org/XML/1998/namespace}lang")
+            language = language_code(tag or language)
             for reference in label.iter("Reference"):  # codes in brackets are no part of a name
                 reference.text = ""
             text = re.sub(r"\s*\(\s*\)", "", _text(label))
             if text:
                 texts.setdefault(rubric.get("kind", ""), []).append(text)
-    names = [*texts.get("preferred", ()), *texts.get("preferredLong", ())]
-    found.name = next(iter(names), "")
-    found.others = tuple(names[1:] + texts.get("inclusion", []))
-    found.definition = next(iter(texts.get("definition", ())), "")
-    found.parents = tuple(each.get("code", "") for each in element.iterfind("SuperClass"))
-    for each in element.iterfind("ModifiedBy"):
-        valid = frozenset(one.get("code", "") for one in each.iterfind("ValidModifierClass"))
-        found.modifiers.append((each.get("code", ""), valid))
-    return found
+    name, *others = [*texts.get("preferred", ()), *texts.get("preferredLong", ())] or [""]
+    code = _Code(
+        element.get("code", ""),
+        name,
+        tuple(each.get("code", "") for each in element.iterfind("SuperClass")),
+        (*others, *texts.get("inclusion", ())),
+        next(iter(texts.get("definition", ())), ""),
+    )
+    modifiers = tuple(
+        (
+            each.get("code", ""),
+            frozenset(one.get("code", "") for one in each.iterfind("ValidModifierClass")),
+        )
+        for each in element.iterfind("ModifiedBy")
+    )
+    return _Class(code, line, language, modifiers)
 
 
-def _chapter_of(each: _Class, classes: dict[str, _Class]) -> _Class:
+def _chapter_of(code: _Code, classes: dict[str, _Class]) -> tuple[str, str]:
     """Climb to the class without a parent; a circle ends where it began."""
-    seen = {each.code}
-    while each.parents and each.parents[0] in classes and each.parents[0] not in seen:
-        each = classes[each.parents[0]]
-        seen.add(each.code)
-    return each
+    seen = {code.code}
+    while code.parents and code.parents[0] in classes and code.parents[0] not in seen:
+        code = classes[code.parents[0]].code
+        seen.add(code.code)
+    return code.code, code.name
 
 
 CLAML = Format(recognise_claml, read_claml)
@@ -318,7 +288,7 @@ def read_linearisation(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             above, chapter = [], (code, title)
         del above[depth:]
         language = config.language or language_of_script(title)
-        each = _Code(code, title, above[-1] if above else "", chapter=chapter)
+        each = _Code(code, title, tuple(above[-1:]), chapter=chapter)
         is_new = log.define(code, line)
         yield from each.records("ICD11", language, line, is_new=is_new)
         if uri := row.get("Foundation URI"):

@@ -22,17 +22,7 @@ from typing import Any
 
 from biograft.errors import InputError
 from biograft.kb.names import language_code
-from biograft.kb.records import (
-    ConceptRecord,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import Facts, IdKind, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
@@ -50,6 +40,7 @@ KEYS = (
     "relations",
 )
 
+_NAME_KINDS, _ID_KINDS = frozenset[str](NameKind), frozenset[str](IdKind)
 _CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
 """The beginning of a first line that is longer than the probe."""
 
@@ -102,40 +93,37 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
     for key in value:
         if key not in KEYS:
             raise _MalformedError(f"unknown key {key!r}")
-    if not isinstance(value.get("iri", ""), str):
-        raise _MalformedError(f"expected the IRI as text, found {_excerpt(value['iri'])}")
-    concept = value["id"].strip()
     language = config.language or "en"
-    yield ConceptRecord(concept, line)
+    facts = Facts(value["id"].strip(), line, language)
+    yield facts.exists()
     if "name" in value:
-        yield NameRecord(concept, _text(value["name"]), language, NameKind.PREFERRED, line=line)
+        yield facts.name(_text(value["name"]), NameKind.PREFERRED)
     own = language if "name" in value else ""
     for text, tag, kind, source in _texts(value.get("names", ()), language, own):
-        yield NameRecord(concept, text, tag, _kind(kind or "synonym", NameKind), source, line)
+        yield facts.name(text, _kind(kind or "synonym", _NAME_KINDS), tag, source)
     definitions = value.get("definitions", ())
     short = [value["definition"]] if "definition" in value else []
     for text, tag, _, source in [*_texts(short, language), *_texts(definitions, language)]:
-        yield DefinitionRecord(concept, text, tag, source, line)
+        yield facts.definition(text, tag, source)
     types = [*([value["type"]] if "type" in value else []), *_list(value.get("types", ()))]
     for item in types or filter(None, [config.default_type]):
         type_fields = ("type", "label", "tree")
         fields = {"type": item} if isinstance(item, str) else _fields(item, type_fields)
-        label, tree = fields.get("label", ""), fields.get("tree", "")
-        yield TypeRecord(concept, _text(fields.get("type")), label, tree, line)
+        yield facts.type(_text(fields.get("type")), fields.get("label", ""), fields.get("tree", ""))
     for item in _list(value.get("ids", ())):
         further = {"id": item} if isinstance(item, str) else _fields(item, ("id", "kind"))
-        kind = _kind(further.get("kind", "alternate"), IdKind)
-        yield IdRecord(concept, _text(further.get("id")), kind, line)
+        kind = _kind(further.get("kind", "alternate"), _ID_KINDS)
+        yield facts.id(_text(further.get("id")), kind)
     relations = value.get("relations", ())
     if isinstance(relations, dict):
         for relation, tails in relations.items():
             for tail in _list(tails):
-                yield RelationRecord(concept, _text(relation), _text(tail), line=line)
+                yield facts.relation(_text(relation), _text(tail))
         return
     for item in _list(relations):
         fields = _fields(item, ("relation", "tail", "source"))
         relation, tail = _text(fields.get("relation")), _text(fields.get("tail"))
-        yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)
+        yield facts.relation(relation, tail, fields.get("source", ""))
 
 
 def _declare(value: dict[str, Any], log: ReadLog) -> None:
@@ -196,8 +184,8 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
-def _kind(value: str, kinds: type[NameKind | IdKind]) -> str:
-    if value not in list(kinds):
+def _kind(value: str, kinds: frozenset[str]) -> str:
+    if value not in kinds:
         raise _MalformedError(f"unknown kind {value!r}")
     return value
 

@@ -12,17 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biograft.errors import UnrecognisedError
-from biograft.kb.records import (
-    IS_A,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, IdRecord, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import header_of, named_rows
@@ -60,6 +50,7 @@ class _Row:
     line: int
     cells: Mapping[str, str]
     path: Path
+    language: str
 
     def __getitem__(self, column: str) -> str:
         return self.cells.get(column, "")
@@ -88,7 +79,7 @@ def _is_main(name: str) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every file of the release."""
     release = _Release(config, log)
-    steps: dict[str, Callable[[_Row, str], Iterator[Record]]] = {
+    steps: dict[str, Callable[[_Row], Iterator[Record]]] = {
         "terms": release.term,
         "successors": release.successor,
         "consumer names": release.consumer_name,
@@ -100,8 +91,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     for kind, path, language in _files(config):
         source = replace(config, path=path)
         for line, cells in named_rows(source, log, _FILES[kind][1], "name the release of LOINC"):
-            row = _Row(line, cells, path)
-            yield from steps[kind](row, language)
+            yield from steps[kind](_Row(line, cells, path, language))
 
 
 def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
@@ -136,48 +126,46 @@ class _Release:
         self._config, self._log = config, log
         self._left_out: set[str] = set()
 
-    def _id(self, code: str, row: _Row) -> str:
-        """Return the id of a code; empty, and counted, if it is none or is left out."""
+    def _facts(self, code: str, row: _Row) -> Facts | None:
+        """Return the facts of a code; None, and counted, if it is no code or is left out."""
         if not _CODE.fullmatch(code):
             self._log.reject("not a code of LOINC", row.line, code, path=row.path)
         elif code in self._left_out:
             self._log.filter("of a code that is left out")
         else:
-            return f"LOINC:{code}"
-        return ""
+            return Facts(f"LOINC:{code}", row.line, row.language)
+        return None
 
-    def term(self, row: _Row, language: str) -> Iterator[Record]:
+    def _leave_out(self, code: str, reason: str) -> None:
+        self._left_out.add(code)
+        self._log.leave_out((f"LOINC:{code}",))
+        self._log.filter(reason)
+
+    def term(self, row: _Row) -> Iterator[Record]:
         """Yield the names, types and definition of a term."""
         code = row["LOINC_NUM"]
         if row["STATUS"] == "DEPRECATED" and not self._config.keep_suppressed:
-            self._left_out.add(code)
-            self._log.leave_out((f"LOINC:{code}",))
-            self._log.filter("deprecated")
+            self._leave_out(code, "deprecated")
             return
-        if not (concept := self._id(code, row)):
+        if not (facts := self._facts(code, row)):
             return
-        is_new = self._log.define(concept, row.line, path=row.path)
-        yield IdRecord(concept, code, IdKind.ALTERNATE, row.line)
+        yield facts.id(code)
         name = row["LONG_COMMON_NAME"] or row["SHORTNAME"] or _full_name(row)
-        kind = NameKind.PREFERRED if is_new else NameKind.SYNONYM
-        yield NameRecord(concept, name, language, kind, line=row.line)
         others = (row["SHORTNAME"], row["DisplayName"], row["CONSUMER_NAME"], _full_name(row))
-        for other in others:
-            if other:
-                yield NameRecord(concept, other, language, line=row.line)
-        yield from self._related(concept, row, language)
+        is_new = self._log.define(facts.concept, row.line, path=row.path)
+        yield from facts.names((name, *filter(None, others)), is_new=is_new)
+        yield from self._related(facts, row)
         for label in (row["CLASS"], _CLASS_TYPES.get(row["CLASSTYPE"], "")):
             if label:
-                yield TypeRecord(concept, label, label, line=row.line)
+                yield facts.type(label, label)
         if text := row["DefinitionDescription"]:
-            yield DefinitionRecord(concept, text, language, line=row.line)
+            yield facts.definition(text)
 
-    def _related(self, concept: str, row: _Row, language: str) -> Iterator[Record]:
-        for name in row["RELATEDNAMES2"].split(";"):
-            if name.strip():
-                yield NameRecord(concept, name.strip(), language, NameKind.RELATED, line=row.line)
+    def _related(self, facts: Facts, row: _Row) -> Iterator[Record]:
+        for name in filter(None, map(str.strip, row["RELATEDNAMES2"].split(";"))):
+            yield facts.name(name, NameKind.RELATED)
 
-    def successor(self, row: _Row, language: str) -> Iterator[Record]:
+    def successor(self, row: _Row) -> Iterator[Record]:
         """Yield the code that takes the place of a deprecated one; of several each may be meant."""
         old, new = row["LOINC"], row["MAP_TO"]
         if not (_CODE.fullmatch(old) and _CODE.fullmatch(new)):
@@ -187,45 +175,41 @@ class _Release:
             kind = IdKind.CONSIDER if row["COMMENT"] else IdKind.REPLACED
             yield IdRecord(f"LOINC:{new}", f"LOINC:{old}", kind, row.line)
 
-    def consumer_name(self, row: _Row, language: str) -> Iterator[Record]:
+    def consumer_name(self, row: _Row) -> Iterator[Record]:
         """Yield a name for patients."""
-        if (concept := self._id(row["LoincNumber"], row)) and row["ConsumerName"]:
-            yield NameRecord(concept, row["ConsumerName"], language, line=row.line)
+        if (facts := self._facts(row["LoincNumber"], row)) and row["ConsumerName"]:
+            yield facts.name(row["ConsumerName"])
 
-    def part(self, row: _Row, language: str) -> Iterator[Record]:
+    def part(self, row: _Row) -> Iterator[Record]:
         """Yield a part: a component, property, system, ... as a concept of its own."""
+        code = row["PartNumber"]
         if row["Status"] not in ("ACTIVE", "") and not self._config.keep_suppressed:
-            self._left_out.add(row["PartNumber"])
-            self._log.leave_out((f"LOINC:{row['PartNumber']}",))
-            self._log.filter("part that is not active")
-        elif concept := self._id(row["PartNumber"], row):
+            self._leave_out(code, "part that is not active")
+        elif facts := self._facts(code, row):
             name = row["PartDisplayName"] or row["PartName"]
-            yield NameRecord(concept, name, language, NameKind.PREFERRED, line=row.line)
-            if row["PartName"] and row["PartName"] != name:
-                yield NameRecord(concept, row["PartName"], language, line=row.line)
+            yield from facts.names(dict.fromkeys((name, row["PartName"] or name)))
             kind = f"part {row['PartTypeName']}".lower()
-            yield TypeRecord(concept, kind, kind, line=row.line)
-            yield IdRecord(concept, row["PartNumber"], IdKind.ALTERNATE, row.line)
+            yield facts.type(kind, kind)
+            yield facts.id(code)
 
-    def part_link(self, row: _Row, language: str) -> Iterator[Record]:
+    def part_link(self, row: _Row) -> Iterator[Record]:
         """Yield the relation of a term to one of its parts."""
-        head, tail = self._id(row["LoincNumber"], row), self._id(row["PartNumber"], row)
+        head, tail = self._facts(row["LoincNumber"], row), self._facts(row["PartNumber"], row)
         if head and tail:
-            relation = f"has {row['PartTypeName']}".lower()
-            yield RelationRecord(head, relation, tail, line=row.line)
+            yield head.relation(f"has {row['PartTypeName']}".lower(), tail.concept)
 
-    def parent(self, row: _Row, language: str) -> Iterator[Record]:
+    def parent(self, row: _Row) -> Iterator[Record]:
         """Yield a node of the hierarchy and its parent; only parts have names of their own."""
-        if not (concept := self._id(row["CODE"], row)):
+        if not (facts := self._facts(row["CODE"], row)):
             return
         if row["CODE"].startswith(("LP", "MTHU")) and row["CODE_TEXT"]:
-            yield NameRecord(concept, row["CODE_TEXT"], language, line=row.line)
-        if row["IMMEDIATE_PARENT"] and (parent := self._id(row["IMMEDIATE_PARENT"], row)):
-            yield RelationRecord(concept, IS_A, parent, line=row.line)
+            yield facts.name(row["CODE_TEXT"])
+        if row["IMMEDIATE_PARENT"] and (parent := self._facts(row["IMMEDIATE_PARENT"], row)):
+            yield facts.relation(IS_A, parent.concept)
 
-    def variant(self, row: _Row, language: str) -> Iterator[Record]:
+    def variant(self, row: _Row) -> Iterator[Record]:
         """Yield the names of a term in another language."""
-        if not (concept := self._id(row["LOINC_NUM"], row)):
+        if not (facts := self._facts(row["LOINC_NUM"], row)):
             return
         names = (
             row["LONG_COMMON_NAME"],
@@ -233,11 +217,8 @@ class _Release:
             _full_name(row),
             row["SHORTNAME"],
         )
-        kind = NameKind.PREFERRED
-        for name in dict.fromkeys(filter(None, names)):
-            yield NameRecord(concept, name, language, kind, line=row.line)
-            kind = NameKind.SYNONYM
-        yield from self._related(concept, row, language)
+        yield from facts.names(dict.fromkeys(filter(None, names)))
+        yield from self._related(facts, row)
 
 
 def _full_name(row: _Row) -> str:

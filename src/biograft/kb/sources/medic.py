@@ -13,15 +13,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from biograft.errors import FormatError
-from biograft.kb.records import (
-    IS_A,
-    DefinitionRecord,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
@@ -84,22 +76,17 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             text=line,
             remedy="check that the file is MEDIC and complete",
         )
-    language = config.language or "en"
     for number, row in rows:
-        concept = row[ID]
-        kind = NameKind.PREFERRED if log.define(concept, number) else NameKind.SYNONYM
-        for name in (row[NAME], *_split(row.get("Synonyms", ""))):
-            yield NameRecord(concept, name, language, kind, line=number)
-            kind = NameKind.SYNONYM
-        for other in _split(row.get("AltDiseaseIDs", "")):
-            yield IdRecord(concept, other, line=number)
+        facts = Facts(row[ID], number, config.language or "en")
+        names = [row[NAME], *_split(row.get("Synonyms", ""))]
+        yield from facts.names(names, is_new=log.define(row[ID], number))
+        yield from map(facts.id, _split(row.get("AltDiseaseIDs", "")))
         if definition := row.get("Definition"):
-            yield DefinitionRecord(concept, definition, language, line=number)
+            yield facts.definition(definition)
         for parent in _split(row.get("ParentIDs", "")):
-            yield RelationRecord(concept, IS_A, parent, line=number)
+            yield facts.relation(IS_A, parent)
         categories = _split(row.get("SlimMappings", "")) or [config.default_type]
-        for category in filter(None, categories):
-            yield TypeRecord(concept, category, line=number)
+        yield from map(facts.type, filter(None, categories))
 
 
 def _old_form(lines: Lines, log: ReadLog) -> Rows:

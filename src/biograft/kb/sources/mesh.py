@@ -9,17 +9,7 @@ from xml.etree.ElementTree import Element
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_code
-from biograft.kb.records import (
-    IS_A,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    Record,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, NameKind, NameRecord, Record, RelationRecord
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.xml_records import XmlRecord, read_xml_records, root_name
@@ -28,10 +18,13 @@ RELATION_KINDS = {"NRW": NameKind.NARROW, "BRD": NameKind.BROAD, "REL": NameKind
 OPPOSITE = {"NRW": "BRD", "BRD": "NRW"}
 ABBREVIATIONS = ("ABB", "ACR")
 
-_CAS = re.compile(r"\d{2,7}-\d\d-\d")
-_UNII = re.compile(r"(?=.*\d)[0-9A-Z]{10}")
-_ENZYME = re.compile(r"EC\s+(\d+(?:\.(?:n?\d+|-))*)")
-_TAXON = re.compile(r"txid(\d+)")
+_REGISTRIES = {
+    "CAS": re.compile(r"(\d{2,7}-\d\d-\d)"),
+    "UNII": re.compile(r"((?=.*\d)[0-9A-Z]{10})"),
+    "EC": re.compile(r"EC\s+(\d+(?:\.(?:n?\d+|-))*)"),
+    "NCBITaxon": re.compile(r"txid(\d+)"),
+}
+"""Prefix of the ids of a registry -> a registry number, and what of it is the id."""
 _COMMENT = re.compile(r"\s+\(.*\)$", re.DOTALL)
 _TRANSLATED_TITLE = re.compile(r"(.+?)\s*\[(.+)\]", re.DOTALL)
 _TRANSLATED_TERM = re.compile(r"[a-z]{3}\d+")
@@ -47,7 +40,7 @@ def element_text(element: Element, path: str) -> str:
     return " ".join(element.findtext(path, "").split())
 
 
-def names(record: Element, ui: str, title: str, language: str, line: int) -> Iterator[NameRecord]:
+def _names(record: Element, facts: Facts, title: str) -> Iterator[NameRecord]:
     """Yield the preferred name, then all other terms of the record's concepts.
 
     Translated editions hold two languages: the ids of translated terms begin with a language
@@ -55,17 +48,16 @@ def names(record: Element, ui: str, title: str, language: str, line: int) -> Ite
 
     Args:
         record: Element of a descriptor or supplementary record.
-        ui: Its id.
+        facts: Its id, its line, and the language of the edition.
         title: Its preferred name.
-        language: Language of the edition.
-        line: Line of the file.
     """
+    language = facts.language
     match = _TRANSLATED_TITLE.fullmatch(title) if language != "en" else None
     preferred = {language: match[1], "en": match[2]} if match else {language: title}
     if not title:
         preferred = {}
     for name_language, text in preferred.items():
-        yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
+        yield facts.name(text, NameKind.PREFERRED, name_language)
     terms = list(_terms(record))
     mixed = language != "en" and (
         "en" in preferred or any(_TRANSLATED_TERM.fullmatch(term_ui) for _, term_ui, *_ in terms)
@@ -78,9 +70,9 @@ def names(record: Element, ui: str, title: str, language: str, line: int) -> Ite
             continue
         if is_main and name_language not in preferred:
             preferred[name_language] = text
-            yield NameRecord(ui, text, name_language, NameKind.PREFERRED, line=line)
+            yield facts.name(text, NameKind.PREFERRED, name_language)
         else:
-            yield NameRecord(ui, text, name_language, kind, line=line)
+            yield facts.name(text, kind, name_language)
 
 
 def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
@@ -152,14 +144,9 @@ def registry_id(text: str) -> str:
     number = _COMMENT.sub("", text.strip())
     if number in ("", "0"):
         return ""
-    if _CAS.fullmatch(number):
-        return f"CAS:{number}"
-    if _UNII.fullmatch(number):
-        return f"UNII:{number}"
-    if match := _ENZYME.fullmatch(number):
-        return f"EC:{match[1]}"
-    if match := _TAXON.fullmatch(number):
-        return f"NCBITaxon:{match[1]}"
+    for prefix, pattern in _REGISTRIES.items():
+        if match := pattern.fullmatch(number):
+            return f"{prefix}:{match[1]}"
     return number
 
 
@@ -230,8 +217,9 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log.define(ui, record.line)
         # translated editions declare their language
         language = language_code(record.root.get("LanguageCode") or config.language or "en")
-        yield from _facts(record, ui, language, log)
-        yield from _types(record, ui, trees, log)
+        facts = Facts(ui, record.line, language)
+        yield from _facts(record, facts, log)
+        yield from _types(record, facts, trees, log)
     if not log.n_read:
         raise FormatError(
             f"holds no element {' or '.join(RECORDS)}",
@@ -246,37 +234,38 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             log.reject("tree number whose parent is in no record", line, f"{ui} {number}")
 
 
-def _facts(record: XmlRecord, ui: str, language: str, log: ReadLog) -> Iterator[Record]:
-    element, line = record.element, record.line
+def _facts(record: XmlRecord, facts: Facts, log: ReadLog) -> Iterator[Record]:
+    element, ui, line = record.element, facts.concept, record.line
     prefix = ROOTS[record.root.tag]
     title = element_text(element, f"{prefix}Name/String")
     if not title:
         log.reject(f"record without {prefix}Name", line, ui)
-    yield from names(element, ui, title, language, line)
-    definitions = scope_notes(element, language)
+    yield from _names(element, facts, title)
+    definitions = scope_notes(element, facts.language)
     if not definitions and element.get("SCRClass", "1") not in SUBSTANCES:
-        definitions = {language: element_text(element, "Note")}
+        definitions = {facts.language: element_text(element, "Note")}
     for note_language, text in definitions.items():
         if text:
-            yield DefinitionRecord(ui, text, note_language, line=line)
+            yield facts.definition(text, note_language)
     for tag in ("RegistryNumber", "RelatedRegistryNumber"):
         for number in element.iter(tag):
             if xref := registry_id(number.text or ""):
-                yield IdRecord(ui, xref, IdKind.XREF, line)
+                yield facts.id(xref, IdKind.XREF)
     for umls in element.iter("ConceptUMLSUI"):
         if umls.text and umls.text.strip():
-            yield IdRecord(ui, f"UMLS:{umls.text.strip()}", IdKind.XREF, line)
+            yield facts.id(f"UMLS:{umls.text.strip()}", IdKind.XREF)
     for tag, relation in REFERENCES.items():
         for reference in element.iter(tag):
             tail = element_text(reference, "DescriptorReferredTo/DescriptorUI").lstrip("*")
             if tail:
-                yield RelationRecord(ui, relation, tail, line=line)
+                yield facts.relation(relation, tail)
             else:
                 log.reject(f"{tag} without DescriptorUI", line, ui)
 
 
-def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[Record]:
+def _types(record: XmlRecord, facts: Facts, trees: Trees, log: ReadLog) -> Iterator[Record]:
     """Yield the categories of a record, and keep its tree numbers for the hierarchy."""
+    ui = facts.concept
     types = dict[str, str]()
     for element in record.element.iterfind("TreeNumberList/TreeNumber"):
         number = (element.text or "").strip()
@@ -289,11 +278,11 @@ def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[R
             continue
         types[number[:3]] = CATEGORIES[match[1]]
     for category, label in types.items():
-        yield TypeRecord(ui, category, label, category, record.line)
+        yield facts.type(category, label, category)
     record_class = record.element.get("SCRClass", "").strip()
     if record_class in CLASSES:
         label, tree = CLASSES[record_class]
-        yield TypeRecord(ui, f"SCR{record_class}", label, tree, record.line)
+        yield facts.type(f"SCR{record_class}", label, tree)
     elif record_class:
         log.reject("unknown SCRClass", record.line, f"{ui} {record_class}")
 

@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
-from biograft.kb.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
+from biograft.kb.records import Facts
 from biograft.kb.sources.files import read_head
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream, read_objects
@@ -30,16 +30,14 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
             log.reject("no canonical_name", line, concept)
             continue
-        language = config.language or "en"
-        kind = NameKind.PREFERRED if log.define(concept, line) else NameKind.SYNONYM
-        yield NameRecord(concept, value["canonical_name"], language, kind, line=line)
-        for alias in _strings(value.get("aliases")):
-            yield NameRecord(concept, alias, language, line=line)
+        facts = Facts(concept, line, config.language or "en")
+        names = [value["canonical_name"], *_strings(value.get("aliases"))]
+        yield from facts.names(names, is_new=log.define(concept, line))
         for code in _strings(value.get("types")) or [config.default_type]:
             if code:
-                yield TypeRecord(concept, code, line=line)
-        if isinstance(value.get("definition"), str) and value["definition"].strip():
-            yield DefinitionRecord(concept, value["definition"], language, line=line)
+                yield facts.type(code)
+        for definition in _strings([value.get("definition")]):
+            yield facts.definition(definition)
 
 
 def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:

@@ -10,16 +10,7 @@ from pathlib import Path
 
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.names import language_code, whole_number
-from biograft.kb.records import (
-    IS_A,
-    DefinitionRecord,
-    IdKind,
-    IdRecord,
-    NameKind,
-    NameRecord,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb.records import IS_A, Facts, IdKind, RelationRecord
 from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
@@ -221,47 +212,37 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not concept:
             log.reject("id is empty", row.line, row.text)
             continue
-        yield from _names(row, concept, config, named, log)
-        yield from _facts(row, concept, config, concept in described)
+        language = language_code(row.get("language")) or config.language or "en"
+        facts = Facts(concept, row.line, language)
+        if "name" in row.cells:
+            if row.get("name"):
+                # a concept's first name in each language is its preferred one
+                is_new = (concept, language) not in named
+                named.add((concept, language))
+                yield from facts.names([row.get("name")], is_new=is_new)
+            else:
+                log.reject("name is empty", row.line, row.text)
+        yield from _others(row, facts, config, concept in described)
         described.add(concept)
 
 
-def _names(
-    row: _TableRow, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
-) -> Iterator[Item]:
-    """Yield the names of a row; a concept's first name in each language is its preferred one."""
-    language = _language(row, config)
-    if "name" in row.cells:
-        if row.get("name"):
-            kind = NameKind.SYNONYM if (concept, language) in named else NameKind.PREFERRED
-            named.add((concept, language))
-            yield NameRecord(concept, row.get("name"), language, kind, line=row.line)
-        else:
-            log.reject("name is empty", row.line, row.text)
-    for synonym in _split(row.get("synonyms"), config):
-        yield NameRecord(concept, synonym, language, line=row.line)
-
-
-def _facts(row: _TableRow, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
+def _others(row: _TableRow, facts: Facts, config: SourceConfig, repeated: bool) -> Iterator[Item]:
+    """Yield what a row says of its concept besides the name."""
+    yield from map(facts.name, _split(row.get("synonyms"), config))
     if row.get("definition"):
-        language = _language(row, config)
-        yield DefinitionRecord(concept, row.get("definition"), language, line=row.line)
+        yield facts.definition(row.get("definition"))
     types = _split(row.get("type"), config)
     if not types and config.default_type and not repeated:
         types = [config.default_type]
-    yield from (TypeRecord(concept, kind, line=row.line) for kind in types)
+    yield from map(facts.type, types)
     for role, id_kind in (("alternates", IdKind.ALTERNATE), ("xrefs", IdKind.XREF)):
         for other in _split(row.get(role), config):
-            yield IdRecord(concept, other, id_kind, row.line)
+            yield facts.id(other, id_kind)
     for role in row.cells:
         relation = IS_A if role == "parents" else role.removeprefix(RELATION_PREFIX)
         if relation != role:
             for tail in _split(row.get(role), config):
-                yield RelationRecord(concept, relation, tail, line=row.line)
-
-
-def _language(row: _TableRow, config: SourceConfig) -> str:
-    return language_code(row.get("language")) or config.language or "en"
+                yield facts.relation(relation, tail)
 
 
 def _split(cell: str, config: SourceConfig) -> list[str]:

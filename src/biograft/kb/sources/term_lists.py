@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from biograft.errors import FormatError
 from biograft.kb.names import language_code, language_of_script
-from biograft.kb.records import NameKind, NameRecord, Record, TypeRecord
+from biograft.kb.records import Facts, NameKind, Record
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
@@ -57,14 +57,14 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         is_new = concept not in known
         known.add(concept)
+        facts = Facts(concept, line, config.language or "en")
         if config.default_type and is_new:
-            yield TypeRecord(concept, config.default_type, line=line)
-        language = language_code(row.get("language", "")) or config.language or "en"
+            yield facts.type(config.default_type)
+        language = language_code(row.get("language", ""))
         if name and is_new:
-            named = language if name == text else config.language or "en"
-            yield NameRecord(concept, name, named, NameKind.PREFERRED, line=line)
+            yield facts.name(name, NameKind.PREFERRED, language if name == text else "")
         if text != name:
-            yield NameRecord(concept, text, language, kind, line=line)
+            yield facts.name(text, kind, language)
 
 
 TABLE = Format(recognise_table, read_table)
@@ -108,20 +108,19 @@ def read_synonyms(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 log.reject("name is empty", line, key)
             else:
                 yield from _named(key.strip(), config, log, line)
-                for each in synonyms:
-                    if each.strip():
-                        language = config.language or language_of_script(each)
-                        yield NameRecord(key.strip(), each.strip(), language, line=line)
+                facts = Facts(key.strip(), line)
+                for each in filter(None, map(str.strip, synonyms)):
+                    yield facts.name(each, language=config.language or language_of_script(each))
         stream.finish()
 
 
 def _named(name: str, config: SourceConfig, log: ReadLog, line: int) -> Iterator[Record]:
     """Yield a concept whose id is its name."""
     if log.define(name, line):
-        language = config.language or language_of_script(name)
-        yield NameRecord(name, name, language, NameKind.PREFERRED, line=line)
+        facts = Facts(name, line, config.language or language_of_script(name))
+        yield facts.name(name, NameKind.PREFERRED)
         if config.default_type:
-            yield TypeRecord(name, config.default_type, line=line)
+            yield facts.type(config.default_type)
 
 
 SYNONYMS = Format(recognise_synonyms, read_synonyms)
