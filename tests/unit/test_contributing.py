@@ -123,10 +123,13 @@ def pretrained(run: Section, folder: Path) -> Path:
     return folder / "RUN"
 
 
-def last_logged(run: Path) -> dict[str, Any]:
+def logged_steps(run: Path) -> list[dict[str, Any]]:
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    steps = [json.loads(line) for line in lines if "evaluation" not in line]
-    return dict(steps[-1])
+    return [json.loads(line) for line in lines if "evaluation" not in line]
+
+
+def last_logged(run: Path) -> dict[str, Any]:
+    return logged_steps(run)[-1]
 
 
 def test_every_entry_point_of_the_page_loads(folder):
@@ -150,6 +153,14 @@ def test_the_objective(pretrained):
     logged = last_logged(pretrained)
     assert logged["step"] == 3
     assert logged["odd_mentions.loss"] == pytest.approx(math.log(2), abs=0.1)
+
+
+def test_the_objective_of_name_pairs(run, pretrained, folder):
+    """Guards: the parameters of such an objective were never trained, and it needed a miner."""
+    run("An objective of name pairs")
+    scales = [line["scale"] for line in logged_steps(folder / "RUN3")]
+    assert scales[0] == pytest.approx(10)
+    assert abs(scales[-1] - scales[0]) > 0.1
 
 
 def test_the_task(run, pretrained, folder):

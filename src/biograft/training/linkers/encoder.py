@@ -76,9 +76,8 @@ from biograft.training.objectives.synonym_marginal import (
     tokenize_in_batches,
 )
 from biograft.training.pretraining.alignment import (
-    AlignmentTraining,
-    Embedder,
     PairBatch,
+    PairModel,
     gather_rows,
 )
 from biograft.training.processes import join_processes
@@ -786,13 +785,13 @@ def _make_task(
     """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
     if config.loss == "contrastive":
         pairs = MentionPairs(data, config.training.seed)
-        alignment = AlignmentTraining(encoder, {"synonym_alignment": config.contrastive.build()})
+        model = PairModel(encoder, {"synonym_alignment": config.contrastive.build()})
         return Task(
-            model=Embedder(encoder),
+            model=model,
             source=OrderedBatches(
                 EpochOrder.for_training(len(pairs), config.training), pairs.sample
             ),
-            compute_loss=alignment.loss,
+            compute_loss=model.loss,
         )
     order = EpochOrder.for_training(len(data), config.training)
     if config.loss == "bank":

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         NameGenerationConfig as NameGenerationConfig,
         NameGeometryConfig as NameGeometryConfig,
         NextSentenceConfig as NextSentenceConfig,
+        PairObjectiveConfig as PairObjectiveConfig,
         SentenceOrderConfig as SentenceOrderConfig,
         SynonymAlignmentConfig as SynonymAlignmentConfig,
         SynonymMarginalConfig as SynonymMarginalConfig,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         TypeSampler as TypeSampler,
     )
     from biograft.training.objectives.synonym_alignment import (
+        PairObjective as PairObjective,
         SynonymAlignment as SynonymAlignment,
         TripletMarginMiner as TripletMarginMiner,
     )

@@ -70,6 +70,14 @@ class TextObjectiveConfig(ObjectiveConfig):
     stream_kind: ClassVar[str] = "annotated_text"
 
 
+class PairObjectiveConfig(ObjectiveConfig):
+    """The configuration of an objective of name pairs."""
+
+    __slots__ = ()
+
+    stream_kind: ClassVar[str] = "synonym_pairs"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedTokensConfig(TextObjectiveConfig):
     """Settings of masked language modelling.
@@ -283,7 +291,7 @@ class NameGenerationConfig(ObjectiveConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SynonymAlignmentConfig(ObjectiveConfig):
+class SynonymAlignmentConfig(PairObjectiveConfig):
     """Settings of the alignment loss: kind, parameters, triplets.
 
     ``miner`` says which triplets (anchor, positive, negative) count: ``all`` whose negative is
@@ -291,7 +299,6 @@ class SynonymAlignmentConfig(ObjectiveConfig):
     or the ``semihard`` ones (the rest); ``none`` keeps every pair of the batch.
     """
 
-    stream_kind: ClassVar[str] = "synonym_pairs"
     implementation: ClassVar[str] = f"{_ALIGNMENT}:SynonymAlignment"
 
     loss: str = "multi_similarity"

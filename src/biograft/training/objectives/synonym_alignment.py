@@ -264,12 +264,23 @@ def _check_positive(loss: object, *names: str) -> None:
             raise ConfigError(f"{name}: expected a number above 0, found {value}")
 
 
-class SynonymAlignment(Objective):
-    """Pull the names of a concept together, and apart from the other names of the batch.
+class PairObjective(Objective):
+    """Base of objectives of name pairs.
 
     ``states`` of the loss are the embeddings (rows, width) of names, of any float type and length;
     ``batch["labels"]`` (rows,) has the concept of each row.
     """
+
+    miner = TripletMarginMiner(kind="none")
+    """Chooses the pairs that evaluations count as mined; by default all."""
+
+    def count(self, batch: Mapping[str, Tensor]) -> int:
+        """Count the names."""
+        return len(batch["labels"])
+
+
+class SynonymAlignment(PairObjective):
+    """Pull the names of a concept together, and apart from the other names of the batch."""
 
     name = "synonym_alignment"
 
@@ -279,10 +290,6 @@ class SynonymAlignment(Objective):
         self._loss: AlignmentLoss = from_mapping(
             LOSSES.load(self.config.loss), self.config.parameters, f"{self.config.loss}."
         )
-
-    def count(self, batch: Mapping[str, Tensor]) -> int:
-        """Count the names."""
-        return len(batch["labels"])
 
     def loss(self, states: Tensor, batch: Mapping[str, Tensor]) -> Loss:
         """Compute the loss of a batch and its statistics."""

@@ -8,9 +8,8 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.training.pretraining.alignment import (
-        AlignmentTraining as AlignmentTraining,
-        Embedder as Embedder,
         PairBatches as PairBatches,
+        PairModel as PairModel,
         SynonymPairs as SynonymPairs,
     )
     from biograft.training.pretraining.generation import NameTemplates as NameTemplates

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft.training import Task, train
 from biograft.training.batches import EpochOrder, OrderedBatches, Shard
-from biograft.training.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
+from biograft.training.objectives.base import Loss
+from biograft.training.objectives.synonym_alignment import PairObjective, cosine_histogram
 from biograft.training.pretraining.recipe import (
     PretrainingRecipe,
     PretrainResult,
@@ -364,19 +365,6 @@ class PairBatches(OrderedBatches[PairBatch]):
         super().__init__(order, pairs.batch)
 
 
-class Embedder(nn.Module):
-    """An encoder as one module, so that several processes can share its gradients."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        super().__init__()
-        self.model: nn.Module = encoder.model
-        self._encoder = encoder
-
-    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """Compute the pooled vectors of a tokenised batch."""
-        return self._encoder.embed(batch)
-
-
 def gather_rows(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Gather the embeddings and labels of all processes, in the order of their ranks.
 
@@ -409,57 +397,92 @@ def _gather_padded(rows: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     return [each[:size] for each, size in zip(gathered, sizes, strict=True)]
 
 
-class AlignmentTraining:
-    """Loss and evaluation of name pairs, for ``training.Task``; both names in one pass.
+class PairOutput(NamedTuple):
+    """The results of a forward pass over pairs of names."""
 
-    Of several processes each computes the loss over the names of all, mined together.
+    embeddings: Tensor  # (rows, width), without gradient
+    labels: Tensor  # (rows,)
+    losses: dict[str, Loss]
+    """The loss and the statistics of each objective."""
+
+
+class PairModel(nn.Module):
+    """An encoder and objectives of name pairs as one module, so that all of it is trained.
+
+    In training the loss is that of the names of all processes, mined together.
 
     Args:
         encoder: Encoder in training.
         objectives: Objectives by name.
     """
 
-    def __init__(self, encoder: TextEncoder, objectives: Mapping[str, SynonymAlignment]) -> None:
+    def __init__(self, encoder: TextEncoder, objectives: Mapping[str, PairObjective]) -> None:
+        super().__init__()
+        self.model: nn.Module = encoder.model
+        heads = {name: each.head for name, each in objectives.items() if each.head is not None}
+        self.heads = nn.ModuleDict(heads).to(encoder.device)
         self.encoder, self.objectives = encoder, objectives
 
-    def loss(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, dict[str, float]]:
+    def forward(self, tokens: Mapping[str, Tensor], labels: Tensor) -> PairOutput:
+        """Encode names, and compute the losses.
+
+        Args:
+            tokens: Token ids and mask of the names.
+            labels: Concept of each.
+        """
+        embeddings = self.encoder.embed(tokens)
+        labels = labels.to(embeddings.device)
+        if self.training:
+            embeddings, labels = gather_rows(embeddings, labels)
+        losses = {
+            name: objective.loss(embeddings, {"labels": labels})
+            for name, objective in self.objectives.items()
+        }
+        return PairOutput(embeddings.detach(), labels, losses)
+
+    def run(self, model: nn.Module, batch: PairBatch) -> PairOutput:
+        """Run the model over a batch, both names of a pair in one pass.
+
+        Args:
+            model: This module, as the training loop wraps it.
+            batch: The batch.
+        """
+        tokens = self.encoder.tokenize([*batch.left, *batch.right])
+        output: PairOutput = model(tokens, torch.from_numpy(batch.labels).repeat(2))
+        return output
+
+    def loss(self, model: nn.Module, batch: PairBatch) -> Loss:
         """Compute the sum of the objectives' losses, and their statistics.
 
         Args:
-            model: The module to train, as the loop wraps it.
+            model: This module, as the training loop wraps it.
             batch: The batch.
         """
-        embeddings, labels = gather_rows(*self._embed(model, batch))
-        total, statistics = embeddings.new_zeros((), dtype=torch.float32), {}
-        for name, objective in self.objectives.items():
-            loss, stats = objective.loss(embeddings, {"labels": labels})
-            prefix = f"{name}." if len(self.objectives) > 1 else ""
-            total = total + loss
-            statistics.update({f"{prefix}{key}": value for key, value in stats.items()})
-        return total, statistics
+        losses = self.run(model, batch).losses
+        statistics = {
+            f"{name}.{key}" if len(losses) > 1 else key: value
+            for name, (_, stats) in losses.items()
+            for key, value in stats.items()
+        }
+        return torch.stack([loss for loss, _ in losses.values()]).sum(), statistics
 
-    def evaluate(self, model: nn.Module, batch: PairBatch, precision: str) -> dict[str, Any]:
+    def evaluate(self, batch: PairBatch, precision: str) -> dict[str, Any]:
         """Compute the losses of a batch, and the histograms of its cosines.
 
         Args:
-            model: The encoder in training.
             batch: The batch.
             precision: One of ``models.precision.PRECISIONS``.
         """
         with autocast_in(precision, self.encoder.device):
-            embeddings, labels = self._embed(model, batch)
-        results = {}
-        for name, objective in self.objectives.items():
-            loss, stats = objective.loss(embeddings, {"labels": labels})
-            cosines = cosine_histogram(embeddings, labels, objective.miner)
-            results[name] = {"loss": float(loss), **stats, "cosines": cosines}
-        return results
-
-    def _embed(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:
-        tokens = self.encoder.tokenize([*batch.left, *batch.right])
-        embeddings: Tensor = model(tokens)  # (2 pairs, width)
-        labels = torch.from_numpy(batch.labels).to(embeddings.device)
-        return embeddings, labels.repeat(2)
+            embeddings, labels, losses = self.run(self, batch)
+        return {
+            name: {
+                "loss": float(loss),
+                **stats,
+                "cosines": cosine_histogram(embeddings, labels, self.objectives[name].miner),
+            }
+            for name, (loss, stats) in losses.items()
+        }
 
 
 EVALUATED_PAIRS = 256
@@ -495,16 +518,13 @@ def pretrain_alignment(
     )
     progress.start("encoder")
     encoder = _load_encoder(recipe)
-    alignment = AlignmentTraining(
-        encoder, {name: c.build() for name, c in recipe.objectives.items()}
-    )
+    model = PairModel(encoder, {name: c.build() for name, c in recipe.objectives.items()})
     evaluated = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
-    model = Embedder(encoder)
     task = Task(
         model=model,
         source=source,
-        compute_loss=alignment.loss,
-        evaluate=partial(alignment.evaluate, model, evaluated, config.precision),
+        compute_loss=model.loss,
+        evaluate=partial(model.evaluate, evaluated, config.precision),
         described=recipe.to_json(),
         provenance=_provenance(recipe, kb, encoder, pairs),
         may_shard=True,
