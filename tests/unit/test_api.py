@@ -55,8 +55,8 @@ def test_a_task_is_finetuned(tmp_path, tiny_encoder):
     [
         ("sapbert", {}, "biograft pretrain sapbert"),
         ("linker-ranker", {}, "needs a knowledge base"),
-        ("ner-cpu", {"kb": "KB"}, "kb: a recipe of a task"),
-        ("ner-cpu", {}, r"data\.train: expected at least one file"),
+        ("ner-cpu", {"kb": "KB"}, "kb: a recipe of 'ner' does not use it"),
+        ("ner-cpu", {}, r"train: name a file, here or as data\.train"),
         ("ner-cpu", {"data": {"trian": ["a"]}}, "did you mean 'train'"),
     ],
 )

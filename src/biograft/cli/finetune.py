@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,11 +25,10 @@ from biograft.kb.names import whole_number
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.evaluation import LinkQuery, TextIndex
-    from biograft.kb import KnowledgeBase
-    from biograft.models.tasks.task import TaskExamples
+    from biograft.evaluation import LinkQuery
+    from biograft.evaluation.linking import GoldQueries
     from biograft.training.linkers.recipes import Outcome
-    from biograft.training.tasks import TaskRecipe, TaskResult
+    from biograft.training.tasks import TaskResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,106 +96,45 @@ class FinetuneOptions(Config):
     resume: Annotated[bool, Option("Resume an interrupted run.")] = False
     overwrite: Annotated[bool, Option("Remove an earlier run at RUN first.")] = False
 
-    def refuse(self, kind: str, *names: str) -> None:
-        """Refuse options that a linker or a task does not use.
+    def overrides(self) -> list[str]:
+        """Return the changes of the recipe, with the seeds."""
+        if not self.seeds:
+            return list(self.changes)
+        seeds = [whole_number(seed) for seed in self.seeds]
+        if None in seeds:
+            raise ConfigError(f"--seeds: expected numbers, found {', '.join(self.seeds)}")
+        return [*self.changes, f"search.seeds=[{', '.join(map(str, seeds))}]"]
+
+    def data(self, kind: str, unused: Sequence[str]) -> dict[str, Any]:
+        """Return the changes of the table ``[data]``; refuse options that are not used.
 
         Args:
             kind: Name of the linker or task.
-            names: Options that it does not use.
+            unused: Options that it does not use.
         """
-        for name in names:
+        for name in unused:
             if getattr(self, name):
                 raise ConfigError(f"--{name}: a recipe of {kind!r} does not use it")
+        values = {name: getattr(self, name) for name in (*_SPLITS, "format", "types", "text")}
+        return {name: value for name, value in values.items() if value}
 
 
-def train_linker(
-    path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
-) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Train a linker; return its report as plain values, and what prints it.
-
-    Args:
-        path: File of the recipe.
-        out: Folder of the run.
-        kb: Folder of the knowledge base, which linkers need.
-        options: Options of the command.
-        progress: Progress of training.
-    """
-    from biograft.evaluation import TextIndex
-    from biograft.kb import KnowledgeBase
-    from biograft.training.linkers.recipes import (
-        LINKERS,
-        LinkerRecipe,
-        LinkerTrainingData,
-        finetune as run_recipe,
-    )
-    from biograft.training.run_folder import remove_run
-
-    recipe = LinkerRecipe.load(path, options.changes, encoder=options.encoder)
-    kind = LINKERS.load(recipe.linker)
-    options.refuse(recipe.linker, "test", "seeds")
-    if kb is None:
-        raise ConfigError(f"--kb: a recipe of {recipe.linker!r} needs a knowledge base")
-    data = recipe.data
-    texts = TextIndex.read(options.text or data.text)
-    gold = _Gold(
-        options.format or data.format, options.types or data.types, KnowledgeBase.open(kb), texts
-    )
-    train, dev = options.train or data.train, options.dev or data.dev
-    held_out = gold.read("--dev", dev) if dev else None
-    training = LinkerTrainingData(
-        kb=gold.kb,
-        train=gold.read("--train", train) if train or kind.needs_train else (),
-        known=gold.read("--known", options.known) if options.known else (),
-        dev=held_out,
-        out=out,
-        index=options.index,
-        model=options.model,
-        resume=options.resume,
-        progress=progress,
-    )
-    if options.overwrite:
-        remove_run(out)
-    outcome = run_recipe(recipe, training)
-    measured = _measure(outcome, held_out) if held_out else {}
-    values = {
-        "recipe": recipe.name,
-        "linker": recipe.linker,
-        "run": str(out),
-        **outcome.to_json(),
-        **measured,
-    }
-    return values, lambda: _print_linker(outcome, measured, out)
+_SPLITS = ("train", "dev", "test")
+_NOT_OF_LINKERS, _NOT_OF_TASKS = ("test", "seeds"), ("known", "types", "text", "index", "model")
 
 
-class _Gold:
-    """Reads gold standards of one format for one knowledge base."""
-
-    def __init__(
-        self, form: str, types: tuple[str, ...], kb: KnowledgeBase, texts: TextIndex | None
-    ) -> None:
-        self.form, self.types, self.kb, self.texts = form, types, kb, texts
-
-    def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
-        """Read the queries of several files as one, and warn of what is left out."""
-        from biograft.evaluation import read_queries
-
-        if not paths:
-            raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
-        if not self.form:
-            raise ConfigError("--format: name the format of the gold standards")
-        gold = read_queries(self.kb, paths, self.form, self.types, self.texts)
-        for path, counts in gold.rejected.items():
-            warn_left_out(counts, "rows", f"{path}: ")
-        warn_unknown(gold.unknown, where=f"{option}: ")
-        if self.texts is not None:
-            warn_without_text(gold.n_without_text, len(gold.queries), f"{option}: ")
-        return gold.queries
+def _warn_of_gold(split: str, gold: GoldQueries, *, texts: bool) -> None:
+    for path, counts in gold.rejected.items():
+        warn_left_out(counts, "rows", f"{path}: ")
+    warn_unknown(gold.unknown, where=f"--{split}: ")
+    if texts:
+        warn_without_text(gold.n_without_text, len(gold.queries), f"--{split}: ")
 
 
 def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
     """Evaluate a linker on dev, without and with the trained model, if the run holds it all."""
     made = outcome.made
-    if not {"kb", "index", "model"} <= made.keys():
+    if not dev or not {"kb", "index", "model"} <= made.keys():
         return {}
     from biograft.evaluation import EvaluationConfig, evaluate_linking
     from biograft.kb import KnowledgeBase
@@ -232,65 +169,6 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 _SHOWN = 3
 """Number of printed metrics of a task."""
-
-
-def train_task(
-    path: Path, out: Path, kb: Path | None, options: FinetuneOptions, progress: Progress
-) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Train a task model; return its metrics as plain values, and what prints them.
-
-    Args:
-        path: File of the recipe.
-        out: Folder of the run.
-        kb: Refused, since no task uses it.
-        options: Options of the command.
-        progress: Progress of training.
-    """
-    from biograft.training.run_folder import remove_run
-    from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
-
-    recipe = TaskRecipe.load(path, _overrides(options))
-    if kb is not None:
-        raise ConfigError(f"--kb: a recipe of {recipe.task!r} does not use it")
-    options.refuse(recipe.task, "known", "types", "text", "index", "model")
-    training = TaskTrainingData(
-        train=_read(recipe, "train", options),
-        dev=_read(recipe, "dev", options),
-        test=_read(recipe, "test", options) if options.test or recipe.data.test else None,
-        out=out,
-        resume=options.resume,
-        progress=progress,
-    )
-    if options.overwrite:
-        remove_run(out)
-    result = finetune_task(recipe, training)
-    values = {"run": str(result.run), "model": str(result.model), **result.results}
-    return values, lambda: _print_task(result)
-
-
-def _overrides(options: FinetuneOptions) -> list[str]:
-    overrides = list(options.changes)
-    if options.encoder:
-        overrides.append(f"encoder.name={json.dumps(options.encoder, ensure_ascii=False)}")
-    if options.seeds:
-        seeds = [whole_number(seed) for seed in options.seeds]
-        if None in seeds:
-            raise ConfigError(f"--seeds: expected numbers, found {', '.join(options.seeds)}")
-        overrides.append(f"search.seeds=[{', '.join(map(str, seeds))}]")
-    return overrides
-
-
-def _read(recipe: TaskRecipe, split: str, options: FinetuneOptions) -> TaskExamples:
-    """Read the examples of a split, from the files of the command or of the recipe."""
-    from biograft.models.tasks import TASKS
-
-    data = replace(recipe.data, format=options.format or recipe.data.format)
-    paths: Sequence[str] = getattr(options, split) or getattr(recipe.data, split)
-    if not paths:
-        raise ConfigError(f"--{split}: name a file, here or as data.{split} in a recipe")
-    examples = TASKS.load(recipe.task).read(paths, split, data)
-    warn_left_out(examples.rejected, "rows", f"--{split}: ")
-    return examples
 
 
 def _print_task(result: TaskResult) -> None:
@@ -339,16 +217,54 @@ def finetune(
     Args:
         recipe: A recipe of a linker or a task (biograft recipe list), or a .toml file.
     """
-    from biograft.recipe import check_kind, find_recipe, read_recipe
+    from biograft.recipe import Recipe, check_kind, find_recipe, read_recipe
+    from biograft.training.finetune import finetune as run_recipe
 
     if options.resume and options.overwrite:
         raise ConfigError("--resume continues a run, --overwrite removes it; give one of them")
     path = find_recipe(recipe)
-    kind = str(read_recipe(path).get("kind", "linker"))
+    described = read_recipe(path)
+    kind = str(described.get("kind", "linker"))
     check_kind(path.stem, kind, "linker", "task")
-    run = train_task if kind == "task" else train_linker
-    values, show = run(path, out, kb, options, Progress(enabled=not quiet))
+    name = str(described.get(kind))
+    data = options.data(name, _NOT_OF_TASKS if kind == "task" else _NOT_OF_LINKERS)
+    loaded: Any = Recipe.load(path, options.overrides(), encoder=options.encoder)
+    dev: list[LinkQuery] = []
+
+    def report(split: str, read: Any) -> None:
+        if kind == "task":
+            warn_left_out(read.rejected, "rows", f"--{split}: ")
+            return
+        _warn_of_gold(split, read, texts=bool(options.text or loaded.data.text))
+        dev.extend(read.queries if split == "dev" else ())
+
+    try:
+        done: Any = run_recipe(
+            loaded,
+            out,
+            kb=kb,
+            data=data,
+            known=options.known,
+            index=options.index,
+            model=options.model,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            progress=Progress(enabled=not quiet),
+            report=report,
+        )
+    except ConfigError as error:
+        if str(error).partition(":")[0] in ("kb", "format", *_SPLITS, "known", "index", "model"):
+            raise ConfigError(f"--{error}") from error
+        raise
+    if kind == "task":
+        values = {"run": str(done.run), "model": str(done.model), **done.results}
+    else:
+        measured = _measure(done, dev)
+        values = {"recipe": loaded.name, "linker": name, "run": str(out), **done.to_json()}
+        values |= measured
     if as_json:
         print_json(values)
+    elif kind == "task":
+        _print_task(done)
     else:
-        show()
+        _print_linker(done, measured, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,11 +14,13 @@ from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.recipe import Recipe, check_kind
 from biograft.training.linkers.recipes import (
+    LINKERS,
     LinkerRecipe,
     LinkerTrainingData,
     Outcome,
     finetune as finetune_linker,
 )
+from biograft.training.run_folder import remove_run
 
 if TYPE_CHECKING:
     from biograft.training.tasks import TaskRecipe, TaskResult
@@ -32,10 +34,13 @@ def finetune(
     *,
     kb: KnowledgeBase | str | Path | None = None,
     data: Mapping[str, Any] | None = None,
+    known: Sequence[str] = (),
     index: str | Path | None = None,
     model: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     progress: Progress | None = None,
+    report: Callable[[str, Any], object] = lambda split, read: None,
 ) -> Outcome | TaskResult:
     """Train a linker or a task model on labelled data, by a recipe, in the folder ``out``.
 
@@ -45,10 +50,14 @@ def finetune(
         kb: Knowledge base, or its folder; linkers need it.
         data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,
             ``format``.
+        known: Gold that the encoder of ``index`` was trained on, for a ranker.
         index: Folder of an index, which some linkers use.
         model: Folder of a trained model, which some linkers use.
         resume: Continue an interrupted run.
+        overwrite: Remove an earlier run at ``out`` once the data have been read.
         progress: Progress of training.
+        report: Called with the name of each split and what was read: ``GoldQueries`` of a linker,
+            ``TaskExamples`` of a task. Both say what was left out.
 
     >>> finetune("ner-cpu", "RUN", data={"train": ["train.txt"], "dev": ["dev.txt"]}).model
     ... # doctest: +SKIP
@@ -59,56 +68,74 @@ def finetune(
     """
     recipe = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
     check_kind(recipe.name, recipe.kind, "linker", "task")
-    progress = progress or Progress(enabled=False)
-    if not isinstance(recipe, LinkerRecipe):
-        for name, value in (("kb", kb), ("index", index), ("model", model)):
-            if value is not None:
-                raise ConfigError(f"{name}: a recipe of a task does not use it")
-        return _finetune_task(recipe, data, Path(out), resume=resume, progress=progress)
-    if kb is None:
-        raise ConfigError(f"kb: recipe {recipe.name} trains a linker and needs a knowledge base")
-    recipe, base = (
-        _with_data(recipe, data),
-        kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb),
-    )
-    table, texts = recipe.data, TextIndex.read(recipe.data.text)
-    train = read_queries(base, table.train, table.format, table.types, texts)
-    dev = read_queries(base, table.dev, table.format, table.types, texts)
-    examples = LinkerTrainingData(
-        kb=base,
-        train=train.queries,
-        dev=dev.queries or None,
-        out=Path(out),
-        index=None if index is None else Path(index),
-        model=None if model is None else Path(model),
-        resume=resume,
-        progress=progress,
-    )
-    return finetune_linker(recipe, examples)
-
-
-def _finetune_task(
-    recipe: Recipe, data: Mapping[str, Any] | None, out: Path, *, resume: bool, progress: Progress
-) -> TaskResult:
-    from biograft.models.tasks import TASKS
+    run: dict[str, Any] = {
+        "out": Path(out),
+        "resume": resume,
+        "progress": progress or Progress(enabled=False),
+    }
+    if isinstance(recipe, LinkerRecipe):
+        recipe = _with_data(recipe, data)
+        if kb is None:
+            raise ConfigError(f"kb: a recipe of {recipe.linker!r} needs a knowledge base")
+        base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+        mentions = LinkerTrainingData(
+            kb=base,
+            **_read_mentions(recipe, base, known, report),
+            index=None if index is None else Path(index),
+            model=None if model is None else Path(model),
+            **run,
+        )
+        if overwrite:
+            remove_run(run["out"])
+        return finetune_linker(recipe, mentions)
     from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
     if not isinstance(recipe, TaskRecipe):
         raise ConfigError(f"recipe {recipe.name}: expected a recipe of a linker or a task")
+    for name, value in (("kb", kb), ("index", index), ("model", model), ("known", known or None)):
+        if value is not None:
+            raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
     recipe = _with_data(recipe, data)
-    read, table = TASKS.load(recipe.task).read, recipe.data
-    for split in ("train", "dev"):
-        if not getattr(table, split):
-            raise ConfigError(f"data.{split}: expected at least one file")
-    examples = TaskTrainingData(
-        train=read(table.train, "train", table),
-        dev=read(table.dev, "dev", table),
-        test=read(table.test, "test", table) if table.test else None,
-        out=out,
-        resume=resume,
-        progress=progress,
-    )
+    examples = TaskTrainingData(**_read_examples(recipe, report), **run)
+    if overwrite:
+        remove_run(run["out"])
     return finetune_task(recipe, examples)
+
+
+def _read_mentions(
+    recipe: LinkerRecipe,
+    kb: KnowledgeBase,
+    known: Sequence[str],
+    report: Callable[[str, Any], object],
+) -> dict[str, Any]:
+    table, texts = recipe.data, TextIndex.read(recipe.data.text)
+    if LINKERS.load(recipe.linker).needs_train:
+        _check_given(table, "train")
+    read: dict[str, Any] = {"train": ()}
+    for split, paths in (("train", table.train), ("dev", table.dev), ("known", known)):
+        if paths:
+            gold = read_queries(kb, paths, table.format, table.types, texts)
+            report(split, gold)
+            read[split] = gold.queries
+    return read
+
+
+def _read_examples(recipe: TaskRecipe, report: Callable[[str, Any], object]) -> dict[str, Any]:
+    from biograft.models.tasks import TASKS
+
+    _check_given(recipe.data, "train", "dev")
+    read = {}
+    for split in ("train", "dev", "test"):
+        if paths := getattr(recipe.data, split):
+            read[split] = TASKS.load(recipe.task).read(paths, split, recipe.data)
+            report(split, read[split])
+    return read
+
+
+def _check_given(table: Any, *splits: str) -> None:
+    for split in splits:
+        if not getattr(table, split):
+            raise ConfigError(f"{split}: name a file, here or as data.{split} in a recipe")
 
 
 def _with_data(recipe: R, data: Mapping[str, Any] | None) -> R:
