@@ -9,6 +9,7 @@ _MESH = (
 )
 _OWL = "http://www.w3.org/2002/07/owl#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _SCTID = "22298006\t20240101\t1\t900000000000207008\t"
 
 SNIPPETS: dict[str, dict[str, str]] = {
@@ -99,10 +100,12 @@ SNIPPETS: dict[str, dict[str, str]] = {
     },
     "owl": {
         "a.owl": f'<rdf:RDF xmlns:rdf="{_RDF}" xmlns:owl="{_OWL}">'
-        '<owl:Class rdf:about="http://x.org/1"/></rdf:RDF>\n',
+        f'<owl:Class rdf:about="http://x.org/1"><label xmlns="{_RDFS}">flu</label></owl:Class>'
+        "</rdf:RDF>\n",
         "a.ttl": "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
         '<http://x.org/1> a skos:Concept ; skos:prefLabel "flu"@en .\n',
-        "a.nt": f"<http://x.org/1> <{_RDF}type> <{_OWL}Class> .\n",
+        "a.nt": f"<http://x.org/1> <{_RDF}type> <{_OWL}Class> .\n"
+        f'<http://x.org/1> <{_RDFS}label> "flu" .\n',
     },
     "obograph": {
         "a.json": '{"graphs": [{"nodes": [{"id": "http://purl.obolibrary.org/obo/X_1", '

@@ -166,7 +166,10 @@ SCOPES = {
     "RELATED": NameKind.RELATED,
 }
 SUCCESSORS = {"replaced_by": IdKind.REPLACED, "consider": IdKind.CONSIDER}
+SKOS = "http://www.w3.org/2004/02/skos/core#"
 AXIOMS = ("intersection_of", "union_of", "disjoint_from", "equivalent_to")
+
+CONDITIONAL = "holds only under a condition (gci)"
 
 _TAG = re.compile(r"[\w-]+:")
 _LICENCE = re.compile(r"licen[cs]e|creativecommons", re.IGNORECASE)
@@ -225,6 +228,8 @@ class _Terms:
         self._keep_suppressed = config.keep_suppressed
         self._language = config.language or "en"
         self._namespace = config.default_type
+        self._exact_matches: tuple[str, ...] = (f"{SKOS}exactMatch", "skos:exactMatch")
+        """A property whose values are cross-references."""
         self._abbreviations: set[str] = set()
         self._named: dict[str, bool] = {}
         self._handlers: dict[str, Handler] = {
@@ -236,6 +241,7 @@ class _Terms:
             "xref": self._xref,
             "xref_analog": self._xref,
             "xref_unk": self._xref,
+            "property_value": self._exact_match,
             "alt_id": self._alternate,
             "namespace": self._type,
             **dict.fromkeys(AXIOMS, lambda *_: FilterReason("logical axiom")),
@@ -262,6 +268,8 @@ class _Terms:
         for value in header.values("idspace"):
             prefix, _, namespace = value.partition(" ")
             self._log.iris.declare(unescape(prefix), unescape(namespace.partition(" ")[0]))
+            if prefix == "skos" and SKOS not in namespace:
+                self._exact_matches = self._exact_matches[:1]
         for value in header.values("import"):
             self._log.note(f"import not followed: {unescape(value)}")
 
@@ -302,6 +310,8 @@ class _Terms:
     def _facts(self, concept: str, stanza: Stanza) -> Iterator[Record]:
         typed = False
         for line, tag, value in stanza.tags:
+            if tag == "property_value" and not value.startswith(self._exact_matches):
+                continue
             if (handler := self._handlers.get(tag)) is None:
                 continue
             fact = handler(concept, line, value)
@@ -348,12 +358,18 @@ class _Terms:
         if len(words) != 2:
             return "relation without exactly one target"
         if "gci_" in value:
-            return FilterReason("holds only under a condition (gci)")
+            return FilterReason(CONDITIONAL)
+        if words[0] in self._exact_matches:
+            return self._exact_match(concept, line, value)
         return RelationRecord(concept, words[0], words[1], line=line)
 
     def _xref(self, concept: str, line: int, value: str) -> Fact:
         xref = cross_reference(value)
         return IdRecord(concept, xref, IdKind.XREF, line) if xref else "xref without an id"
+
+    def _exact_match(self, concept: str, line: int, value: str) -> Fact:
+        _, xref, *_ = *identifiers(value), "", ""
+        return self._xref(concept, line, xref.strip('"'))
 
     def _alternate(self, concept: str, line: int, value: str) -> Fact:
         words = identifiers(value)

@@ -27,7 +27,7 @@ from biograft.kb.records import (
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.obo import is_abbreviation
+from biograft.kb.sources.obo import CONDITIONAL, is_abbreviation
 
 SCOPES = {
     "hasExactSynonym": NameKind.SYNONYM,
@@ -40,6 +40,12 @@ SUCCESSORS = {"IAO_0100001": IdKind.REPLACED, "consider": IdKind.CONSIDER}
 """Properties of a retired node that name what takes its place, by the end of their IRIs."""
 NO_RELATIONS = ("subPropertyOf", "inverseOf", "type")
 """Edges that are no relations of concepts: between properties, and of individuals."""
+
+DEFINED = {
+    "logicalDefinitionAxioms": "definedClassId",
+    "equivalentNodesSets": "representativeNodeId",
+}
+"""Axioms, of which only the subject is read."""
 
 _GRAPHS = re.compile(r'\{.{0,2000}?"graphs"\s*:\s*\[', re.DOTALL)
 _LICENCE = re.compile(r"licen[cs]e", re.IGNORECASE)
@@ -64,6 +70,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 content = True
                 for _ in stream.elements():
                     yield from graphs.read()
+                yield from graphs.read_subjects()
             else:
                 stream.skip()
         stream.finish()
@@ -87,6 +94,8 @@ class _Graphs:
         self._shorthands: dict[str, str] = {}
         self._pending_edges: list[tuple[Any, int]] = []
         self._has_nodes = False
+        self._subjects: dict[str, int] = {}
+        """Subjects of edges and of axioms: concepts, which have no node if they have no name."""
 
     def read(self) -> Iterator[Record]:
         """Read one graph."""
@@ -103,9 +112,10 @@ class _Graphs:
                         yield from self._edge(edge, line)
                     else:  # until it is known which nodes are filtered
                         self._pending_edges.append((edge, line))
-            elif key == "logicalDefinitionAxioms":
-                for _ in self._stream.elements():
-                    self._stream.value()
+            elif key in DEFINED:
+                for line in self._stream.elements():
+                    if iri := self._text(self._stream.value(), DEFINED[key], line):
+                        self._subjects[iri] = line
                     self._log.filter("logical axiom")
             elif key == "meta":
                 self._note(self._stream.value())
@@ -114,6 +124,12 @@ class _Graphs:
         for edge, line in self._pending_edges:
             yield from self._edge(edge, line)
         self._pending_edges.clear()
+
+    def read_subjects(self) -> Iterator[Record]:
+        """Yield the subjects without a node."""
+        for iri, line in self._subjects.items():
+            if iri not in self._filtered and self._id_of(iri) not in self._named:
+                yield ConceptRecord(self._id_of(iri), line)
 
     def _note(self, meta: Any) -> None:
         if isinstance(meta, dict):
@@ -190,7 +206,7 @@ class _Graphs:
         typed = False
         for value in self._objects(meta, "basicPropertyValues", line):
             name = str(value.get("pred")).rpartition("#")[2]
-            if name not in ("hasAlternativeId", "hasOBONamespace"):
+            if name not in ("hasAlternativeId", "hasOBONamespace", "exactMatch"):
                 continue
             if not (text := self._text(value, "val", line)):
                 continue
@@ -198,7 +214,8 @@ class _Graphs:
                 typed = True
                 yield TypeRecord(concept, text, line=line)
             else:
-                yield IdRecord(concept, self._id_of(text), IdKind.ALTERNATE, line)
+                kind = IdKind.XREF if name == "exactMatch" else IdKind.ALTERNATE
+                yield IdRecord(concept, self._id_of(text), kind, line)
         if self._default_type and not typed:
             yield TypeRecord(concept, self._default_type, line=line)
         yield from self._successors(concept, meta, line)
@@ -222,7 +239,11 @@ class _Graphs:
         else:
             name = self._shorthands.get(relation) or short_id(relation)
             name = IS_A if relation in SUBCLASS else name
-            yield RelationRecord(self._id_of(head), name, self._id_of(tail), line=line)
+            self._subjects.setdefault(head, line)
+            if "gci_" in str(edge.get("meta")):
+                self._log.filter(CONDITIONAL)
+            else:
+                yield RelationRecord(self._id_of(head), name, self._id_of(tail), line=line)
 
     def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
         """Yield the objects under a key: one, or a list of them."""

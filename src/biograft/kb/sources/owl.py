@@ -32,7 +32,7 @@ from biograft.kb.records import (
 from biograft.kb.sources.files import BufferLimit, open_bytes
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.obo import is_abbreviation
+from biograft.kb.sources.obo import SKOS, is_abbreviation
 from biograft.kb.sources.xml_records import XmlGuard, root_name
 
 if TYPE_CHECKING:
@@ -41,16 +41,15 @@ if TYPE_CHECKING:
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _OWL = "http://www.w3.org/2002/07/owl#"
-_SKOS = "http://www.w3.org/2004/02/skos/core#"
 _OBO = "http://purl.obolibrary.org/obo/"
 _OIO = "http://www.geneontology.org/formats/oboInOwl#"
 _DCT = "http://purl.org/dc/terms/"
 _DC = "http://purl.org/dc/elements/1.1/"
 
-NAMESPACES = (_RDFS, _OWL, _SKOS)
+NAMESPACES = (_RDFS, _OWL, SKOS)
 
 RDF_TYPE = _RDF + "type"
-CONCEPT = _SKOS + "Concept"
+CONCEPT = SKOS + "Concept"
 CONCEPT_TYPES = frozenset({_OWL + "Class", _RDFS + "Class", CONCEPT})
 PROPERTY_TYPES = frozenset(
     {
@@ -58,26 +57,26 @@ PROPERTY_TYPES = frozenset(
         *(_OWL + f"{kind}Property" for kind in ("Object", "Annotation", "Datatype")),
     }
 )
-ONTOLOGY_TYPES = frozenset({_OWL + "Ontology", _SKOS + "ConceptScheme"})
+ONTOLOGY_TYPES = frozenset({_OWL + "Ontology", SKOS + "ConceptScheme"})
 INDIVIDUAL = _OWL + "NamedIndividual"
 THING = _OWL + "Thing"
 
 RDFS_LABEL = _RDFS + "label"
-PREF_LABEL = _SKOS + "prefLabel"
+PREF_LABEL = SKOS + "prefLabel"
 SYNONYMS = {
     _OIO + "hasExactSynonym": NameKind.SYNONYM,
     _OIO + "hasBroadSynonym": NameKind.BROAD,
     _OIO + "hasNarrowSynonym": NameKind.NARROW,
     _OIO + "hasRelatedSynonym": NameKind.RELATED,
     _OBO + "IAO_0000118": NameKind.SYNONYM,  # alternative term
-    _SKOS + "altLabel": NameKind.SYNONYM,
-    _SKOS + "hiddenLabel": NameKind.SYNONYM,  # for searching: misspellings and the like
+    SKOS + "altLabel": NameKind.SYNONYM,
+    SKOS + "hiddenLabel": NameKind.SYNONYM,  # for searching: misspellings and the like
 }
-DEFINITIONS = (_OBO + "IAO_0000115", _SKOS + "definition")
-SCOPE_NOTE = _SKOS + "scopeNote"
+DEFINITIONS = (_OBO + "IAO_0000115", SKOS + "definition")
+SCOPE_NOTE = SKOS + "scopeNote"
 
-XREFS = (_OIO + "hasDbXref", _SKOS + "exactMatch")
-LOOSE_MATCHES = tuple(_SKOS + f"{kind}Match" for kind in ("close", "broad", "narrow", "related"))
+XREFS = (_OIO + "hasDbXref", SKOS + "exactMatch")
+LOOSE_MATCHES = tuple(SKOS + f"{kind}Match" for kind in ("close", "broad", "narrow", "related"))
 ALTERNATIVE_ID = _OIO + "hasAlternativeId"
 NAMESPACE = _OIO + "hasOBONamespace"
 DEPRECATED = _OWL + "deprecated"
@@ -91,9 +90,9 @@ SUBCLASS = _RDFS + "subClassOf"
 EQUIVALENT = _OWL + "equivalentClass"
 ON_PROPERTY = _OWL + "onProperty"
 SOME_VALUES_FROM = _OWL + "someValuesFrom"
-BROADER = _SKOS + "broader"
-NARROWER = _SKOS + "narrower"
-RELATED = _SKOS + "related"
+BROADER = SKOS + "broader"
+NARROWER = SKOS + "narrower"
+RELATED = SKOS + "related"
 
 ANNOTATED_SOURCE = _OWL + "annotatedSource"
 ANNOTATED_PROPERTY = _OWL + "annotatedProperty"
@@ -491,7 +490,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     yield from ontology.read(RdfTriples(config.path, syntax, log.iris.declare))
     if not log.n_read:
         raise FormatError(
-            "holds no owl:Class and no skos:Concept",
+            "describes no owl:Class and no skos:Concept",
             path=config.path,
             remedy="check that it is an ontology or thesaurus, and complete",
         )
@@ -505,7 +504,7 @@ class _Ontology:
         self._entities = OwlEntityReader(config, log)
         self._open: OrderedDict[str, OwlEntity] = OrderedDict()
         self._waiting: dict[str, OwlEntity] = {}
-        """Subjects with facts that are not yet known to be a class or concept."""
+        """Subjects with facts that are not yet known to be a class or concept, and the reverse."""
         self._properties: dict[str, str] = {}
         self._restrictions: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._users: dict[str, list[str]] = {}
@@ -558,10 +557,12 @@ class _Ontology:
 
     def _flush(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
         """Yield the facts of a subject once its triples are collected."""
+        if earlier := self._waiting.pop(entity.iri, None):
+            entity.merge(earlier)
         types = entity.iris(RDF_TYPE)
-        if types & CONCEPT_TYPES or self._entities.knows(entity.iri):
-            if earlier := self._waiting.pop(entity.iri, None):
-                entity.merge(earlier)
+        is_concept = bool(types & CONCEPT_TYPES)
+        is_bare = is_concept and len(entity.values) == 1
+        if (is_concept and not is_bare) or self._entities.knows(entity.iri):
             yield from self._entities.read(entity, fraction)
             if entity.iri not in self._entities.filtered:
                 for parent in filter(_is_blank, entity.values.get(SUBCLASS, ())):
@@ -578,10 +579,8 @@ class _Ontology:
                 self._log.note(f"data version: {value}")
             for value in entity.texts(*LICENCES):
                 self._log.note(f"licence: {value}")
-        elif not FACT_PREDICATES.isdisjoint(entity.values):
-            if entity.iri not in self._waiting:
-                self._waiting[entity.iri] = self._entity(entity.iri)
-            self._waiting[entity.iri].merge(entity)
+        elif is_bare or not FACT_PREDICATES.isdisjoint(entity.values):
+            self._waiting[entity.iri] = entity
         else:
             self._log.filter(_filter_reason(types))
 
@@ -615,7 +614,9 @@ class _Ontology:
 
 
 def _filter_reason(types: set[str]) -> str:
-    """Return the reason why a subject is neither class nor concept."""
+    """Return the reason why a subject is no concept."""
+    if types & CONCEPT_TYPES:
+        return "class that is only declared"
     if INDIVIDUAL in types:
         return "instance"
     return "neither class nor concept" if types else "subject without a type"

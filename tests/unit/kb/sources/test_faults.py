@@ -166,7 +166,7 @@ DAMAGED = [
     ("owl", f"{_RDF}<a:b></c:d></rdf:RDF>", "a:1: the RDF/XML is damaged"),
     ("owl", f"{_OWL}<http://e/a> a owl:Class", "a:2: the Turtle is damaged or cut short"),
     ("owl", "<http://a> <http://b> <http://c> .\n<http://a> <b", "a:2: the N-Triples is damaged"),
-    ("owl", _OWL, "holds no owl:Class and no skos:Concept"),
+    ("owl", _OWL, "describes no owl:Class and no skos:Concept"),
     ("scispacy", '[\n{"concept_id": "C1", "can', "a:2: .*JSON and complete"),
     ("scispacy", '[{"concept_id": "\\ud800"}]', "a:1: .*JSON and complete"),
     ("scispacy", "[" * 100_000, "a:1: .*JSON and complete"),

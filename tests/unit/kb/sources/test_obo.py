@@ -110,6 +110,19 @@ def test_xrefs_lose_their_description(read, written, xref):
     assert facts(read(f"xref: {written}")) == [IdRecord("X:1", xref, "xref", line=7)]
 
 
+def test_exact_matches_are_cross_references_unless_the_prefix_is_another(read):
+    tags = (
+        'property_value: skos:exactMatch "MESH:D1" xsd:string {source="a"}\n'
+        "relationship: skos:exactMatch MESH:D2\n"
+        f"property_value: http://www.w3.org/2004/02/skos/core#exactMatch {OBO}Y_1\n"
+        'property_value: seeAlso "x" xsd:string'
+    )
+    xrefs = [(record.id, record.kind) for record in facts(read(tags))]
+    assert xrefs == [("MESH:D1", "xref"), ("MESH:D2", "xref"), (f"{OBO}Y_1", "xref")]
+    others = facts(read(tags, "idspace: skos http://example.org/\n"))
+    assert [type(record) for record in others] == [RelationRecord, IdRecord]
+
+
 def test_axioms_and_conditional_relations_are_filtered(read):
     result = read(
         "intersection_of: X:2\nintersection_of: part_of X:3\nunion_of: X:4\ndisjoint_from: X:5\n"

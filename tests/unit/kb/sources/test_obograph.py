@@ -107,7 +107,8 @@ def test_other_edges_are_filtered(read):
     edges += [edge(3, "is_a", 1), edge(4, "is_a", 1)]
     nodes = [node(1), node(3, kind="INDIVIDUAL"), node(4, deprecated=True), {"id": f"{OBO}X_5"}]
     for first in ("nodes", "edges"):
-        result = read(nodes, edges, first, {"logicalDefinitionAxioms": [{"definedClassId": "x"}]})
+        axioms = [{"definedClassId": f"{OBO}X_{n}"} for n in (4, 5)]
+        result = read(nodes, edges, first, {"logicalDefinitionAxioms": axioms})
         assert result.concepts == {"X:1"}
         assert result.of(RelationRecord) == []
         assert result.log.filtered == {
@@ -115,9 +116,22 @@ def test_other_edges_are_filtered(read):
             "instance": 2,
             "obsolete": 2,
             "node without type and label": 1,
-            "logical axiom": 1,
+            "logical axiom": 2,
         }
         assert [list(ids) for ids in result.log.left_out] == [["X:4"]]
+
+
+def test_subjects_without_a_node_are_concepts_and_exact_matches_cross_references(read):
+    matches = {"pred": "http://www.w3.org/2004/02/skos/core#exactMatch", "val": f"{OBO}Y_1"}
+    edges = [edge(2, "is_a", 1), {**edge(3, "is_a", 1), "meta": {"gci_filler": "x"}}]
+    axioms = {
+        "equivalentNodesSets": [{"representativeNodeId": f"{OBO}X_4"}],
+        "logicalDefinitionAxioms": [{"definedClassId": f"{OBO}X_5"}],
+    }
+    result = read([node(1, basicPropertyValues=[matches])], edges, "nodes", axioms)
+    assert result.concepts == {f"X:{n}" for n in range(1, 6)}
+    assert [(r.head, r.tail) for r in result.of(RelationRecord)] == [("X:2", "X:1")]
+    assert [(r.concept, r.id, r.kind) for r in result.of(IdRecord)] == [("X:1", "Y:1", "xref")]
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_restrictions_that_no_class_uses_are_forgotten(write, reading, monkeypat
 
 def test_deprecation_that_comes_too_late_is_doubtful(write, reading):
     others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
-    body = f"obo:X_1 a owl:Class .{others}\nobo:X_1 owl:deprecated true ."
+    body = f'obo:X_1 a owl:Class ; rdfs:label "a" .{others}\nobo:X_1 owl:deprecated true .'
     result = reading(write("a", turtle(body)))
     assert (result.concepts >= {"X:1"}, result.log.rejected.counts) == (True, {})
     assert result.log.doubtful.counts == {"marked as deprecated apart from its other triples": 1}
@@ -163,20 +163,32 @@ def test_a_type_far_behind_its_labels_is_enough(write, reading):
         ("a", "synonym"),
         ("b", "preferred"),
     }
-    assert not result.log.filtered
+    assert result.log.filtered == {"class that is only declared": 989}
+
+
+def test_a_declaration_far_before_or_behind_is_part_of_the_class(write, reading):
+    others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
+    facts = 'rdfs:label "a" ; rdfs:subClassOf obo:X_10 .'
+    for body in (
+        f"a owl:Class .{others} obo:X_1 {facts}",
+        f"{facts}{others} obo:X_1 a owl:Class .",
+    ):
+        result = reading(write("a", turtle(f"obo:X_1 {body}")))
+        assert (result.concepts, result.log.n_read) == ({"X:1"}, 1)
 
 
 def test_other_subjects_are_counted(write, reading):
     body = """
     ex:i a owl:NamedIndividual ; rdfs:label "i" . ex:j a owl:NamedIndividual .
     ex:k a ex:Kind ; rdfs:label "k" . ex:l a ex:Kind . ex:m rdfs:label "m" . ex:n ex:o ex:p .
-    obo:X_1 a owl:Class ."""
+    obo:X_1 a owl:Class ; rdfs:comment "c" . obo:X_2 a owl:Class ."""
     result = reading(write("a", turtle(body)))
     assert result.concepts == {"X:1"}
     assert result.log.filtered == {
         "instance": 2,
         "neither class nor concept": 2,
         "subject without a type": 2,
+        "class that is only declared": 1,
     }
 
 

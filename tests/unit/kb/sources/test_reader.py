@@ -242,7 +242,7 @@ NOTED = {
     "obograph": '{"graphs": [{"meta": {"version": "v1", "basicPropertyValues": [{"pred": '
     f'"{_TERMS}", "val": "x"}}]}}, "nodes": [{{"id": "X:1", "lbl": "a", "type": "CLASS"}}]}}]}}',
     "owl": "@prefix owl: <http://www.w3.org/2002/07/owl#> .\n<http://e/o> a owl:Ontology ;"
-    f' owl:versionInfo "v1" ; <{_TERMS}> <http://e/x> . <http://e/a> a owl:Class .',
+    f' owl:versionInfo "v1" ; <{_TERMS}> <http://e/x> . <http://e/a> a owl:Class ; <e:p> 1 .',
 }
 
 
