@@ -4,6 +4,9 @@ The cases are the folder ``tests/input/obo-compliance`` of INCATools/ontology-ac
 nothing is kept here: each has an OBO file and its conversions. Of every case three knowledge bases
 are built, and their concepts, names with scopes, definitions, types, ids and relations compared.
 
+The JSON of six cases cannot agree. It has no node, edge or axiom for the term of ``comment``,
+``disjoint_from`` and ``union_of``, and no prefix for the namespace that ``prefixes`` declares.
+
     python benchmarks/obo_compliance.py FOLDER
     python benchmarks/obo_compliance.py FOLDER --json >benchmarks/results/obo_compliance.json
 """
