@@ -345,7 +345,7 @@ class KnowledgeBase:
 
     def _rows_by_id(self, identifier: str, kinds: Collection[int]) -> list[int]:
         """Return rows by an id of certain kinds, primary ids first."""
-        spellings = self._spellings(identifier)
+        spellings = self.spellings(identifier)
         found = (self._rows_by_spelling(spelling, kinds) for spelling in spellings)
         return next(filter(None, found), [])
 
@@ -362,8 +362,12 @@ class KnowledgeBase:
                 rows.append((kind, entry if own else self._values["ids.concept"][entry - n]))
         return list(dict.fromkeys(row for _, row in sorted(rows)))
 
-    def _spellings(self, identifier: str) -> Iterator[str]:
-        """Yield what the store may call an id: as it is, then what people and IRIs make of it."""
+    def spellings(self, identifier: str) -> Iterator[str]:
+        """Yield what the store may call an id: as it is, then what people and IRIs make of it.
+
+        Args:
+            identifier: A CURIE, an IRI or a bare id.
+        """
         yield canonical_id(identifier)
         if identifier.startswith(SCHEMES):
             yield canonical_id(self.iris.id_of(identifier))

@@ -24,7 +24,6 @@ from biograft.kb.expressions import Expression, Node
 from biograft.kb.fhir import Resource, TerminologyError
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.hierarchy import Flags, Rows
-from biograft.kb.iris import short_id
 from biograft.kb.records import IS_A
 from biograft.kb.sources.files import read_text
 from biograft.kb.sources.json_files import decode_json, peek_object
@@ -186,13 +185,13 @@ def listed_ids(kb: KnowledgeBase, given: Sequence[str]) -> list[str]:
     Raises:
         InputError: A file has no id.
     """
-    finder, ids = PairFinder(Verifier(kb).holds), []
+    finder, ids = PairFinder(Verifier(kb).holds, id_of=kb.iris.id_of), []
     for each in given:
         if not is_file(each):
             ids.append(f'"{each}"')
             continue
         found = [
-            f'"{short_id(pair.id)}" |{pair.label.replace("|", " ") if pair.exact else ""}|'
+            f'"{kb.iris.id_of(pair.id)}" |{pair.label.replace("|", " ") if pair.exact else ""}|'
             for form in ("", "table")  # such as one id a line
             for pair in finder.find(SourceText.open(Path(each), form))
         ]

@@ -7,6 +7,7 @@ import pytest
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.export import export_store
 from biograft.kb.sources import SourceConfig
+from biograft.kb.verify import Verifier
 
 OWL = "http://www.w3.org/2002/07/owl#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -107,3 +108,13 @@ def test_concepts_that_may_be_two_are_named(build):
         "id,name,synonyms,language\n1,Broken leg,,en\n2,asthma,,en\n3,痛风,,zh\nHP:1,Root,,en\n",
     )
     assert [each.id for each in base.mixed_concepts()] == ["1"]
+
+
+def test_verify_knows_every_spelling_of_an_id(build):
+    base, _ = build(turtle((LAB, "Influenza"), lab="http://a.org/lab#"))
+    verifier = Verifier(base)
+    for spelling in (LAB, "lab:LAB_0001", "LAB:0001", "LAB_0001"):
+        assert verifier.judge(spelling, "influenza").status == "preferred"
+        assert verifier.judge(spelling, "asthma").status == "unknown_label"
+    assert verifier.judge("http://a.org/lab#LAB_0002", "asthma").status == "newer_id"
+    assert verifier.judge(VENDOR, "asthma").status == "other_vocabulary"

@@ -15,7 +15,6 @@ from typing import Any
 
 from biograft.artifacts import new_file
 from biograft.errors import InputError
-from biograft.kb.iris import short_id
 from biograft.kb.names import language_of_script
 from biograft.kb.sources.files import exists
 from biograft.kb.store import KnowledgeBase
@@ -112,7 +111,7 @@ class FileVerifier:
         members = self.value_set.flags if self.value_set else None
         self._judge = Verifier(kb, self.config.vocabularies, self.config.below, members)
         self._judge_again = lru_cache(_KEPT)(self._judge.judge)
-        self._finder = PairFinder(self._is_wanted, self.config.columns)
+        self._finder = PairFinder(self._is_wanted, self.config.columns, kb.iris.id_of)
 
     @property
     def vocabularies(self) -> list[str]:
@@ -245,7 +244,7 @@ class FileVerifier:
         if judged.status is not Status.RETIRED or len(new) != 1:
             return []
         raw = source.text[pair.start : pair.end]
-        identifier = _like(raw, short_id(pair.id), new[0])
+        identifier = _like(raw, self.kb.iris.id_of(pair.id), new[0])
         if not identifier:
             return []
         edits = [(pair.start, pair.end, identifier)]

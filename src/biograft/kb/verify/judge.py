@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from biograft.kb.hierarchy import Flags
-from biograft.kb.iris import short_id
 from biograft.kb.names import HAN_CHARACTER, normalise
 from biograft.kb.store import KnowledgeBase, Replacement
 from biograft.kb.vocabularies import (
@@ -99,7 +98,7 @@ class Verifier:
         Args:
             identifiers: CURIEs, IRIs or bare ids.
         """
-        ids = list(map(short_id, identifiers))
+        ids = list(map(self.kb.iris.id_of, identifiers))
         self._rows = dict(zip(ids, self.kb.find_rows(ids), strict=True))
 
     def judge(self, identifier: str, label: str = "") -> Judgement:
@@ -109,7 +108,7 @@ class Verifier:
             identifier: A CURIE, an IRI, or a bare id of a vocabulary that has such.
             label: The label; empty: the id is judged alone.
         """
-        found = self._judge(short_id(identifier.strip()), label.strip())
+        found = self._judge(self.kb.iris.id_of(identifier.strip()), label.strip())
         if found.status is Status.OTHER_VOCABULARY and self._wanted:
             if vocabulary_of(identifier) not in self._wanted:
                 return Judgement(Status.WRONG_VOCABULARY)
@@ -131,7 +130,7 @@ class Verifier:
         kb = self.kb
         row = self._rows[identifier] if identifier in self._rows else kb.find_row(identifier)
         primary = "" if row is None else kb.id_at(row)
-        own = primary == identifier or canonical_id(primary) == canonical_id(identifier)
+        own = primary == identifier or canonical_id(primary) in kb.spellings(identifier)
         if not own and (retired := self._retired(identifier, row)):
             return Judgement(Status.RETIRED, replacement=retired)
         if row is None:
@@ -191,9 +190,9 @@ class Verifier:
         """Whether the knowledge base holds the vocabulary of an id.
 
         Args:
-            identifier: A CURIE or a bare id.
+            identifier: A CURIE, an IRI or a bare id.
         """
-        return vocabulary_of(identifier) in self.held
+        return vocabulary_of(self.kb.iris.id_of(identifier)) in self.held
 
     def _is_newer(self, identifier: str, *, labelled: bool) -> bool:
         """Whether an id that no concept has may have been given out after the store was made.

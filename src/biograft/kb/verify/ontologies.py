@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from biograft.kb.iris import short_id
 from biograft.kb.verify.pairs import ID, Pair, PairFinder, SourceText
 
 _OBO_LINE = re.compile(r"^([\w-]+):[ \t]*(.*)$", re.MULTILINE)
@@ -83,11 +82,11 @@ def turtle_pairs(source: SourceText, finder: PairFinder) -> Iterator[Pair]:
                 yield from filter(lambda pair: finder.is_id(pair.id), _label_of(statement))
                 statement = statement[: _TURTLE_KEPT[token]]
         elif kind == "iri":
-            statement.append(("id", short_id(token[1:-1]), match.start() + 1, match.end() - 1))
+            statement.append(("id", finder.id_of(token[1:-1]), match.start() + 1, match.end() - 1))
         elif kind == "pname":
             name, _, local = token.partition(":")
             whole = prefixes.get(name)
-            text = token if whole is None else short_id(whole + local)
+            text = token if whole is None else finder.id_of(whole + local)
             statement.append(("id", text, match.start(), match.end()))
         elif kind == "literal":
             size = 3 if token.startswith(('"""', "'''")) else 1

@@ -16,7 +16,6 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from biograft.kb.iris import short_id
 from biograft.kb.sources.files import HEAD_BYTES, decode, open_bytes, shown_encoding
 from biograft.kb.sources.table import find_delimiter
 from biograft.kb.sources.workbooks import is_workbook, sheet_names
@@ -143,9 +142,11 @@ class PairFinder:
     """Finds the pairs of files, given which ids are looked for."""
 
     holds: Callable[[str], bool]
-    """Whether an id is of a vocabulary that is looked for."""
+    """Whether an id or IRI is of a vocabulary that is looked for."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns or keys of the ``id`` and the ``label``; default: found by their names."""
+    id_of: Callable[[str], str] = str
+    """Gives the id of an IRI."""
 
     def find(self, source: SourceText) -> Iterator[Pair]:
         """Yield the pairs of a file, in its order.
@@ -162,9 +163,7 @@ class PairFinder:
     @cached_property
     def is_id(self) -> Callable[[str], bool]:
         """Whether a text is an id that is looked for; the same ids stand in many rows."""
-        return lru_cache(_KEPT)(
-            lambda text: bool(ID.fullmatch(text)) and self.holds(short_id(text))
-        )
+        return lru_cache(_KEPT)(lambda text: bool(ID.fullmatch(text)) and self.holds(text))
 
 
 _ID_KEY = re.compile(
