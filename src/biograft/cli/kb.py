@@ -213,6 +213,8 @@ def _print_concept(
     """Print a concept: up to ``limit`` names per language, and the relations given of all."""
     types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
     typer.echo(visible(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else "")))
+    if concept.iri:
+        typer.echo(visible(f"  {concept.iri}"))
     by_language: dict[str, list[str]] = {}
     for name in concept.names:
         by_language.setdefault(name.language, []).append(name.text)

@@ -206,13 +206,3 @@ def coding(identifier: str, vocabulary: str) -> dict[str, str]:
     """
     code, system = code_of(identifier, vocabulary), system_of(vocabulary)
     return {"code": code} if system is None else {"system": system, "code": code}
-
-
-def namespace_of(prefix: str) -> str:
-    """Return the namespace of the CURIEs with a prefix; empty if it is not known.
-
-    >>> namespace_of("HP")
-    'http://purl.obolibrary.org/obo/HP_'
-    """
-    known = VOCABULARIES.get(prefix)
-    return "" if known is None else known.namespace

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -21,11 +21,12 @@ import biograft
 from biograft.artifacts import new_file
 from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.errors import ConfigError, FormatError, nearest
+from biograft.kb.iris import Iris
 from biograft.kb.names import clean_lines, fold_lines, name_fault
 from biograft.kb.sources.files import read_lines, read_text
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.table import read_cells
-from biograft.kb.vocabularies import canonical_id, namespace_of, vocabulary_of
+from biograft.kb.vocabularies import canonical_id, vocabulary_of
 from biograft.linking.outputs.findings import delimited_line
 from biograft.linking.outputs.output import encoded
 
@@ -35,7 +36,9 @@ CODE, TERM, CONCEPT = "code", "term", "concept"
 """Prefixes of the codes of source terms, of terms without a code, and of ids without a prefix."""
 SOURCE, KB, ORCID, EXTENSION = "source", "kb", "orcid", "ext"
 """Prefixes of vocabularies of terms, of knowledge bases, of people, and of columns of our own."""
-_OWN = frozenset({CODE, TERM, CONCEPT, SOURCE, KB, ORCID, EXTENSION, "sssom", "semapv", "skos"})
+_OWN = frozenset(
+    {CODE, TERM, CONCEPT, SOURCE, KB, ORCID, EXTENSION, "sssom", "semapv", "skos", "http", "https"}
+)
 NO_TERM_FOUND = "sssom:NoTermFound"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LOCAL = "()*+,/;=@!$'"
@@ -218,6 +221,8 @@ class MappingSet(Config):
         str, Choice("LexicalMatching", "SemanticSimilarityThresholdMatching", "CompositeMatching")
     ] = "LexicalMatching"
     """Justification of proposals, in the terms of SEMAPV (Semantic Mapping Vocabulary)."""
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Namespaces of prefixes of concepts; others are looked up among the known ones."""
 
 
 _MANUAL = "ManualMappingCuration"
@@ -325,8 +330,11 @@ def _metadata_lines(
     if any(row["author_id"] or row["reviewer_id"] for row in rows):
         used.add(ORCID)
     used.discard("sssom")  # SSSOM has it built in
+    iris = Iris(metadata.prefixes)
     prefixes = {
-        prefix: local.get(prefix) or namespace_of(prefix) or f"{PLACEHOLDER}vocabulary/{prefix}/"
+        prefix: local.get(prefix)
+        or iris.namespace_of(prefix)
+        or f"{PLACEHOLDER}vocabulary/{prefix}/"
         for prefix in sorted(used)
     }
     content = "\n".join("\t".join(row.values()) for row in rows)

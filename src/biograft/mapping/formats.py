@@ -282,7 +282,12 @@ def write_mapping(
             yield mapping
 
     if to == "sssom":
-        metadata = MappingSet(source=run.source, kb=run.kb_name, justification=run.justification)
+        metadata = MappingSet(
+            source=run.source,
+            kb=run.kb_name,
+            justification=run.justification,
+            prefixes=run.kb.iris.prefixes,
+        )
         store = run.store
         decisions = _held(counted(), lambda each: as_decision(each, run, store), left_out)
         write_decisions(path, decisions, metadata, overwrite=overwrite)

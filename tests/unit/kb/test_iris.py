@@ -8,6 +8,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.export import export_store
 from biograft.kb.sources import SourceConfig
 from biograft.kb.verify import Verifier
+from biograft.mapping.decisions import Decision, MappingSet, read_decisions, write_decisions
 
 OWL = "http://www.w3.org/2002/07/owl#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -118,3 +119,12 @@ def test_verify_knows_every_spelling_of_an_id(build):
         assert verifier.judge(spelling, "asthma").status == "unknown_label"
     assert verifier.judge("http://a.org/lab#LAB_0002", "asthma").status == "newer_id"
     assert verifier.judge(VENDOR, "asthma").status == "other_vocabulary"
+
+
+def test_sssom_has_the_namespaces_of_the_knowledge_base(build, tmp_path):
+    base, _ = build(turtle((LAB, "Influenza"), (VENDOR, "Gout"), lab="http://a.org/lab#"))
+    decisions = [Decision(term=each.name, concept=each.id, name=each.name) for each in base]
+    path = tmp_path / "x.sssom.tsv"
+    write_decisions(path, decisions, MappingSet(prefixes=base.iris.prefixes))
+    assert "#  lab: http://a.org/lab#\n" in path.read_text()
+    assert [each.concept for each in read_decisions(path)] == [each.id for each in base]
