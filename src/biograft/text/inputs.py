@@ -271,7 +271,7 @@ def _by_suffix(probe: Probe) -> str:
         raise UnrecognisedError(
             "no reader of documents knows this content",
             path=probe.path,
-            text=next(iter(probe.lines(1)), ""),
+            text=probe.first_line,
             remedy="name its format (--format), the key of the texts of JSON lines (--column), or "
             "read it as plain text (--format text)",
         )

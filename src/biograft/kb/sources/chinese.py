@@ -169,7 +169,7 @@ _ALIAS_BREAK = re.compile(rf"[,，、;；]|(?<=[{HAN}])\s+(?=[{HAN}])")
 
 def recognise_table(probe: Probe) -> bool:
     """A header with the columns of this table, and Chinese text in UTF-8 or GB18030."""
-    header = _header(next(iter(probe.lines(1)), ""))
+    header = _header(probe.first_line)
     if not set(NEEDED) <= set(header) or not set(COLUMNS) & set(header):
         return False
     return HAN_CHARACTER.search(probe.text) is not None

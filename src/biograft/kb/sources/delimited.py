@@ -21,7 +21,7 @@ from typing import TypeVar, cast
 
 import polars as pl
 
-from biograft.errors import FormatError, UnrecognisedError
+from biograft.errors import FormatError
 from biograft.kb.records import Record
 from biograft.kb.sources.files import LineBlock, decode, is_empty, read_head, read_line_blocks
 from biograft.kb.sources.format import Block, Probe, look_at
@@ -136,13 +136,12 @@ class Release:
         Raises:
             UnrecognisedError: The folder lacks the main file, or the file is none of a release.
         """
-        if not path.is_dir():
-            return {self._known_kind(path): path}
+        probe = look_at(path)
+        if probe.head:
+            return {self._known_kind(probe): path}
         files = self._find(path)
         if self.main not in files:
-            raise UnrecognisedError(
-                f"holds no {self.main}{self.suffix}", path=path, remedy=self.remedy
-            )
+            raise probe.unrecognised(f"holds no {self.main}{self.suffix}", self.remedy)
         read_head(files[self.main])  # which refuses an empty file
         for kind in [kind for kind in files if kind != self.main and is_empty(files[kind])]:
             log.note(f"{kind}{self.suffix} is empty")
@@ -162,19 +161,12 @@ class Release:
         lines = probe.lines(5)
         return next((kind for kind, layout in self.layouts.items() if layout.fits(lines)), "")
 
-    def _known_kind(self, path: Path) -> str:
+    def _known_kind(self, probe: Probe) -> str:
         """Return the kind of a file by its content, else by its name."""
-        probe = look_at(path)
-        named = (kind for kind in self.layouts if path.name.upper().startswith(kind))
+        named = (kind for kind in self.layouts if probe.path.name.upper().startswith(kind))
         if kind := self._kind(probe) or next(named, ""):
             return kind
-        raise UnrecognisedError(
-            f"is none of {', '.join(self.layouts)}",
-            path=path,
-            line=1,
-            text=next(iter(probe.lines(1)), ""),
-            remedy=self.remedy,
-        )
+        raise probe.unrecognised(f"is none of {', '.join(self.layouts)}", self.remedy)
 
 
 def read_rows(

@@ -149,6 +149,21 @@ class Probe:
             lines.pop()
         return [line for line in lines if line.strip()][:n]
 
+    @property
+    def first_line(self) -> str:
+        """The first line that is not empty."""
+        return next(iter(self.lines(1)), "")
+
+    def unrecognised(self, problem: str, remedy: str) -> UnrecognisedError:
+        """Return the error that no reader, or not the one asked for, knows the content.
+
+        Args:
+            problem: What is wrong with it.
+            remedy: What to do.
+        """
+        line, text = (1, self.first_line) if self.head else (None, None)
+        return UnrecognisedError(problem, path=self.path, line=line, text=text, remedy=remedy)
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
@@ -222,13 +237,8 @@ def find_format(probe: Probe, formats: Registry[R], problem: str, hint: str = ""
         if form.recognise(probe):
             return name
     refuse_utf16(probe.head, probe.path)
-    raise UnrecognisedError(
-        problem,
-        path=probe.path,
-        line=1 if probe.head else None,
-        text=next(iter(probe.lines(1)), "") if probe.head else None,
-        remedy=f"name the format, one of {', '.join(formats)}{hint and f' ({hint})'}",
-    )
+    names = ", ".join(formats)
+    raise probe.unrecognised(problem, f"name the format, one of {names}{hint and f' ({hint})'}")
 
 
 STARTER = "starter"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from biograft.errors import UnrecognisedError
 from biograft.kb.records import IS_A, Facts, IdKind, IdRecord, NameKind, Record
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.kb.sources.log import ReadLog
@@ -97,20 +96,16 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 def _files(config: SourceConfig) -> list[tuple[str, Path, str]]:
     """Return the kind, the path and the language of each file."""
     default = config.language or "en"
-    if not config.path.is_dir():
-        probe = look_at(config.path)
+    probe = look_at(config.path)
+    if probe.head:
         if kind := _kind(probe):
             return [(kind, config.path, default)]
-        raise UnrecognisedError(
-            "is no file of LOINC",
-            path=config.path,
-            line=1,
-            text=next(iter(probe.lines(1)), ""),
-            remedy="name Loinc.csv or the folder of the release",
+        raise probe.unrecognised(
+            "is no file of LOINC", "name Loinc.csv or the folder of the release"
         )
     everything = sorted(path for path in config.path.rglob("*.csv*") if path.is_file())
     if not any(_is_main(path.name) for path in everything):
-        raise UnrecognisedError("holds no Loinc.csv", path=config.path, remedy="name its folder")
+        raise probe.unrecognised("holds no Loinc.csv", "name its folder")
     return [
         (kind, path, next(iter(match.groups()), default))
         for kind in _FILES

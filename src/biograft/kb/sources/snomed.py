@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from biograft.errors import FormatError, InputError
+from biograft.errors import InputError
 from biograft.kb.names import language_code
 from biograft.kb.records import (
     IS_A,
@@ -118,12 +118,9 @@ def _kind(file: Path) -> str:
     probe = look_at(file)
     if kind := _kind_of(probe):
         return kind
-    raise FormatError(
+    raise probe.unrecognised(
         "the header is none of RF2",
-        path=file,
-        line=1,
-        text=next(iter(probe.lines(1)), ""),
-        remedy="expected id, effectiveTime, active, moduleId, ... separated by tabs",
+        "expected id, effectiveTime, active, moduleId, ... separated by tabs",
     )
 
 

@@ -200,7 +200,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     described: set[str] = set()
     named: set[tuple[str, str]] = set()
     for row in _rows(config, log):
-        log.read()
         if "head" in row.cells:
             head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
             if head and relation and tail:
@@ -268,16 +267,14 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
         text = " ".join(cells)
         if not text.strip():
             continue
-        if has_header and cells == header:
-            log.read()
-            log.reject("the header again", line, text)
-            continue
+        log.read()
         surplus = "".join(cells[n_cells:]).strip() if has_header else ""
-        if len(cells) <= max(roles.values()) or surplus:
-            log.read()
+        if has_header and cells == header:
+            log.reject("the header again", line, text)
+        elif len(cells) <= max(roles.values()) or surplus:
             log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
-            continue
-        yield _TableRow(line, {role: cells[k] for role, k in roles.items()}, text)
+        else:
+            yield _TableRow(line, {role: cells[k] for role, k in roles.items()}, text)
 
 
 def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:

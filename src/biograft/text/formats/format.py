@@ -261,7 +261,7 @@ class MalformedError(Exception):
 
 def first_object(probe: Probe) -> dict[str, Any]:
     """Return the JSON object on the first line of a file, or an empty one."""
-    return peek_object(next(iter(probe.lines(1)), ""))
+    return peek_object(probe.first_line)
 
 
 def field(value: Any, key: str | int, kind: type[T], default: T | None = None) -> T:

@@ -44,7 +44,7 @@ _TEXT_KEY = re.compile(r'"text"\s*:\s*"')
 
 def recognise(probe: Probe) -> bool:
     """JSON lines with a key ``text``."""
-    first = next(iter(probe.lines(1)), "")
+    first = probe.first_line
     is_cut = len(probe.head) >= HEAD_BYTES and "\n" not in probe.text.strip()
     if is_cut and first.lstrip().startswith("{"):  # a long document
         return _TEXT_KEY.search(first) is not None
