@@ -54,6 +54,7 @@ def build(
     reading: Annotated[SourceConfig, Offered(path=_NO_PATH)],
     build_config: Annotated[BuildConfig, Offered(sources=({"path": _NO_PATH},))],
     unmerged: Annotated[Path | None, "FILE"] = None,
+    merged: Annotated[Path | None, "FILE"] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -64,6 +65,7 @@ def build(
         sources: Files or folders to read; 'starter' is the built-in knowledge base,
             'clinical-findings' has more findings; a single .toml file describes a whole build.
         out: Folder of the new knowledge base.
+        merged: Write the ids that were merged into others, by what, and the shared names (TSV).
         unmerged: Write the links that were not used to merge, with reasons (TSV).
     """
     from biograft.kb import build_store
@@ -72,22 +74,33 @@ def build(
     report = build_store(config, out, overwrite=overwrite, progress=Progress(enabled=not quiet))
     if unmerged is not None:
         report.write_unmerged(unmerged, overwrite=overwrite)
+    if merged is not None:
+        report.write_merges(merged, overwrite=overwrite)
+    said = report.to_json()
     if as_json:
-        print_json(report.to_json())
+        print_json(said)
         return
-    for source in report.to_json()["sources"]:
+    for source in said["sources"]:
         typer.echo(
             f"read        {source['n_read']:,} rows of {source['path']} ({source['format']})"
         )
         print_log(source)
-    for title, by_kind in (("merged", report.merged), ("dropped", report.dropped)):
-        if shown := [f"{n:,} {what}" for what, n in by_kind.items() if n]:
-            typer.echo(f"{title:12}{', '.join(shown)}")
+    _print_counts("merged", report.merged)
+    for by, entry in said["merges"].items():
+        typer.echo(f"  by {by}  {entry['n']:,}")
+        for each in entry["examples"]:
+            typer.echo(visible(f"{'':12}{each['id']} into {each['into']}  {each['name']}"))
+    _print_counts("dropped", report.dropped)
     for warning in report.warnings:
         typer.echo(f"warning     {warning}")
     counts = ", ".join(f"{n:,} {what}" for what, n in report.counts.items())
     typer.echo(f"kept        {counts}")
     typer.echo(f"store       {report.store}  ({sum(report.seconds.values()):.1f} s)")
+
+
+def _print_counts(title: str, counts: dict[str, int]) -> None:
+    if shown := [f"{n:,} {what}" for what, n in counts.items() if n]:
+        typer.echo(f"{title:12}{', '.join(shown)}")
 
 
 def _build_config(sources: list[str], reading: SourceConfig, config: BuildConfig) -> BuildConfig:

@@ -26,8 +26,9 @@ import pyarrow as pa
 
 from biograft.artifacts import describe_files, hash_file, new_folder
 from biograft.errors import InputError, OutputError, nearest
-from biograft.kb.collector import CollectedRecords, load_frame, save_frame
+from biograft.kb.collector import CollectedRecords, load_frame, save_frame, text_array
 from biograft.kb.concepts import (
+    BY_NAME,
     DROPPED,
     OTHER_NAMES,
     SEVERAL,
@@ -167,16 +168,6 @@ def shared_names(
         n_kept = np.add.reduceat(~drop, starts)
         drop[starts[n_kept == 0]] = False
     return drop
-
-
-def text_array(texts: pl.Series) -> pa.Array:
-    """Return a column of texts as one Arrow array.
-
-    Args:
-        texts: The texts.
-    """
-    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    return array if array.type == pa.large_string() else array.cast(pa.large_string())
 
 
 PARTITION_ROWS = 6_000_000
@@ -628,6 +619,7 @@ def _build(
         ),
         warnings=tuple(warnings),
         unmerged=tuple(concepts.unmerged.rows()),
+        merges=tuple(concepts.merged.rows()),
         seconds=dict(progress.seconds),
     )
     _write_manifest(folder, config, report, records, concepts, iris)
@@ -765,6 +757,14 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
             f"{near:,} cross-references were not used to merge: one of several to a vocabulary, or "
             "to a concept of other names (--merge xrefs-all uses them, --unmerged lists them)"
         )
+    for reason in BY_NAME:
+        apart = concepts.unmerged.filter(pl.col("reason") == reason)
+        if apart.height:
+            first, second, _, name = apart.row(0)
+            warnings.append(
+                f"pairs with an equal name that were not merged: {apart.height:,} ({reason}), such "
+                f"as {name!r} of {first} and {second}; --unmerged lists them"
+            )
     return warnings
 
 

@@ -335,3 +335,13 @@ def load_frame(path: Path) -> pl.DataFrame:
         frame = pl.from_arrow(pa.ipc.open_file(source).read_all())
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def text_array(texts: pl.Series) -> pa.Array:
+    """Return a column of texts as one Arrow array.
+
+    Args:
+        texts: The texts.
+    """
+    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return array if array.type == pa.large_string() else array.cast(pa.large_string())

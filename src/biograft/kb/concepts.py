@@ -13,6 +13,8 @@ Merging the concepts of several sources by ids and cross-references.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +27,9 @@ import pyarrow as pa
 
 from biograft.compute import njit
 from biograft.errors import ConfigError, nearest
-from biograft.kb.collector import CollectedRecords
+from biograft.kb.collector import CollectedRecords, text_array
+from biograft.kb.keys import hash_names
+from biograft.kb.names import normalise
 from biograft.kb.records import IdKind, NameKind
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
 from biograft.kb.vocabularies import canonical_id
@@ -34,7 +38,8 @@ DROPPED = np.uint32(0xFFFFFFFF)
 """The row of a concept that a filter left out."""
 
 
-UNMERGED = {"first": pl.String, "second": pl.String, "reason": pl.String}
+UNMERGED = {"first": pl.String, "second": pl.String, "reason": pl.String, "name": pl.String}
+MERGED = {"id": pl.String, "into": pl.String, "by": pl.String, "name": pl.String}
 
 
 @dataclass
@@ -49,7 +54,9 @@ class Concepts:
     n_ambiguous: int = 0
     """Number of links between concepts that were not one to one."""
     unmerged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=UNMERGED))
-    """Links that were not used to merge, with the reason."""
+    """Links that were not used to merge, with the reason, and the name of those by name."""
+    merged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MERGED))
+    """Ids that were merged into others, by what, and the name that they share if by name."""
     n_dropped: int = 0
     alternates: pl.DataFrame | None = None
     """Columns ``key`` and ``row`` of the unambiguous alternate ids."""
@@ -357,10 +364,25 @@ def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
     return ends.select("row", "id", "kind").sort("kind", maintain_order=True)
 
 
+_SHARED_NAMES = {
+    "language": pl.UInt16,
+    "key": pl.String,
+    "row": pl.UInt32,
+    "source": pl.UInt16,
+    "name": pl.String,
+    "preferred": pl.Boolean,
+}
 MANY = "not one to one between two sources"
 CHAIN = "would join two concepts of one source"
 SEVERAL = "one of several references to a vocabulary"
 OTHER_NAMES = "the preferred name of one is no name of the other"
+SHARED = "a name of several concepts of one source"
+CANDIDATES = "one of several concepts of a source with a name of the concept"
+SYNONYMS = "a synonym of both, and the preferred name of neither"
+OTHER_TYPES = "the types differ"
+BY_NAME = (SHARED, CANDIDATES, SYNONYMS, OTHER_TYPES)
+"""Reasons for which equal names do not merge."""
+BY_ID, BY_XREF, NAME = "alternate id", "cross-reference", "name"
 
 _ADDITIONAL = {
     "row": pl.UInt32,
@@ -377,20 +399,27 @@ _NAMES = {
 
 
 def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Concepts:
-    """Merge concepts of different sources that share ids (``ids``) or cross-references (``xrefs``).
+    """Merge concepts of different sources that share ids, cross-references or names.
 
     Concepts of one source are never merged: links that are not one to one between their two
     sources, and groups with two concepts of one source, are counted as ambiguous and not used.
     Neither are cross-references that may only mean something near: one of several to the same
-    vocabulary, or to a concept whose names are others; ``xrefs-all`` uses those.
+    vocabulary, or to a concept whose names are others; ``xrefs-all`` uses those. ``names`` merges
+    by alternate ids, and then what has an equal name (:func:`_name_links`).
 
     Args:
         concepts: The concepts.
         records: The records of all sources.
-        by: ``ids``, ``xrefs`` or ``xrefs-all``.
+        by: ``ids``, ``xrefs``, ``xrefs-all`` or ``names``.
     """
     if not len(concepts.ids):
         return concepts
+    merged = _merge(concepts, records, _id_links(concepts, records, by))
+    return _merge(merged, records, _name_links(merged, records)) if by == "names" else merged
+
+
+def _id_links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFrame:
+    """Return the links by ids, each with the ``reason`` for which it is not used, or without."""
     links = _links(concepts, records, by)
     one_to_one = (  # the ends of a link have no other partner in the other's source
         (pl.col("b").n_unique().over("a", "file_b") == 1)
@@ -407,6 +436,12 @@ def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Co
             .then(pl.lit(OTHER_NAMES))
             .otherwise("reason")
         )
+    kind = pl.when("is_xref").then(pl.lit(BY_XREF)).otherwise(pl.lit(BY_ID))
+    return judged.select("a", "b", "reason", by=kind, name=pl.lit(""))
+
+
+def _merge(concepts: Concepts, records: CollectedRecords, judged: pl.DataFrame) -> Concepts:
+    """Merge by the links without a reason, but for chains that join concepts of one source."""
     certain = judged.filter(pl.col("reason").is_null())
     n = len(concepts.ids)
     leaders = _components(n, certain["a"].to_numpy(), certain["b"].to_numpy())
@@ -427,20 +462,30 @@ def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Co
     leaders[split] = np.arange(n, dtype=np.uint32)[split]
     merged = renumber(concepts, leaders)
     merged.n_merged += n - len(merged.ids)
-    merged.n_ambiguous = judged.filter(pl.col("reason") == MANY).height + len(clash)
+    merged.n_ambiguous += judged.filter(pl.col("reason") == MANY).height + len(clash)
     unused = judged.filter(pl.col("reason").is_not_null())
-    merged.unmerged = unused.select(
+    not_merged = unused.select(
         first=concepts.ids.gather(unused["a"]),
         second=concepts.ids.gather(unused["b"]),
         reason="reason",
+        name="name",
     )
+    merged.unmerged = pl.concat([concepts.unmerged, not_merged])
+    used = judged.filter(pl.col("reason").is_null())
+    into = used.select(
+        id=concepts.ids.gather(used["b"]),
+        into=concepts.ids.gather(pl.Series(leaders).gather(used["b"])),
+        by="by",
+        name="name",
+    )
+    merged.merged = pl.concat([concepts.merged, into])
     return merged
 
 
 def _links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFrame:
     """Return pairs of rows to merge: ``a`` of source ``file_a``, ``b`` of source ``file_b``."""
     kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
-    if by != "ids":
+    if by in ("xrefs", "xrefs-all"):
         kinds.append(ID_KINDS.index(IdKind.XREF))
     primary = concepts.by_id.select("row", "key")
     additional = pl.concat(
@@ -519,6 +564,152 @@ def _compare_names(
     ).with_columns(pl.col("differ").fill_null(False))
 
 
+_SIGNS = re.compile(r"[+<>=\u2264\u2265%]|[-\u2212\u2013](?=\s*(?:$|[)\]]))")
+"""Signs that tell names apart: *Rh +* and *Rh -*."""
+
+
+def merge_key(name: str) -> str:
+    """Return what names have in common that are one name in two sources.
+
+    It is the key of look-ups, and the signs in the name, which that leaves out.
+
+    Args:
+        name: Name of a concept.
+
+    >>> merge_key("Type-2 Diabetes") == merge_key("type 2 diabetes"), merge_key("Rh +")
+    (True, 'rh+')
+    """
+    return normalise(name) + "".join(_SIGNS.findall(unicodedata.normalize("NFKC", name)))
+
+
+def _name_links(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
+    """Return pairs of concepts of different sources with an equal name in one language.
+
+    The name is the preferred name of one, and that or a synonym of the other; not a broader,
+    narrower or related name, or an abbreviation. A pair with a preferred name in common comes
+    before others. Not used are names that several concepts of a source have, the partners of a
+    concept that has several in one source, and pairs whose types differ (:func:`_compare_types`).
+    """
+    names = _shared_names(concepts, records)
+    key = ["language", "key"]
+    names = names.with_columns(
+        ambiguous=(pl.col("row").n_unique().over(*key, "source") > 1).any().over(*key),
+        first=pl.col("row").min().over(key),
+    )
+    ambiguous = names.filter(pl.col("ambiguous") & (pl.col("row") != pl.col("first"))).select(
+        "name", a="first", b="row", reason=pl.lit(SHARED)
+    )
+    certain = names.filter(~pl.col("ambiguous"))
+    pairs = (
+        certain.join(certain, on=key, suffix="_b")
+        .filter(pl.col("row") < pl.col("row_b"))
+        .with_columns(rank=pl.col("preferred").cast(pl.UInt8) + pl.col("preferred_b"))
+        .sort("rank", descending=True, maintain_order=True)
+        .unique(["row", "row_b"], keep="first", maintain_order=True)
+        .rename({"row": "a", "row_b": "b"})
+    )
+    pairs = _compare_types(pairs, concepts, records)
+    best = pl.col("rank").filter(~pl.col("differ")).max()
+    is_best = (pl.col("rank") == best.over("a", "source_b")) & (
+        pl.col("rank") == best.over("b", "source")
+    )
+    pairs = pairs.with_columns(is_best=is_best.fill_null(False) & ~pl.col("differ"))
+    others = [
+        (pl.col(other).filter("is_best").n_unique().over(one, of) > 1)
+        for one, other, of in (("a", "b", "source_b"), ("b", "a", "source"))
+    ]
+    judged = pairs.select(
+        "name",
+        "a",
+        "b",
+        reason=pl.when("differ")
+        .then(pl.lit(OTHER_TYPES))
+        .when(pl.col("rank") == 0)
+        .then(pl.lit(SYNONYMS))
+        .when(~pl.col("is_best") | others[0] | others[1])
+        .then(pl.lit(CANDIDATES)),
+    )
+    every = pl.concat([judged, ambiguous]).unique(["a", "b"], keep="first", maintain_order=True)
+    return every.select("a", "b", "reason", "name", by=pl.lit(NAME))
+
+
+def _shared_names(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
+    """Return the preferred and exact names that two sources have, once for a concept in each."""
+    kinds = [NAME_KINDS.index(kind) for kind in (NameKind.PREFERRED, NameKind.SYNONYM)]
+    parts = []
+    for frame in records.frames("names"):
+        part = frame.select(
+            "language",
+            name="text",
+            row=concepts.rows_of(frame["concept"]),
+            source=_source_of(frame["file"], records),
+            own=pl.col("kind") == kinds[0],
+        ).filter(frame["kind"].is_in(kinds))
+        parts.append(part.with_columns(key=pl.Series(hash_names(text_array(part["name"])))))
+    if not parts:
+        return pl.DataFrame(schema=_SHARED_NAMES)
+    in_source = pl.col("own").any().over("row", "language", "source")
+    is_first = pl.int_range(pl.len()).over("row", "language", "source") == 0
+    names = (
+        pl.concat(parts)
+        # of a source without a preferred name the first one
+        .with_columns(preferred=pl.col("own") | (~in_source & is_first))
+        .filter(pl.col("source").n_unique().over("language", "key") > 1)
+    )
+    keys = pl.Series("key", [merge_key(name) for name in names["name"]], dtype=pl.String)
+    return (
+        names.with_columns(keys)
+        .group_by("language", "key", "row", "source", maintain_order=True)
+        .agg(pl.col("name").first(), pl.col("preferred").any())
+        .filter(pl.col("source").n_unique().over("language", "key") > 1)
+    )
+
+
+def _compare_types(
+    pairs: pl.DataFrame, concepts: Concepts, records: CollectedRecords
+) -> pl.DataFrame:
+    """Say of pairs whether their types ``differ``: none is equal by its code or its label.
+
+    This is only said where both have types, and their sources some type in common: the types of
+    two ontologies are often not the same kinds of things (``human_phenotype``, ``T047``).
+    """
+    codes = records.vocabularies["type"].labels
+    words = [[code.casefold(), records.labels.get(code, ("",))[0].casefold()] for code in codes]
+    by_type = pl.DataFrame(
+        {"type": range(len(codes)), "word": words},
+        {"type": pl.UInt32, "word": pl.List(pl.String)},
+    )
+    types = pl.concat(
+        [
+            frame.select("type", row=concepts.rows_of(frame["concept"]))
+            for frame in records.frames("types")
+        ]
+        or [pl.DataFrame(schema={"type": pl.UInt32, "row": pl.UInt32})]
+    )
+    words_of = types.unique().join(by_type, on="type").explode("word").filter(pl.col("word") != "")
+    rows = words_of["row"].implode()
+    alike = (
+        pairs.select("a", "b")
+        .join(words_of, left_on="a", right_on="row")
+        .join(words_of, left_on=["b", "word"], right_on=["row", "word"], how="semi")
+        .select("a", "b", alike=pl.lit(True))
+        .unique()
+    )
+    of_source = _files_of(concepts, records).join(words_of, on="row").select("source", "word")
+    comparable = (
+        of_source.unique()
+        .join(of_source.unique(), on="word", suffix="_b")
+        .select("source", "source_b", comparable=pl.lit(True))
+        .unique()
+    )
+    both = pl.col("a").is_in(rows) & pl.col("b").is_in(rows) & pl.col("comparable").is_not_null()
+    return (
+        pairs.join(alike, on=["a", "b"], how="left", maintain_order="left")
+        .join(comparable, on=["source", "source_b"], how="left", maintain_order="left")
+        .with_columns(differ=both & pl.col("alike").is_null())
+    )
+
+
 def _normal_names(rows: pl.Series, concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
     """Return the names of rows: language, normal form, whether preferred in the language."""
     parts = [
@@ -557,23 +748,18 @@ def _normal_names(rows: pl.Series, concepts: Concepts, records: CollectedRecords
 
 def _files_of(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
     """Return which sources contain which row, each pair once."""
-    source_of_file = [records.logs.index(log) for log in records.logs]
     parts = []
     for table in ("concepts", "names"):
         for frame in records.frames(table):
-            pairs = pl.DataFrame(
-                {"row": concepts.rows_of(frame["concept"]), "source": frame["file"]}
-            )
-            parts.append(pairs.unique(maintain_order=True))
-    return (
-        pl.concat(parts)
-        .with_columns(
-            pl.col("source").replace_strict(
-                list(range(len(source_of_file))), source_of_file, return_dtype=pl.UInt16
-            )
-        )
-        .unique(maintain_order=True)
-    )
+            rows, source = concepts.rows_of(frame["concept"]), _source_of(frame["file"], records)
+            parts.append(pl.DataFrame({"row": rows, "source": source}).unique(maintain_order=True))
+    return pl.concat(parts).unique(maintain_order=True)
+
+
+def _source_of(files: pl.Series, records: CollectedRecords) -> pl.Series:
+    """Return the source of each file: a folder is one source."""
+    sources = [records.logs.index(log) for log in records.logs]
+    return files.replace_strict(list(range(len(sources))), sources, return_dtype=pl.UInt16)
 
 
 def _components(

@@ -18,7 +18,7 @@ ValueSetOption = Annotated[
         metavar="VALUE_SET",
     ),
 ]
-MERGES = ("none", "ids", "xrefs", "xrefs-all")
+MERGES = ("none", "ids", "xrefs", "xrefs-all", "names")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,8 @@ class BuildConfig(Config):
         Option(
             "Merge concepts of several sources by alternate ids, or by cross-references too: by "
             "those that are one to one to a concept that shares a name, or by all that are one to "
-            "one between two sources. Equal primary ids are always one concept."
+            "one between two sources; or by equal names too (names). Equal primary ids are always "
+            "one concept."
         ),
     ] = "none"
     types: Annotated[

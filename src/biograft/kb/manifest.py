@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file, peek
+from biograft.kb.sources import KEPT_EXAMPLES
 from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, file_name
 
 
@@ -38,8 +42,11 @@ class BuildReport:
     dropped: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
-    unmerged: tuple[tuple[str, str, str], ...] = ()
-    """Links between concepts that were not used to merge: both ids and the reason."""
+    unmerged: tuple[tuple[str, str, str, str], ...] = ()
+    """Links between concepts that were not used to merge: both ids, the reason, the name of those
+    by name."""
+    merges: tuple[tuple[str, str, str, str], ...] = ()
+    """Ids that were merged: the id, that of its concept, by what, the name of those by name."""
 
     def write_unmerged(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the links that were not used to merge as a table.
@@ -48,9 +55,16 @@ class BuildReport:
             path: File to write.
             overwrite: Replace a file that exists.
         """
-        with new_file(path, overwrite=overwrite) as file:
-            for row in (("first", "second", "reason"), *self.unmerged):
-                file.write(("\t".join(row) + "\n").encode())
+        _write_table(path, (("first", "second", "reason", "name"), *self.unmerged), overwrite)
+
+    def write_merges(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the ids that were merged into others as a table.
+
+        Args:
+            path: File to write.
+            overwrite: Replace a file that exists.
+        """
+        _write_table(path, (("id", "into", "by", "name"), *self.merges), overwrite)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -58,11 +72,29 @@ class BuildReport:
             "store": self.store,
             **{f"n_{name}": n for name, n in self.counts.items()},
             "merged": self.merged,
+            "merges": {
+                by: {
+                    "n": n,
+                    "examples": [
+                        {"id": id_, "into": into, "name": name}
+                        for id_, into, _, name in islice(
+                            (each for each in self.merges if each[2] == by), KEPT_EXAMPLES
+                        )
+                    ],
+                }
+                for by, n in Counter(each[2] for each in self.merges).most_common()
+            },
             "dropped": self.dropped,
             "warnings": list(self.warnings),
             "sources": [asdict(source) for source in self.sources],
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
         }
+
+
+def _write_table(path: Path, rows: Iterable[tuple[str, ...]], overwrite: bool) -> None:
+    with new_file(path, overwrite=overwrite) as file:
+        for row in rows:
+            file.write(("\t".join(row) + "\n").encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

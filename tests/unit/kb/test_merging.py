@@ -196,3 +196,129 @@ def test_two_concepts_of_one_source_are_never_merged(merged, by, seed):
     built, _ = merged(*sources, by=by)
     for source in sources:
         assert len({built.base.row(each) for each, _ in source}) == len(source)
+
+
+def named(identifier, *names, types=()):
+    """A concept of names: text, or text with its kind; the first is the preferred one."""
+    said = [
+        {"text": each, "kind": "synonym" if n else "preferred"}
+        if isinstance(each, str)
+        else dict(zip(("text", "kind", "language"), each, strict=False))
+        for n, each in enumerate(names)
+    ]
+    return {"id": identifier, "names": said, "types": list(types)}
+
+
+FLU = named("A:1", "Influenza", "flu", types=["disease"])
+OTHER = [named("A:9", "x", types=["lab"]), named("A:8", "y", types=["disease"])]
+
+
+@pytest.mark.parametrize(
+    ("second", "same", "reason"),
+    [
+        ([named("B:1", "INFLUENZA ")], "B:1", ""),
+        ([named("B:1", "flu")], "B:1", ""),
+        ([named("B:1", "grippe", "influenza")], "B:1", ""),
+        ([named("B:1", "Influenza", types=["Disease"])], "B:1", ""),
+        ([named("B:1", "Influenza", types=["T047"])], "B:1", ""),
+        ([named("B:1", "flu"), named("B:2", "influenza")], "B:2", "one of several concepts"),
+        ([named("B:1", "Influenza", "flu"), named("B:2", "flu")], "B:1", "several concepts of one"),
+        ([named("B:1", "x1", "influenza"), named("B:2", "flu")], "", "one of several concepts"),
+        ([named("B:1", "grippe", "flu")], "", "preferred name of neither"),
+        ([named("B:1", "Influenza", types=["lab"])], "", "the types differ"),
+        ([named("B:1", "grippe", ("influenza", "broad"))], "", ""),
+        ([named("B:1", "grippe", ("influenza", "abbreviation"))], "", ""),
+        ([named("B:1", ("influenza", "preferred", "de"))], "", ""),
+        ([named("B:1", "influenza +")], "", ""),
+    ],
+)
+def test_concepts_with_an_equal_name_are_merged_unless_it_is_ambiguous(
+    merged, second, same, reason
+):
+    built, _ = merged([FLU, *OTHER], second, by="names")
+    assert [each[:3] for each in built.report.merges] == [(same, "A:1", "name")] * bool(same)
+    assert [each.id for each in built.base["A:1"].ids] == [same] * bool(same)
+    assert built.base["A:1"].name == "Influenza"
+    assert bool(built.report.unmerged) == bool(reason)
+    assert all(reason in why for *_, why, _ in built.report.unmerged)
+    assert any(reason in warning for warning in ("", *built.report.warnings))
+
+
+def test_names_merge_what_alternate_ids_left_and_never_concepts_of_one_source(merged):
+    first = [named("A:1", "Fever"), named("A:2", "Pyrexia")]
+    second = [{**named("B:1", "Hot", "Pyrexia"), "ids": [{"id": "A:1", "kind": ALT}]}]
+    third = [named("C:1", "hot"), named("C:2", "fever")]
+    built, groups = merged(first, second, third, by="names")
+    assert groups == [["A:1", "B:1"], ["A:2"], ["C:1"], ["C:2"]]
+    assert built.report.to_json()["merges"] == {
+        "alternate id": {"n": 1, "examples": [{"id": "B:1", "into": "A:1", "name": ""}]}
+    }
+    assert merged(first, [named("B:1", "fever")], by="ids")[1] == [["A:1"], ["A:2"], ["B:1"]]
+
+
+def plain_name_links(sources):
+    """The rules of names with loops: ids that are merged, each with the first source's."""
+    key = lambda name: (name["language"], name["text"].lower().replace("-", " "))  # noqa: E731
+    exact = {
+        c["id"]: {
+            key(n): any(key(m) == key(n) and m["kind"] == "preferred" for m in c["names"])
+            for n in c["names"]
+            if n["kind"] in ("preferred", "synonym")
+        }
+        for source in sources
+        for c in source
+    }
+    for source in sources:
+        for c in source:
+            of = exact[c["id"]]
+            for language in {lang for lang, _ in of}:
+                own = [k for k in of if k[0] == language]
+                if not any(of[k] for k in own):
+                    of[own[0]] = True
+    shared = {
+        k
+        for source in sources
+        for k in {k for c in source for k in exact[c["id"]]}
+        if sum(k in exact[c["id"]] for c in source) > 1
+    }
+    ranks = {}
+    for one, other in itertools.combinations(sources, 2):
+        for a, b in itertools.product(one, other):
+            keys = (exact[a["id"]].keys() & exact[b["id"]].keys()) - shared
+            if keys:
+                ranks[a["id"], b["id"]] = max(exact[a["id"]][k] + exact[b["id"]][k] for k in keys)
+    best = lambda pair: all(  # noqa: E731
+        ranks[pair] > rank
+        for other, rank in ranks.items()
+        if other != pair
+        and (
+            (other[0] == pair[0] and other[1][0] == pair[1][0])
+            or (other[1] == pair[1] and other[0][0] == pair[0][0])
+        )
+    )
+    return {pair for pair, rank in ranks.items() if rank and best(pair)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_merging_by_name_agrees_with_plain_loops(merged, seed):
+    rng = random.Random(seed)
+    words = [f"{letter}{sign}{digit}" for letter in "ab" for digit in "1234" for sign in " -"]
+    sources = [
+        [
+            named(
+                f"{prefix}:{k}",
+                *(
+                    (
+                        rng.choice(words),
+                        rng.choice(["preferred", "synonym", "synonym", "narrow"]),
+                        rng.choice(["en", "en", "zh"]),
+                    )
+                    for _ in range(rng.randint(1, 3))
+                ),
+            )
+            for k in range(rng.randint(1, 6))
+        ]
+        for prefix in "AB"
+    ]
+    built, _ = merged(*sources, by="names")
+    assert {(to, id_) for id_, to, *_ in built.report.merges} == plain_name_links(sources)
