@@ -31,8 +31,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
     log.opened(config.path)
-    linked: set[str] = set()
-    typed: set[str] = set()
+    described: set[str] = set()
     for number, line in read_lines(config.path, config.encoding):
         if not line.strip():
             continue
@@ -49,11 +48,12 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         concept = "|".join(parts)
         facts = Facts(concept, number, config.language or "en")
         yield facts.name(name)
-        if config.default_type and concept not in typed:
-            typed.add(concept)
+        if concept in described:
+            continue
+        described.add(concept)
+        if config.default_type:
             yield facts.type(config.default_type)
-        if len(parts) > 1 and concept not in linked:
-            linked.add(concept)
+        if len(parts) > 1:
             yield from map(facts.id, parts)
 
 

@@ -93,6 +93,8 @@ def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator
     for key in value:
         if key not in KEYS:
             raise _MalformedError(f"unknown key {key!r}")
+    if not isinstance(value.get("iri", ""), str):
+        raise _MalformedError("iri is no text")
     language = config.language or "en"
     facts = Facts(value["id"].strip(), line, language)
     yield facts.exists()

@@ -49,6 +49,7 @@ WRONG = [
     ("jsonl", '{"id": 5, "name": "x"}', "no id"),
     ("jsonl", '{"id": "b", "nmae": "x"}', "unknown key 'nmae'"),
     ("jsonl", '{"id": "b", "name": ""}', "a text is empty or missing"),
+    ("jsonl", '{"id": "b", "name": "x", "iri": 5}', "iri is no text"),
     ("jsonl", '{"id": "b", "names": "x"}', 'expected a list, found "x"'),
     ("jsonl", '{"id": "b", "names": [5]}', "expected text or an object with text, language,"),
     ("jsonl", '{"id": "b", "names": [{"text": "x", "kind": "odd"}]}', "unknown kind 'odd'"),
