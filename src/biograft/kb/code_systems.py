@@ -33,9 +33,10 @@ from biograft.kb.fhir import (
     text_in,
 )
 from biograft.kb.hierarchy import Flags, Hierarchy, Rows
+from biograft.kb.keys import hash_shapes
 from biograft.kb.records import RETIRED, IdKind, NameKind
 from biograft.kb.store import KnowledgeBase, Name
-from biograft.kb.tables import ID_KINDS
+from biograft.kb.tables import ID_KINDS, TextColumn
 from biograft.kb.vocabularies import (
     canonical_id,
     code_of,
@@ -49,6 +50,7 @@ LOCAL = "urn:biograft:kb"
 _ALTERNATE = ID_KINDS.index(IdKind.ALTERNATE)
 _RETIRED = tuple(map(ID_KINDS.index, RETIRED))
 _NONE = -1
+_IDS_AT_ONCE = 1 << 18
 _DIGITS = str.maketrans("123456789", "0" * 9)
 Entries = npt.NDArray[np.int64]
 
@@ -557,17 +559,31 @@ class CodeSystems:
 
     # ---- which system an id is from
 
-    def _number(self, ids: Any, *, own: bool) -> npt.NDArray[np.int16]:
+    def _number(self, ids: TextColumn, *, own: bool) -> npt.NDArray[np.int16]:
         """Return the number of the system of each id; ids of one shape have the same."""
         numbers: dict[str, int] = {}
-        systems = np.empty(len(ids), np.int16)
-        for row, identifier in enumerate(ids):
-            prefix, colon, _ = identifier.partition(":")
-            shape = prefix + colon if colon else identifier.translate(_DIGITS)
-            if shape not in numbers:
-                numbers[shape] = self._number_of(shape, own)
-            systems[row] = numbers[shape]
-        return systems
+        systems = [np.zeros(0, np.int16)]
+        for offsets, data in ids.chunks:
+            for start in range(0, len(offsets) - 1, _IDS_AT_ONCE):
+                ends = offsets[start : start + _IDS_AT_ONCE + 1]
+                text = data[int(ends[0]) : int(ends[-1])]
+                ends = ends - ends[0]
+                _, examples, shapes = np.unique(
+                    hash_shapes(np.frombuffer(text, np.uint8), ends),
+                    return_index=True,
+                    return_inverse=True,
+                )
+                found = np.empty(len(examples), np.int16)
+                for number in np.argsort(examples).tolist():  # systems are numbered as they come
+                    k = examples[number]
+                    identifier = str(text[ends[k] : ends[k + 1]], "utf-8")
+                    prefix, colon, _ = identifier.partition(":")
+                    shape = prefix + colon if colon else identifier.translate(_DIGITS)
+                    if shape not in numbers:
+                        numbers[shape] = self._number_of(shape, own)
+                    found[number] = numbers[shape]
+                systems.append(found[shapes])
+        return np.concatenate(systems)
 
     def _number_of(self, shape: str, own: bool) -> int:
         vocabulary = vocabulary_of(shape)

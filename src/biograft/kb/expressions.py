@@ -41,6 +41,7 @@ _TOKEN = re.compile(
 _JOINS = {"AND": np.logical_and, "OR": np.logical_or, "MINUS": np.greater}
 _DEEPEST = 50
 _SHOWN = 3
+_STEPS_OF_ID = 20
 
 
 class Node(NamedTuple):
@@ -231,6 +232,7 @@ class _Selector:
 
     def _row(self, node: Node) -> int:
         """Return the row of a concept; its name, where it is given, must not be another's."""
+        spend(_STEPS_OF_ID)
         kb, found = self.kb, self.find_row(node.text)
         named = kb.find(node.term) if node.term else []
         if found is not None and (

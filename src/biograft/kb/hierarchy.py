@@ -55,11 +55,21 @@ class _Edges:
     def mark(self, rows: Rows) -> Flags:
         """Mark rows and all that can be reached from any of them."""
         marked = np.zeros(len(self.ends) - 1, bool)
+        first = np.empty(len(marked), np.int64)
+        marked[rows] = True
         while len(rows):
-            marked[rows] = True
-            targets = self.of_all(rows)
-            rows = np.unique(targets[~marked[targets]])
+            rows = self._fresh(rows, marked, first)
         return marked
+
+    def _fresh(self, rows: Rows, seen: Flags, first: Rows) -> Rows:
+        """Return the targets of rows that were not seen, in order; ``first`` is scratch."""
+        targets = self.of_all(rows)
+        targets = targets[~seen[targets]]
+        positions = np.arange(len(targets))
+        first[targets[::-1]] = positions[::-1]  # the last value written is that of the first
+        targets = np.asarray(targets[first[targets] == positions])
+        seen[targets] = True
+        return targets
 
     def reach(self, row: int) -> list[int]:
         """Return all rows that can be reached from one, nearest first, each once."""
@@ -127,13 +137,7 @@ class _Edges:
                         marked[target] = True
                         following.append(target)
             return following
-        targets = self.of_all(np.array(level))
-        targets = targets[~seen[targets]]
-        positions = np.arange(len(targets))
-        first[targets[::-1]] = positions[::-1]  # the last value written is that of the first
-        targets = targets[first[targets] == positions]
-        seen[targets] = True
-        return list(targets.tolist())
+        return list(self._fresh(np.array(level), seen, first).tolist())
 
 
 class Hierarchy:
@@ -191,7 +195,7 @@ class Hierarchy:
             marked = np.zeros(self._n, bool)
             marked[near] = True
         else:
-            marked = edges.mark(np.unique(near))
+            marked = edges.mark(near)
         if own or len(rows) == 1:  # a concept in a circle is not below itself
             marked[rows] = own
         return marked

@@ -37,6 +37,7 @@ _WORD = 8
 _MASK = (1 << 64) - 1
 _UPPER, _LOWER = 0xFFFFFFFF00000000, 0xFFFFFFFF
 _SPACE = 32
+_COLON, _ZERO, _NINE = b":09"
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 """The constants of splitmix64."""
 
@@ -230,6 +231,22 @@ def _compress(data: U8, keep: npt.NDArray[np.bool_], offsets: I64) -> tuple[U8, 
     n_kept = np.zeros(len(data) + 1, np.int32)
     np.cumsum(keep, out=n_kept[1:])
     return data[keep], n_kept[offsets].astype(np.int64)
+
+
+def hash_shapes(data: U8, offsets: I64) -> U64:
+    """Hash the shapes of ids: the prefix with its colon, else the id with zeros for digits.
+
+    Args:
+        data: Bytes of the ids.
+        offsets: Ends of the ids in them, after a zero.
+    """
+    colons = np.flatnonzero(data == _COLON)
+    first = np.append(colons, len(data))[np.searchsorted(colons, offsets[:-1])]
+    is_bare = first >= offsets[1:]
+    lengths = np.diff(offsets)
+    keep = np.arange(len(data)) <= np.repeat(np.where(is_bare, len(data), first), lengths)
+    is_digit = (data >= _ZERO) & (data <= _NINE) & np.repeat(is_bare, lengths)
+    return _hash_segments(*_compress(np.where(is_digit, np.uint8(_ZERO), data), keep, offsets))
 
 
 def make_index(hashes: U64) -> U64:

@@ -8,6 +8,7 @@ import pytest
 
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.kb import (
+    CodeSystems,
     Expression,
     KnowledgeBase,
     diff_value_sets,
@@ -135,6 +136,34 @@ def test_no_value_set_is_empty_in_silence(kb, tmp_path):
     assert (members.ids, members.unknown) == (["HP:3"], ("HP:30", "HP:99"))
     assert members.note.startswith("2 ids")
     assert members.note.endswith("HP:30 is retired: replaced by HP:3; HP:99")
+
+
+def test_codes_of_any_shape_are_of_the_system_of_their_vocabulary(build):
+    """Ids are numbered by their shapes, as whole arrays."""
+    kb = build(
+        [
+            concept("C0000001", ids=["SNOMEDCT:73211009", "MSH:D000001", "LOCAL:1:2"]),
+            concept("ICD10CM:E11.9"),
+            concept("甲:1"),
+            concept("a" * 60 + "1"),
+            concept("D000007"),
+        ]
+    ).base
+    found = {
+        codes.identifier(entry): codes.system(entry).name
+        for codes in [CodeSystems(kb)]
+        for entry in (*range(len(kb)), *codes.entries_at(kb.row("C0000001")))
+        if codes.system(entry)
+    }
+    assert found == {
+        "C0000001": "UMLS",
+        "SNOMEDCT:73211009": "SNOMEDCT",
+        "MSH:D000001": "MESH",
+        "ICD10CM:E11.9": "ICD10CM",
+        "D000007": "MESH",
+        "甲:1": "",
+        "a" * 60 + "1": "",
+    }
 
 
 def test_files_that_are_no_value_sets_are_refused(kb, tmp_path):
