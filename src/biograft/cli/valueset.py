@@ -21,7 +21,8 @@ app = CommandGroup("Make, show and compare value sets, which are FHIR files or e
 _ValueSet = Annotated[
     str,
     typer.Argument(
-        metavar="VALUE_SET", help="FHIR ValueSet (JSON), or an expression such as '<< ID'."
+        metavar="VALUE_SET",
+        help="File (FHIR ValueSet, ATLAS concept set, ids), or an expression such as '<< ID'.",
     ),
 ]
 

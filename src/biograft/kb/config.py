@@ -13,8 +13,8 @@ from biograft.kb.sources.format import KeptLanguages
 ValueSetOption = Annotated[
     str,
     Option(
-        "Concepts of this value set only: a FHIR ValueSet (JSON), or an expression such as "
-        "'<< ID'.",
+        "Concepts of this value set only: a file (FHIR ValueSet, ATLAS concept set, ids), or an "
+        "expression such as '<< ID'.",
         metavar="VALUE_SET",
     ),
 ]

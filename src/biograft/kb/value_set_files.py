@@ -7,6 +7,7 @@ review, or an expression (:mod:`biograft.kb.expressions`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from biograft.kb.fhir import Resource, TerminologyError
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.hierarchy import Flags, Rows
 from biograft.kb.records import IS_A
-from biograft.kb.sources.files import read_text
+from biograft.kb.sources.files import read_head, read_text
 from biograft.kb.sources.json_files import decode_json, peek_object
 from biograft.kb.store import KnowledgeBase
 from biograft.kb.value_sets import CONSTRAINT, ValueSetReader, expansion_codes
@@ -34,6 +35,8 @@ from biograft.kb.verify.pairs import PairFinder, SourceText
 from biograft.kb.vocabularies import canonical_id
 
 _SHOWN = 3
+_FILE_NAME = re.compile(r"[^\s^<>]+\.(json|csv|tsv|txt|xlsx)")
+"""What must be a file, not an expression."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class ValueSetMembers:
     flags: Flags
     """Whether each concept is a member."""
     unknown: tuple[str, ...] = ()
-    """Ids that the value set lists and no concept has, such as retired ones."""
+    """Ids and code systems that it lists and the knowledge base does not have."""
     resource: Resource | None = None
 
     def __len__(self) -> int:
@@ -72,10 +75,11 @@ class ValueSetMembers:
 
     @property
     def note(self) -> str:
-        """The ids that the value set lists and no concept has, in a sentence; empty if all have."""
+        """The ids and code systems that it lists and are not there, in a sentence, or nothing."""
         some = "; ".join(str(self.kb.replacement(each) or each) for each in self.unknown[:_SHOWN])
         n = len(self.unknown)
-        return f"{n:,} ids of {self.name} are not in {self.kb.folder}: {some}" if n else ""
+        what = f"{n:,} ids or code systems of {self.name}"
+        return f"{what} are not in {self.kb.folder}: {some}" if n else ""
 
 
 def read_value_set(kb: KnowledgeBase, value_set: str | Path) -> ValueSetMembers:
@@ -83,7 +87,8 @@ def read_value_set(kb: KnowledgeBase, value_set: str | Path) -> ValueSetMembers:
 
     Args:
         kb: The knowledge base.
-        value_set: File of a FHIR ValueSet; else an expression.
+        value_set: File of a FHIR ValueSet, of a concept set of OHDSI's ATLAS, or with ids; else an
+            expression.
 
     Raises:
         ConfigError: The expression is wrong, or no concept is in the value set.
@@ -93,11 +98,15 @@ def read_value_set(kb: KnowledgeBase, value_set: str | Path) -> ValueSetMembers:
     12
     """
     text = str(value_set)
-    if is_file(value_set):
-        members = _of_resource(kb, read_resource(Path(value_set)), Path(value_set))
-    else:
-        flags = Expression(text).select(kb, members_of=lambda other: _flags_of(kb, other))
+    content = read_content(kb, Path(value_set)) if is_file(value_set) else text
+    if isinstance(content, str):
+        try:
+            flags = Expression(content).select(kb, members_of=lambda other: _flags_of(kb, other))
+        except ConfigError as error:
+            raise (error if content == text else ConfigError(f"{text}: {error}")) from error
         members = ValueSetMembers(kb, text, flags)
+    else:
+        members = _of_resource(kb, content, Path(value_set))
     if not members:
         reason = members.note or "look at its ids and their hierarchy"
         raise ConfigError(f"{text}: no concept of {kb.folder} is in this value set; {reason}")
@@ -114,29 +123,45 @@ def is_file(value_set: str | Path) -> bool:
         exists = Path(value_set).is_file()
     except (OSError, ValueError):  # too long a name, or characters that none has
         exists = False
-    if not exists and str(value_set).endswith(".json"):
+    if not exists and _FILE_NAME.fullmatch(str(value_set)):
         raise InputError("does not exist", path=value_set, remedy="check the path")
     return exists
 
 
-def read_resource(path: Path) -> Resource:
-    """Read a ValueSet of FHIR.
+def read_content(kb: KnowledgeBase, path: Path) -> Resource | str:
+    """Return the content of the file of a value set: a ValueSet of FHIR, else an expression.
 
     Args:
-        path: The file.
+        kb: The knowledge base.
+        path: A ValueSet of FHIR, a concept set of OHDSI's ATLAS, or any file with ids.
 
     Raises:
-        FormatError: It is none.
+        InputError: It is none of them.
     """
+    content = {}
+    if read_head(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        try:
+            content = decode_json(read_text(path))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"is no JSON ({error})", path=path) from error
+    kind = content.get("resourceType")
+    if kind == "ValueSet":
+        return dict(content)
+    if kind is not None:
+        raise FormatError("expected a ValueSet of FHIR", path=path, text=str(kind))
+    if not content.keys() & {"expression", "items"}:
+        return " OR ".join(listed_ids(kb, [str(path)]))
+    wanted: dict[bool, list[str]] = {False: [], True: []}
     try:
-        content = decode_json(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"is no JSON ({error})", path=path) from error
-    kind = content.get("resourceType") if isinstance(content, dict) else None
-    if kind != "ValueSet":
-        remedy = "make one with `biograft kb valueset create`"
-        raise FormatError("expected a ValueSet of FHIR", path=path, remedy=remedy)
-    return dict(content)
+        for item in content.get("expression", content)["items"]:
+            walk = "<< " if item.get("includeDescendants") else ""
+            concept = f"{walk}OMOP:{item['concept']['CONCEPT_ID']}"
+            wanted[bool(item.get("isExcluded"))].append(concept)
+            if item.get("includeMapped"):
+                raise FormatError(f"{concept}: includeMapped is not supported", path=path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError("is no concept set of ATLAS", path=path) from error
+    return " MINUS ".join(f"({' OR '.join(ids)})" for ids in wanted.values() if ids)
 
 
 def _flags_of(kb: KnowledgeBase, target: str) -> Flags:
@@ -166,7 +191,7 @@ def _evaluated(
             if (content := peek_object(read_text(file))).get("resourceType") == "ValueSet"
         ]
     try:
-        read = ValueSetReader(kb, codes, others).of_resource(resource)
+        read = ValueSetReader(kb, codes, others, lenient=True).of_resource(resource)
         return read.entries(codes), read.unknown
     except TerminologyError as error:
         raise ConfigError(f"{path}: {error}") from error
@@ -304,7 +329,9 @@ class _Composer:
         if not is_file(target):
             return target
         identifier = f"set{len(self.contained) + 1}"
-        self.contained.append({**read_resource(Path(target)), "id": identifier})
+        content = read_content(self.kb, Path(target))
+        resource = make_value_set(self.kb, content) if isinstance(content, str) else content
+        self.contained.append({**resource, "id": identifier})
         return f"#{identifier}"
 
     @staticmethod

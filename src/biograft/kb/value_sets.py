@@ -138,7 +138,7 @@ class ValueSet:
     used: dict[str, None] = field(default_factory=dict)
     """Value sets that it is made from."""
     unknown: list[str] = field(default_factory=list)
-    """Ids of the codes that it lists and their systems do not have."""
+    """Ids of the codes that it lists and their systems do not have; URIs of unknown systems."""
     resource: Resource = field(default_factory=dict)
     _entries: list[Entries] = field(default_factory=list, init=False, repr=False, compare=False)
     _last: dict[int, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -219,11 +219,18 @@ class ValueSetReader:
         kb: Knowledge base of the concepts.
         codes: Its code systems.
         supplied: Resources that the request brings.
+        lenient: Leave out what is of code systems that are not known, and note their URIs.
     """
 
     def __init__(
-        self, kb: KnowledgeBase, codes: CodeSystems, supplied: Sequence[Resource] = ()
+        self,
+        kb: KnowledgeBase,
+        codes: CodeSystems,
+        supplied: Sequence[Resource] = (),
+        *,
+        lenient: bool = False,
     ) -> None:
+        self._lenient = lenient
         self._kb, self._codes, self._supplied = kb, codes, supplied
         self._reading: list[int] = []
         self._read: dict[int, ValueSet] = {}
@@ -329,6 +336,7 @@ class ValueSetReader:
         within = tuple(self.of_url(url, contained) for url in urls)
         for each in within:
             spend(1 + len(each.used) + len(each.displays))
+            made.unknown += each.unknown
             made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
             for entry, shown in each.displays.items():
                 made.displays.setdefault(entry, shown)
@@ -338,7 +346,11 @@ class ValueSetReader:
             if not within or concepts or filters:
                 raise TerminologyError("required", f"{place}.system: missing")
             return [CodeSet(each, within=within) for each in within[0].systems]
-        system = self._codes.known(url, text_in(given, "version", place))
+        version = text_in(given, "version", place)
+        if self._lenient and self._codes.find(url, version) is None:
+            made.unknown.append(url)
+            return []
+        system = self._codes.known(url, version)
         if concepts and filters:
             raise TerminologyError("invalid", f"{place}: give either concept or filter")
         if concepts:

@@ -169,14 +169,36 @@ def test_codes_of_any_shape_are_of_the_system_of_their_vocabulary(build):
 def test_files_that_are_no_value_sets_are_refused(kb, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         read_value_set(kb, tmp_path / "v.json")
-    for content, problem in (("[", "is no JSON"), ('{"resourceType": "Patient"}', "ValueSet")):
+    for content, problem in (
+        ("{", "is no JSON"),
+        ('{"resourceType": "Patient"}', "ValueSet"),
+        ('{"items": [{"concept": 7}]}', "no concept set of ATLAS"),
+    ):
         (tmp_path / "v.json").write_text(content)
         with pytest.raises(FormatError, match=problem):
             read_value_set(kb, tmp_path / "v.json")
     unknown = {"include": [{"system": "http://example.org/x"}]}
     (tmp_path / "v.json").write_text(json.dumps({"resourceType": "ValueSet", "compose": unknown}))
-    with pytest.raises(ConfigError, match="no code system"):
+    with pytest.raises(ConfigError, match=r"1 ids or code systems .* http://example.org/x"):
         read_value_set(kb, tmp_path / "v.json")
+
+
+def test_lists_of_ids_and_concept_sets_of_atlas_are_value_sets(kb, build, tmp_path):
+    (tmp_path / "ids.txt").write_text("HP:3\n01.0100x001\n")
+    (tmp_path / "ids.csv").write_text("id,label\nHP:3,seizure\nHP:2,seizure\n")
+    assert sorted(read_value_set(kb, tmp_path / "ids.txt").ids) == ["01.0100x001", "HP:3"]
+    with pytest.raises(ConfigError, match=r"ids.csv: .*HP:2 is 'nerves', 'seizure' is a name"):
+        read_value_set(kb, tmp_path / "ids.csv")
+    omop = build([concept("OMOP:1"), concept("OMOP:2", "OMOP:1"), concept("OMOP:3", "OMOP:1")]).base
+    items = [
+        {"concept": {"CONCEPT_ID": 1}, "includeDescendants": True},
+        {"concept": {"CONCEPT_ID": 3}, "isExcluded": True},
+    ]
+    (tmp_path / "atlas.json").write_text(json.dumps({"expression": {"items": items}}))
+    assert read_value_set(omop, tmp_path / "atlas.json").ids == ["OMOP:1", "OMOP:2"]
+    within = make_value_set(omop, f"^ {tmp_path / 'atlas.json'}")
+    write_value_set(within, tmp_path / "fhir.json")
+    assert read_value_set(omop, tmp_path / "fhir.json").ids == ["OMOP:1", "OMOP:2"]
 
 
 def test_an_expansion_is_read_where_there_is_no_compose(kb, tmp_path):
