@@ -41,31 +41,23 @@ MEMORY_BUDGET = 1 << 30
 
 RETIRED_KINDS = [ID_KINDS.index(kind) for kind in RETIRED]
 
-_COLUMNS: dict[str, dict[str, Any]] = {
-    "concepts": {"concept": pl.String},
-    "names": {
-        "concept": pl.String,
-        "text": pl.String,
-        "language": pl.UInt16,
-        "kind": pl.UInt8,
-        "source": pl.UInt16,
-    },
-    "definitions": {
-        "concept": pl.String,
-        "text": pl.String,
-        "language": pl.UInt16,
-        "source": pl.UInt16,
-    },
-    "types": {"concept": pl.String, "type": pl.UInt32},
-    "ids": {"concept": pl.String, "id": pl.String, "kind": pl.UInt8},
-    "retired": {"concept": pl.String, "id": pl.String, "kind": pl.UInt8},
-    "relations": {
-        "head": pl.String,
-        "relation": pl.UInt16,
-        "tail": pl.String,
-        "source": pl.UInt16,
-    },
+_CODES = {
+    "language": pl.UInt16,
+    "source": pl.UInt16,
+    "relation": pl.UInt16,
+    "type": pl.UInt32,
+    "kind": pl.UInt8,
 }
+"""Fields that are encoded as integers."""
+_COLUMNS: dict[str, dict[str, Any]] = {
+    record.table: {
+        name: _CODES.get(name, pl.String)
+        for name in record.__slots__
+        if name not in ("label", "tree", "line")
+    }
+    for record in RECORD_TYPES
+}
+_COLUMNS["retired"] = _COLUMNS[IdRecord.table]
 
 
 class LabelEncoder:
