@@ -188,7 +188,8 @@ def _evaluated(
         others = [
             content
             for file in sorted(path.parent.glob("*.json"))
-            if (content := peek_object(read_text(file))).get("resourceType") == "ValueSet"
+            if b'"ValueSet"' in read_head(file)
+            and (content := peek_object(read_text(file))).get("resourceType") == "ValueSet"
         ]
     try:
         read = ValueSetReader(kb, codes, others, lenient=True).of_resource(resource)

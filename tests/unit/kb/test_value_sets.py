@@ -201,6 +201,18 @@ def test_lists_of_ids_and_concept_sets_of_atlas_are_value_sets(kb, build, tmp_pa
     assert read_value_set(omop, tmp_path / "fhir.json").ids == ["OMOP:1", "OMOP:2"]
 
 
+def test_a_file_imports_others_of_its_folder_by_their_urls(kb, tmp_path):
+    write_value_set(make_value_set(kb, "<<HP:2", url="http://x.org/nerves"), tmp_path / "n.json")
+    (tmp_path / "broken.json").write_bytes(b"\xff{")
+    included = {"valueSet": ["http://x.org/nerves"]}
+    outer = {"resourceType": "ValueSet", "compose": {"include": [included]}}
+    write_value_set(outer, tmp_path / "outer.json")
+    assert read_value_set(kb, tmp_path / "outer.json").ids == ["HP:2", "HP:3", "HP:4"]
+    (tmp_path / "n.json").unlink()
+    with pytest.raises(ConfigError, match=r"no value set 'http://x.org/nerves'"):
+        read_value_set(kb, tmp_path / "outer.json")
+
+
 def test_an_expansion_is_read_where_there_is_no_compose(kb, tmp_path):
     contains = [
         {"system": HP, "code": c, "contains": [{"system": HP, "code": "HP:3"}]} for c in ["HP:4"]
