@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb.arrow_file import TEXT
-from biograft.kb.hierarchy import Hierarchy
+from biograft.kb.hierarchy import Flags, Hierarchy
 from biograft.kb.iris import SCHEMES, Iris
 from biograft.kb.keys import find_entries, first_entries, hash_text
 from biograft.kb.manifest import inode_of, read_manifest
@@ -24,6 +24,7 @@ from biograft.kb.names import normalise
 from biograft.kb.records import IS_A, RETIRED, IdKind
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.kb.vocabularies import (
+    VOCABULARIES,
     canonical_id,
     vocabulary_name,
     vocabulary_of,
@@ -675,6 +676,22 @@ class KnowledgeBase:
             rows = np.flatnonzero(codes == self.relation_names.index(IS_A))
         heads, tails = (self._columns[f"relations.{end}"].take(rows) for end in ("head", "tail"))
         return Hierarchy(heads, tails, len(self))
+
+    @cached_property
+    def qualifiers(self) -> Flags:
+        """Whether each concept only qualifies others, as *left* and *severe* do.
+
+        They are of a semantic type, or in a branch, that ``vocabularies.toml`` says so of.
+        """
+        known = {each for vocabulary in VOCABULARIES.values() for each in vocabulary.qualifiers}
+        codes = [n for n, kind in enumerate(self.types) if {kind.code, kind.label} & known]
+        flags = np.zeros(len(self), np.bool_)
+        of_type = np.isin(self.numbers("types", "type"), codes)
+        flags[self.numbers("types", "concept")[of_type]] = True
+        found = self.find_rows(sorted(each for each in known if ":" in each))
+        if roots := [row for row in found if row is not None]:
+            flags |= self.hierarchy.related(np.array(roots), up=False, own=True, direct=False)
+        return flags
 
     def is_a(self, concept: str, ancestor: str) -> bool:
         """Whether a concept is the same as another, or below it along is-a relations.

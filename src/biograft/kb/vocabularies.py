@@ -36,6 +36,7 @@ class KnownVocabulary:
     iri: str = ""
     obo: bool = False
     format: str = ""
+    qualifiers: tuple[str, ...] = ()
 
     @property
     def system(self) -> str:

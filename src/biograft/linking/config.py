@@ -156,6 +156,13 @@ class LinkerConfig(Config):
     coordinations: Annotated[
         bool, Option("Find coordinated names in text, as in left and right atrial enlargement.")
     ] = True
+    qualifiers: Annotated[
+        bool,
+        Option(
+            "Also find concepts in text that only qualify others, such as left and severe. They "
+            "are found anyway where --types or --value-set chooses them."
+        ),
+    ] = False
     assertions: Annotated[
         bool,
         Option("Compute the assertion status of mentions in text (absent, possible, ...)."),
@@ -196,6 +203,7 @@ class LinkerSettings(TypedDict, total=False):
     composites: bool
     short_forms: bool
     coordinations: bool
+    qualifiers: bool
     assertions: bool
     stop_words: tuple[str, ...]
     extra_steps: tuple[str, ...]

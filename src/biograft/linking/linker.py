@@ -468,6 +468,10 @@ class Linker:
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
         wanted = None if self._filter is None else self._filter.names
+        limits = self.config.qualifiers or self.config.types or self.config.value_set
+        if not limits and self.kb.qualifiers.any():
+            own = ~self.kb.qualifiers[self.kb.numbers("names", "concept")]
+            wanted = own if wanted is None else wanted & own
         searched = self.names.without(stop_rows, only=wanted)
         coordinations = self.config.coordinations
         names = (

@@ -198,3 +198,43 @@ def test_persons_and_units_are_no_mentions(text, found):
     names = DictionaryDetector(NamesIndex.build(["Graves", "Graves syndrome", "mg", "g"]))
     (mentions,) = names.detect([Document("1", text)])
     assert [mention.text for mention in without_persons_and_units(text, mentions)] == found
+
+
+QUALIFIED = [
+    {"id": "HP:0012823", "name": "Clinical modifier"},
+    {"id": "HP:0012828", "name": "Severe", "relations": {"is-a": ["HP:0012823"]}},
+    {"id": "HP:0002315", "name": "Headache", "type": "T184"},
+    {"id": "C0205091", "name": "Left", "type": "T082"},
+    {"id": "7771000", "name": "Mild", "type": "qualifier value"},
+    {"id": "X:1", "name": "Severe", "type": "finding"},
+]
+
+
+def test_what_only_qualifies_is_found_if_it_is_asked_for(store_of):
+    """HPO's *Severe* and *Left* were findings of their own."""
+    kb = store_of(QUALIFIED[:-1], "qualified")
+    text = "Severe headache, mild, left."
+
+    def found(**settings):
+        return [each.concept for each in Linker.open(kb, **settings)(text).mentions]
+
+    assert found() == ["HP:0002315"]
+    assert found(qualifiers=True) == ["HP:0012828", "HP:0002315", "7771000", "C0205091"]
+    assert found(types=("T082", "T184")) == ["HP:0002315", "C0205091"]
+    assert found(value_set="<< HP:0012823") == ["HP:0012828"]
+    linker = Linker.open(kb)
+    assert linker.link_mentions(["severe"])[0][0].concept == "HP:0012828"
+    given = Document("1", text, (Mention(0, 6, "Severe"),))
+    assert [each.concept for each in linker(given).mentions] == ["HP:0012828"]
+    assert [kb.id_at(row) for row in kb.qualifiers.nonzero()[0]] == [
+        "HP:0012823",
+        "HP:0012828",
+        "C0205091",
+        "7771000",
+    ]
+
+
+def test_a_finding_with_the_name_of_a_qualifier_is_found(store_of):
+    linker = Linker.open(store_of(QUALIFIED, "qualified"))
+    (severe, _) = linker("Severe headache.").mentions
+    assert "X:1" in {each.concept for each in severe.candidates}
