@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from biograft.progress import Progress
 from biograft.recipe import Recipe, check_kind
 from biograft.training.linkers.recipes import (
     LINKERS,
+    LinkerDataConfig,
     LinkerRecipe,
     LinkerTrainingData,
     Outcome,
@@ -23,9 +24,10 @@ from biograft.training.linkers.recipes import (
 from biograft.training.run_folder import remove_run
 
 if TYPE_CHECKING:
-    from biograft.training.tasks import TaskRecipe, TaskResult
+    from biograft.models.tasks.task import TaskDataConfig
+    from biograft.training.tasks import TaskResult
 
-R = TypeVar("R", "LinkerRecipe", "TaskRecipe")
+D = TypeVar("D", "LinkerDataConfig", "TaskDataConfig")
 
 
 def finetune(
@@ -74,13 +76,12 @@ def finetune(
         "progress": progress or Progress(enabled=False),
     }
     if isinstance(recipe, LinkerRecipe):
-        recipe = _with_data(recipe, data)
         if kb is None:
             raise ConfigError(f"kb: a recipe of {recipe.linker!r} needs a knowledge base")
         base = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         mentions = LinkerTrainingData(
             kb=base,
-            **_read_mentions(recipe, base, known, report),
+            **_read_mentions(recipe, _merged(recipe.data, data), base, known, report),
             index=None if index is None else Path(index),
             model=None if model is None else Path(model),
             **run,
@@ -95,20 +96,20 @@ def finetune(
     for name, value in (("kb", kb), ("index", index), ("model", model), ("known", known or None)):
         if value is not None:
             raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
-    recipe = _with_data(recipe, data)
-    examples = TaskTrainingData(**_read_examples(recipe, report), **run)
+    examples = _read_examples(recipe.task, _merged(recipe.data, data), report)
     if overwrite:
         remove_run(run["out"])
-    return finetune_task(recipe, examples)
+    return finetune_task(recipe, TaskTrainingData(**examples, **run))
 
 
 def _read_mentions(
     recipe: LinkerRecipe,
+    table: LinkerDataConfig,
     kb: KnowledgeBase,
     known: Sequence[str],
     report: Callable[[str, Any], object],
 ) -> dict[str, Any]:
-    table, texts = recipe.data, TextIndex.read(recipe.data.text)
+    texts = TextIndex.read(table.text)
     if LINKERS.load(recipe.linker).needs_train:
         _check_given(table, "train")
     read: dict[str, Any] = {"train": ()}
@@ -120,14 +121,16 @@ def _read_mentions(
     return read
 
 
-def _read_examples(recipe: TaskRecipe, report: Callable[[str, Any], object]) -> dict[str, Any]:
+def _read_examples(
+    task: str, table: TaskDataConfig, report: Callable[[str, Any], object]
+) -> dict[str, Any]:
     from biograft.models.tasks import TASKS
 
-    _check_given(recipe.data, "train", "dev")
+    _check_given(table, "train", "dev")
     read = {}
     for split in ("train", "dev", "test"):
-        if paths := getattr(recipe.data, split):
-            read[split] = TASKS.load(recipe.task).read(paths, split, recipe.data)
+        if paths := getattr(table, split):
+            read[split] = TASKS.load(task).read(paths, split, table)
             report(split, read[split])
     return read
 
@@ -138,7 +141,6 @@ def _check_given(table: Any, *splits: str) -> None:
             raise ConfigError(f"{split}: name a file, here or as data.{split} in a recipe")
 
 
-def _with_data(recipe: R, data: Mapping[str, Any] | None) -> R:
-    """Return a recipe with other values in its table ``[data]``."""
-    values = {**asdict(recipe.data), **(data or {})}
-    return replace(recipe, data=from_mapping(type(recipe.data), values, "data."))
+def _merged(table: D, changes: Mapping[str, Any] | None) -> D:
+    """Return a table ``[data]`` with other values; recipes are recorded without them."""
+    return from_mapping(type(table), {**asdict(table), **(changes or {})}, "data.")

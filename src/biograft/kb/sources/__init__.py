@@ -8,6 +8,7 @@ from biograft.kb.iris import short_id as short_id
 from biograft.kb.records import (
     ConceptRecord as ConceptRecord,
     DefinitionRecord as DefinitionRecord,
+    Facts as Facts,
     IdKind as IdKind,
     IdRecord as IdRecord,
     NameKind as NameKind,

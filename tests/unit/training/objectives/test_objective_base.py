@@ -48,8 +48,8 @@ def test_an_objective_is_built_of_a_configuration_and_a_setting(name):
             dataclasses.replace(config, weight=weight)
 
 
-BIDIRECTIONAL, GENERATION = "bidirectional_entity_masking", "name_generation"
-ALIGNMENT, NEIGHBOUR = "synonym_alignment", "masked_neighbour"
+BIDIRECTIONAL = "bidirectional_entity_masking"
+NEIGHBOUR = "masked_neighbour"
 
 
 ENCODER = torch.nn.Linear(1, 1)
@@ -97,7 +97,7 @@ def labelled(mentions, follows=IGNORED):
     )
 
 
-OF_TEXT = [name for name in NAMES if name not in (ALIGNMENT, GENERATION)]
+OF_TEXT = [name for name in NAMES if OBJECTIVES.load(name).stream_kind == "annotated_text"]
 SOME_TOKENS = ("entity_detection", "name_geometry")
 """Tokens outside of mentions are labelled, too; names count whatever they are."""
 
