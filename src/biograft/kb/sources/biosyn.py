@@ -30,7 +30,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     described: set[str] = set()
     for number, line in read_lines(config.path, config.encoding):
         if not line.strip():

@@ -182,7 +182,6 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     language = config.language or "zh"
     entities = NamedEntities(language)
     for line, cells in _rows(config.path, config.encoding, log):

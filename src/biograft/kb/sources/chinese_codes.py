@@ -81,7 +81,6 @@ def _vocabulary(code: str) -> str:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the codes of every row, then the parents that the table does not state."""
-    log.opened(config.path)
     table: _Table | None = None
     title = config.path.name
     width = 0

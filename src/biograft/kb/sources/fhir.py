@@ -135,7 +135,6 @@ def _members(resource: Json, line: int) -> Members:
 
 def _in_package(path: Path, log: ReadLog) -> Iterator[Resource]:
     """Read the resources of an NPM package, which lie in its folder ``package``."""
-    log.opened(path)
     with open_tar(path) as tar:
         for member in tar:
             if not (member.isfile() and member.name.endswith(".json")):

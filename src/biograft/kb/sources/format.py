@@ -342,6 +342,8 @@ def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[I
     """
     config = resolve(config)
     log = log or ReadLog(config.path)
+    if config.path.is_file():  # a reader notes the files of a folder
+        log.opened(config.path)
     for prefix, namespace in config.prefixes.items():
         log.iris.declare(prefix, namespace)
     wanted: dict[type[Record], tuple[str, tuple[str, ...]]] = {

@@ -84,7 +84,6 @@ def read_tabular(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     language = config.language or "en"
     log.note("not read: notes on what is included, excluded, coded first or also")
     for record in read_xml_records(config.path, (_TABULAR,), ("chapter",)):
@@ -175,7 +174,6 @@ def read_claml(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     default = config.language or "en"
     prefix, classes, modifiers = "", dict[str, _Class](), dict[str, dict[str, str]]()
     tags = ("Title", "Class", "ModifierClass")

@@ -60,7 +60,6 @@ def _columns(line: str) -> list[str]:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield names, ids, and (from CTD's tables) definitions, parents and slim categories."""
-    log.opened(config.path)
     lines = read_lines(config.path, config.encoding)
     number, line = next(((n, text) for n, text in lines if text.strip()), (1, ""))
     whole = chain([(number, line)], lines)

@@ -205,7 +205,6 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of each record, then the hierarchy."""
-    log.opened(config.path)
     trees = Trees()
     for record in read_xml_records(config.path, ROOTS, RECORDS):
         log.read(fraction=record.fraction)

@@ -42,7 +42,6 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
     """Decode the values of a JSON list, or of JSON lines, one by one."""
-    log.opened(config.path)
     if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
         with JsonStream(config.path, config.encoding, log) as stream:
             for line in stream.elements():

@@ -196,7 +196,6 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every row."""
-    log.opened(config.path)
     described: set[str] = set()
     named: set[tuple[str, str]] = set()
     for row in _rows(config, log):

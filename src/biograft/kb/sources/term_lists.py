@@ -96,7 +96,6 @@ def read_synonyms(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     with JsonStream(config.path, config.encoding, log) as stream:
         for key in stream.members():
             line, value = stream.line, stream.value(valid_unicode=True)
@@ -138,7 +137,6 @@ def read_words(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         config: File, and options of ``kb build``.
         log: Counts records read, and what is rejected, doubtful or filtered.
     """
-    log.opened(config.path)
     log.note("each line is read as the name of a concept of its own")
     for number, line in read_lines(config.path, config.encoding):
         if line.strip() and not line.startswith("#"):
