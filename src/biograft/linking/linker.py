@@ -71,6 +71,9 @@ if TYPE_CHECKING:
 class Linker:
     """Links mentions and texts to the concepts of a knowledge base.
 
+    The task is also called entity linking, named entity disambiguation, concept normalisation and
+    grounding.
+
     Args:
         kb: Knowledge base of the concepts.
         search: Finds candidates; None for a ranker that finds them by itself.

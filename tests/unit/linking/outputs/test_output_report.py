@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
 from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
 from biograft.linking import ConceptIds, Linker, link_chunks
 
 STORE = [
@@ -115,7 +115,8 @@ def test_what_is_no_vocabulary_is_refused(base):
 @pytest.mark.parametrize(
     ("formats", "vocabulary"), [(["snomed"], "SNOMEDCT"), (["snomed", "table"], ""), (["obo"], "")]
 )
-def test_ids_without_a_prefix_are_those_of_a_store_of_one_vocabulary(formats, vocabulary):
-    kb = SimpleNamespace(info=lambda: {"sources": [{"format": each} for each in formats]})
+def test_ids_without_a_prefix_are_those_of_a_store_of_one_vocabulary(base, formats, vocabulary):
+    sources = [{"format": each} for each in formats]
+    kb = KnowledgeBase(base.folder, {**base.manifest, "sources": sources})
     assert ConceptIds(kb).vocabulary("44054006") == vocabulary
     assert ConceptIds(kb).vocabulary("D003924") == "MESH"
