@@ -43,6 +43,7 @@ from biograft_lab.replication.speed_tables import (
     pretrain_step_scores,
     pretrain_step_search,
     trie,
+    verify_peer,
 )
 from biograft_lab.replication.tables import (
     attention_change,
@@ -65,6 +66,7 @@ _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTAL
 _SCRIPTS = {
     "kb_build_15m": "benchmarks/kb_build.py --names 15000000 --relations 5000000",
     "linking_speed": "benchmarks/linking_speed.py --full",
+    "verify_peer": "benchmarks/verify_peer.py --peer VENV/bin/python",
     "text_linking": "-m biograft_lab.scripts.text_linking",
 }
 """The commands of benchmarks that are not the name of the result alone."""
@@ -123,6 +125,7 @@ def tables() -> dict[str, Table]:
         "pretrain_step/scores": pretrain_step_scores,
         "text_linking": text_linking,
         "trie": trie,
+        "verify_peer": verify_peer,
     }
 
 

@@ -33,6 +33,25 @@ def kb_build_15m(result: Result) -> str:
     return markdown(head, [[*values, f"{result['open_ms']:.0f} ms"]])
 
 
+def verify_peer(result: Result) -> str:
+    """Return the seconds of biograft and of each adapter of the peer, and the faults found."""
+    rows = [_verified("biograft", result["biograft"], result["biograft_inside"])]
+    rows += [
+        _verified(f"linkml-term-validator, {mode}", part, result.get(f"{mode}_inside"))
+        for mode, part in result["peer_modes"].items()
+        if part
+    ]
+    head = ["", "process, wall", "processor", "without imports, wall", "processor"]
+    return markdown([*head, f"found of {result['faults']}", "false"], rows)
+
+
+def _verified(name: str, part: Result, inside: Result | None) -> list[str]:
+    seconds = [part["wall_s"], part["processor_s"]]
+    seconds += [inside["wall_s"], inside["processor_s"]] if inside else []
+    shown = [f"{each:.2f} s" for each in seconds] + [""] * (4 - len(seconds))
+    return [name, *shown, str(part["found"]), str(part["false"])]
+
+
 def _million_rows(result: Result) -> str:
     return f"{(result['n_name_rows'] + result['n_relation_rows']) / 1e6:.0f}"
 

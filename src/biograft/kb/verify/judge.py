@@ -208,11 +208,9 @@ class Verifier:
     def _spelling(self, label: str, row: int) -> str:
         """Return the name of a concept that a label is, but for a letter or two of a word."""
         key = normalise(label)
-        best = ("", 0.0)
-        for name in self.kb.name_texts_at(row):
-            if (nearness := _nearness(key, normalise(name))) > best[1]:
-                best = (name, nearness)
-        return best[0]
+        near = {name: _nearness(key, normalise(name)) for name in self.kb.name_texts_at(row)}
+        best = max(near, key=near.__getitem__, default="")
+        return best if near.get(best) else ""
 
 
 _SHORTEST = 4

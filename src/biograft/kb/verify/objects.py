@@ -36,27 +36,25 @@ def json_pairs(source: SourceText, finder: PairFinder) -> Iterator[Pair]:
     Raises:
         FormatError: The text is not JSON.
     """
-    stack: list[_Object] = []
+    stack = [_Object(True, "", "")]
     key: str | None = None
     for match in _JSON_TOKEN.finditer(source.text):
         token = match[0]
         first = token[0]
         if first == '"':
-            holder = stack[-1] if stack else None
-            if holder is not None and holder.is_list is False and key is None:
-                key = _unescaped(token)
+            text, holder = _unescaped(token), stack[-1]
+            if key is None and not holder.is_list:
+                key = text
                 continue
-            if holder is not None:
-                text = _unescaped(token)
-                holder.texts.append((key or holder.name, text, match.start() + 1, match.end() - 1))
+            holder.texts.append((key or holder.name, text, match.start() + 1, match.end() - 1))
             key = None
         elif first in "{[":
-            name = key or (stack[-1].name if stack else "")
-            path = f"{stack[-1].path}.{key}" if stack and key else (stack[-1].path if stack else "")
-            stack.append(_Object(first == "[", name, path))
+            above = stack[-1]
+            path = f"{above.path}.{key}" if key else above.path
+            stack.append(_Object(first == "[", key or above.name, path))
             key = None
         elif first in "}]":
-            if not stack or stack[-1].is_list != (first == "]"):
+            if len(stack) == 1 or stack[-1].is_list != (first == "]"):
                 line, _ = source.place(match.start())
                 raise FormatError(
                     "is not JSON", path=source.path, line=line, remedy="check the brackets"
@@ -65,7 +63,7 @@ def json_pairs(source: SourceText, finder: PairFinder) -> Iterator[Pair]:
             key = None
         elif first not in ",:":
             key = None
-    if stack:
+    if len(stack) > 1:
         raise FormatError("the JSON is cut short", path=source.path, remedy="fetch the file again")
 
 

@@ -21,12 +21,12 @@ from biograft.kb.sources.table import find_delimiter
 from biograft.kb.sources.workbooks import is_workbook, sheet_names
 from biograft.registry import load_object
 
-_SUFFIXES = {
-    **dict.fromkeys((".csv", ".tsv", ".tab", ".hpoa"), "table"),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".jsonld"), "json"),
-    **dict.fromkeys((".yaml", ".yml"), "yaml"),
-    ".obo": "obo",
-    **dict.fromkeys((".ttl", ".nt"), "turtle"),
+_ENDINGS = {
+    "table": ".csv .tsv .tab .hpoa",
+    "json": ".json .jsonl .ndjson .jsonld",
+    "yaml": ".yaml .yml",
+    "obo": ".obo",
+    "turtle": ".ttl .nt",
 }
 Span = tuple[int, int]
 """Offsets of a part of a text."""
@@ -114,9 +114,10 @@ class SourceText:
 
 
 def _recognise(path: Path, text: str) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and (form := _SUFFIXES.get(suffixes[-1])):
-        return form
+    name = path.name.lower().removesuffix(".gz")
+    for form, endings in _ENDINGS.items():
+        if name.endswith(tuple(endings.split())):
+            return form
     start = text.lstrip()[:2000]
     if start.startswith(("{", "[{", "[\n")):
         return "json"
