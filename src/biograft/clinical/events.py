@@ -22,7 +22,8 @@ _HEADING_MARKS = ("\n", ":", "：", "【")
 """Without any of them, a text has no heading."""
 _LONG_TEXT = 400
 """Characters from which on sentences without a mention are left out."""
-_NOWHERE = (sys.maxsize, sys.maxsize)
+_LONGEST_LEAD = 40
+"""Characters of a phrase before a mention that it holds."""
 _BEFORE_INITIALS = frozenset("by with of from and or for to no in dr the as against".split())
 _LONGEST_WORD = 16
 
@@ -98,7 +99,9 @@ def find_events(
     headings: list[tuple[int, int]],
     spans: Sequence[tuple[int, int]],
 ) -> list[Event]:
-    """Return the events of a text in lower case; no phrase reaches into a span, or out of one.
+    """Return the events of a text in lower case; a phrase holds a span whole, or none of it.
+
+    What a phrase holds is a mention that is a trigger, too: *mother* in *her mother had asthma*.
 
     Args:
         low: A text in lower case.
@@ -110,8 +113,7 @@ def find_events(
     stretches = _stretches(low, spans, rules)
     root, tokens = trie.root, PhraseTokens(low, stretches, characters=trie.characters)
     texts, places = tokens.texts, tokens.spans
-    limits = iter(spans)
-    mention, next_start, inside, done = (0, 0), 0, 0, 0
+    begun = done = 0
     events: list[Event] = []
     for index, text in enumerate(texts):
         if (text not in root and text not in marks and not "0" <= text < ":") or index < done:
@@ -121,13 +123,9 @@ def find_events(
         if known is not None and texts[index + 1] not in known[0]:
             rule = known[1]
         else:
-            while next_start <= start:
-                inside = mention[1]
-                mention = next(limits, _NOWHERE)
-                next_start = mention[0]
-            limit = inside if start < inside else next_start
-            longest = trie.match(low, tokens, index, limit)
-            rule = None
+            while begun < len(spans) and spans[begun][0] <= start:
+                begun += 1
+            longest, rule = _longest_phrase(low, rules, tokens, index, spans, begun), None
         if longest is not None:
             last, rule = longest
             end, done = places[last][1], last + 1
@@ -136,6 +134,28 @@ def find_events(
         if rule is not None and not _is_second_part(low, start):
             events.append((start, end, rule))
     return _apart_from(headings, events) if headings else events
+
+
+def _longest_phrase(
+    low: str,
+    rules: AssertionRules,
+    tokens: PhraseTokens,
+    index: int,
+    spans: Sequence[tuple[int, int]],
+    begun: int,
+) -> tuple[int, CompiledRule | None] | None:
+    """Return the last token and the rule of the longest phrase; ``begun`` spans begin before it."""
+    start, first = tokens.spans[index][0], begun
+    limit = spans[begun][0] if begun < len(spans) else sys.maxsize
+    if begun and start < spans[begun - 1][1]:
+        limit, first = spans[begun - 1][1], begun - 1
+    longest = rules.trie.match(low, tokens, index, limit)
+    if first < len(spans) and 0 <= spans[first][0] - start <= _LONGEST_LEAD:
+        limit = spans[first + 1][0] if first + 1 < len(spans) else sys.maxsize
+        wider = rules.trie.match(low, tokens, index, limit)
+        if wider is not None and wider[1] is not None and wider[1].may_be_mention:
+            return wider if tokens.spans[wider[0]][1] >= spans[first][1] else longest
+    return longest
 
 
 def _stretches(

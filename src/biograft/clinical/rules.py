@@ -125,6 +125,13 @@ class CompiledRule:
         self.direction = entry.direction if entry else "forward"
         self.condition = entry.where if entry else ""
 
+    @property
+    def may_be_mention(self) -> bool:
+        """Whether a mention may be this trigger: *risk of*, *in her mother*, but no *remission*."""
+        if self.kind is not EventKind.TRIGGER or FLAGS.index("negated") in self.flags:
+            return False
+        return self.direction == "forward" or FLAGS.index("family") in self.flags
+
     def holds(self, low: str, start: int, end: int) -> bool:
         """Whether its condition holds for a phrase between two offsets.
 

@@ -164,7 +164,7 @@ class Scan:
         self.carried: list[Active] = []
         self.open: list[Found] = []
         self.closing: list[Found] = []
-        self.verb_end = self.last_end = -1
+        self.verb_end = self.last_end = self.trigger_end = -1
         self.segment = 0
         self.separator: tuple[int, int] | None = None
         self.joined = self.shield = self.affirmed = self.seen = False
@@ -177,6 +177,8 @@ class Scan:
         span = next(waiting, None)
         for index, (start, end, rule) in enumerate(self.events):
             while span is not None and span[0] <= start:
+                if rule.may_be_mention and span[0] == start:
+                    self.trigger_end = max(end, self.trigger_end)
                 found.append(self._mention(*span))
                 span = next(waiting, None)
             if found and span is None and rule.kind in _SENTENCE_ENDS and not self.open:
@@ -193,6 +195,8 @@ class Scan:
 
     def _mention(self, start: int, end: int) -> Found:
         mention = Found(start, end, self.segment, shielded=self.shield)
+        if end <= self.trigger_end:  # a trigger that is a concept as well: *mother*
+            return mention
         if self.active:
             self._take(mention)
         if self.affirmed:
@@ -223,6 +227,8 @@ class Scan:
     # ---- triggers
 
     def _trigger(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        if rule.may_be_mention:
+            self.trigger_end = max(end, self.trigger_end)
         direction = rule.direction
         if direction == "either":
             direction = "backward" if self._looks_back(start, end, rule) else "forward"
