@@ -32,7 +32,7 @@ FLAGS = (
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
-WHERE = ("", "end", "attached", "leading")
+WHERE = ("", "end", "attached", "leading", "begins", "not_attribute")
 SHIPPED = Path(__file__).with_name("rules")
 LANGUAGES = ("en", "zh")
 
@@ -72,7 +72,8 @@ class RuleEntry(Config):
     where: Annotated[str, Choice(*WHERE)] = ""
     """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
     ``attached``: only where it touches the next word, and not the one before, *-fever*;
-    ``leading``: only with a word after it on the line, and apart from the one before, *? flu*."""
+    ``leading``: only with a word after it on the line, and apart from the one before, *? flu*;
+    ``begins``: only where a clause begins; ``not_attribute``: not before 性 or 型, 非萎缩性."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +145,11 @@ class CompiledRule:
             return True
         if self.condition == "end":
             return _AT_END.match(low, end) is not None
+        if self.condition == "not_attribute":
+            return _ATTRIBUTE.match(low, end) is None
         before = low[start - 1 : start]
+        if self.condition == "begins":
+            return not before or before in " \t\n，,。；;：:！？.()（）"
         if self.condition == "leading":
             return _LEADING.match(low, end) is not None and before in " \t\n(,;/"
         return _ATTACHED.match(low, end) is not None and before in " \t(,;/"
@@ -165,6 +170,7 @@ _HEADING_NUMBER = (
     r"|[(（][\d一二三四五六七八九十]{1,2}[)）]\s?)?"
 )
 _AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
+_ATTRIBUTE = re.compile(r"[^\s，。、；：,;.:]{1,5}?[性型]")
 _ATTACHED = re.compile(r"[^\W\d]")
 _LEADING = re.compile(r"[ \t]*[^\W\d]")
 
