@@ -60,11 +60,13 @@ def find_sections(
         return sections, spans
     for match in rules.heading.finditer(low):
         if match["name"] is not None:
-            name, flags = rules.section_of(match["name"])
+            if match["inside"] is not None and not _is_inside_heading(text, match):
+                continue
+            name, flags, reach = rules.section_of(match["name"])
             sections.append(Section(match.start("name"), name, ()))  # the heading itself
             sections.append(Section(match.end(), name, flags))
             spans.append((match.start("name"), match.end()))
-            if flags and (end := _section_end(low, match.end())) is not None:
+            if flags and (end := _section_end(text, match.end(), reach)) is not None:
                 sections.append(Section(end, "", ()))
         elif _ends_section(text[match.start("other") : match.end("other")], rules):
             sections.append(Section(match.end(), "", ()))
@@ -77,10 +79,42 @@ def _ends_section(line: str, rules: AssertionRules) -> bool:
     return line.isupper() or line[:-1].rsplit(maxsplit=1)[-1].lower() in rules.heading_words
 
 
-def _section_end(low: str, start: int) -> int | None:
-    """Return where a blank line ends the section that starts here."""
-    begin = re.compile(r"\s*").match(low, start)
-    blank = low.find("\n\n", begin.end() if begin else start)
+def _is_inside_heading(text: str, match: re.Match[str]) -> bool:
+    """Whether a heading within a line is one: in capitals, with a colon."""
+    name = match["name"]
+    heading = text[match.start("name") : match.end("name")]
+    return len(name) > _SHORT_HEADING and heading.isupper() and text[match.end() - 1] in ":："
+
+
+_SHORT_HEADING = 4
+_WRAPPED = 60
+"""Characters of a line from which on it may be wrapped."""
+_GOES_ON = re.compile(r"[ \t]*(?:[-*•·\d(（]|[a-z])")
+"""Beginning of a line that belongs to the one before: an item of a list, or a small letter."""
+_SENTENCE_END = re.compile(r"[.;](?=\s+[A-Z])|[。；]")
+
+
+def _section_end(text: str, start: int, reach: str) -> int | None:
+    """Return where the flags of the section that starts here end, if before the next heading.
+
+    That is a blank line; where there is text on the line of the heading, the end of that line.
+    """
+    line_end = text.find("\n", start)
+    if text[start:line_end].strip() and "\n" not in text[start - 1 : start]:
+        stop = _SENTENCE_END.search(text, start, line_end if line_end >= 0 else len(text))
+        if reach == "sentence" and stop is not None:
+            return stop.end()
+        while line_end >= 0:
+            begin = text.rfind("\n", 0, line_end) + 1
+            is_full = line_end - begin >= _WRAPPED or text[begin:line_end].rstrip().endswith(",")
+            if not is_full and not _GOES_ON.match(text, line_end + 1):
+                return line_end
+            if text.startswith("\n", line_end + 1):
+                return line_end
+            line_end = text.find("\n", line_end + 1)
+        return None
+    begin = re.compile(r"\s*").match(text, start)
+    blank = text.find("\n\n", begin.end() if begin else start)
     return None if blank < 0 else blank
 
 

@@ -32,7 +32,8 @@ FLAGS = (
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
-WHERE = ("", "end", "attached", "leading", "begins", "not_attribute")
+WHERE = ("", "end", "attached", "leading", "begins", "object", "not_attribute")
+REACHES = ("section", "sentence")
 SHIPPED = Path(__file__).with_name("rules")
 LANGUAGES = ("en", "zh")
 
@@ -73,7 +74,8 @@ class RuleEntry(Config):
     """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
     ``attached``: only where it touches the next word, and not the one before, *-fever*;
     ``leading``: only with a word after it on the line, and apart from the one before, *? flu*;
-    ``begins``: only where a clause begins; ``not_attribute``: not before 性 or 型, 非萎缩性."""
+    ``begins``: only where a clause begins; ``object``: only with a word after it;
+    ``not_attribute``: not before 性 or 型, 非萎缩性."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,8 @@ class SectionEntry(Config):
     headings: tuple[str, ...]
     flags: tuple[Annotated[str, Choice(*FLAGS)], ...] = ()
     """Default flags of a mention in the section, without a trigger."""
+    reach: Annotated[str, Choice(*REACHES)] = "section"
+    """``sentence``: a heading with text on its line is for the first sentence only: *FH: MI.*"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +151,8 @@ class CompiledRule:
             return _AT_END.match(low, end) is not None
         if self.condition == "not_attribute":
             return _ATTRIBUTE.match(low, end) is None
+        if self.condition == "object":
+            return low[end : end + 1].isalnum()
         before = low[start - 1 : start]
         if self.condition == "begins":
             return not before or before in " \t\n，,。；;：:！？.()（）"
@@ -204,7 +210,7 @@ class AssertionRules:
         for entry in sorted(rules, key=lambda entry: not entry.where):
             self._add(entry)
         self.starts = self.trie.starts()
-        self.sections: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.sections: dict[str, tuple[str, tuple[int, ...], str]] = {}
         self.heading = self._compile_headings(sections)
 
     @classmethod
@@ -220,15 +226,15 @@ class AssertionRules:
         """Return the rules of the package for a language, compiled once."""
         return _load_shipped(language)
 
-    def section_of(self, heading: str) -> tuple[str, tuple[int, ...]]:
-        """Return the name of a section, and the flags that it implies."""
+    def section_of(self, heading: str) -> tuple[str, tuple[int, ...], str]:
+        """Return the name of a section, the flags that it implies, and how far it reaches."""
         return self.sections[" ".join(heading.split())]
 
     def _compile_modifiers(self, words: Sequence[str]) -> re.Pattern[str]:
         """Compile what makes the item after a comma a finding: its first word, in Chinese any."""
         known = compile_words(words)
         if self.language == "zh":
-            return re.compile(rf"[^，。；,;\n]{{0,12}}?{known}")
+            return re.compile(rf"[^，。；,;\n]{{0,12}}?(?:{known}|\d+(?:余|多|\+)?个?[天日周月年])")
         return re.compile(rf"\s+{known}(?![\w-])")
 
     def _read_lists(self, lists: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -283,10 +289,10 @@ class AssertionRules:
             flags = tuple(FLAGS.index(flag) for flag in section.flags)
             for heading in section.headings:
                 for wording in self._wordings(heading, f"{self.where}: section {section.name!r}"):
-                    self.sections[wording] = (section.name, flags)
+                    self.sections[wording] = (section.name, flags, section.reach)
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
-            rf"(?:^|(?<=[.;。；]\s)|(?<=[。；]))[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
+            rf"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)))[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
             rf"(?P<name>{known})"
             r"[ \t*_\]】>]*(?:[:：][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
             r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",

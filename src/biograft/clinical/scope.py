@@ -257,6 +257,9 @@ class Scan:
         if any(t.flag in rule.flags and t.rank > rule.rank for t in self.active):
             return  # *neither the patient nor his wife reported*
         self.active = [t for t in self.active if t.flag not in rule.flags]
+        if self.chinese and UNCERTAIN in rule.flags and self.open:  # 排除结核后考虑肺炎
+            said = self.open[-1].start
+            self.active = [t for t in self.active if t.flag != NEGATED or t.end > said]
         self.active += [Active(flag, rule, start, end, self.segment) for flag in rule.flags]
         self.affirmed = False
 
