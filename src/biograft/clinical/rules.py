@@ -30,7 +30,8 @@ FLAGS = (
 )
 """Flags of a mention, in the order of the fields of an ``Assertion``."""
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
-DIRECTIONS = ("forward", "backward", "either", "both")
+DIRECTIONS = ("forward", "backward", "either", "both", "row")
+"""``row``: forward where a box begins the line, *[ ] asthma [x] gout*, else backward."""
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
 WHERE = ("", "end", "attached", "leading", "begins", "object", "not_attribute")
 REACHES = ("section", "sentence")

@@ -32,6 +32,8 @@ _LAST_WORDS = re.compile(
     r"\s*(?:[.,;:!?)\]\n，。；、）]|$|(?:by|on|with|via|at|this|as|but|and|due|given|in|today)\b)"
 )
 """Words after a trigger that looks backward: *PE ruled out by CT*."""
+_BEFORE_BOX = re.compile(r"[^\[☐□☑☒]*\w")
+"""Text before the first box of a row."""
 _NEXT_GAP, _ZH_NEXT_GAP = 24, 2
 _VERB_GAP = 28
 """Characters between a verb and its complement: *was therefore completely excluded*."""
@@ -230,7 +232,10 @@ class Scan:
         if rule.may_be_mention:
             self.trigger_end = max(end, self.trigger_end)
         direction = rule.direction
-        if direction == "either":
+        if direction == "row":
+            row = self.low[self.low.rfind("\n", 0, start) + 1 : start + 1]
+            direction = "backward" if _BEFORE_BOX.match(row) else "forward"
+        elif direction == "either":
             direction = "backward" if self._looks_back(start, end, rule) else "forward"
         if direction != "forward":
             self._backward(start, end, rule)
