@@ -189,8 +189,8 @@ class RuleAssertions:
 
 
 def _is_chinese(text: str, start: int, end: int) -> bool:
-    """Whether a mention, or else the letter before it, or after it, is Chinese."""
-    if HAN_CHARACTER.search(text, start, end):
+    """Whether a mention, or what touches it, or else the nearest letter is Chinese."""
+    if HAN_CHARACTER.search(text, max(0, start - 1), end + 1):
         return True
     before = text[max(0, start - _AROUND) : start][::-1]
     nearest = next(filter(str.isalpha, before + text[end : end + _AROUND]), "")
@@ -250,12 +250,12 @@ def assert_documents(
 def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
     if not spans:
         return []
-    low = lower(text)
+    low = lower(text, rules)
     sections, headings = find_sections(text, low, rules)
     if not needs_folding(text):
         return _assert(rules, text, low, sections, headings, spans)
     folded = FoldedText(text, headings)
-    low = lower(folded.text)
+    low = lower(folded.text, rules)
     sections, headings = find_sections(folded.text, low, rules)
     moved = [(folded.fold(start), folded.fold(end)) for start, end in spans]
     return [

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from biograft.clinical.phrases import PhraseTokens
 from biograft.clinical.rules import AssertionRules, CompiledRule, EventKind
+from biograft.text.tokens import simplify
 
 Event: TypeAlias = tuple[int, int, CompiledRule]
 """Start, end, and the rule of what stands there."""
@@ -36,12 +37,17 @@ class Section(NamedTuple):
     flags: tuple[int, ...]
 
 
-def lower(text: str) -> str:
-    """Return the text in lower case, every character at its offset."""
+def lower(text: str, rules: AssertionRules) -> str:
+    """Return the text in lower case and simplified Chinese, every character at its offset.
+
+    Args:
+        text: A text.
+        rules: Rules whose language counts.
+    """
     low = text.lower()
-    if len(low) == len(text):
-        return low
-    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    if len(low) != len(text):
+        low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    return simplify(low) if rules.language == "zh" else low
 
 
 def find_sections(
@@ -106,8 +112,9 @@ def _section_end(text: str, start: int, reach: str) -> int | None:
             return stop.end()
         while line_end >= 0:
             begin = text.rfind("\n", 0, line_end) + 1
-            is_full = line_end - begin >= _WRAPPED or text[begin:line_end].rstrip().endswith(",")
-            if not is_full and not _GOES_ON.match(text, line_end + 1):
+            line = text[begin:line_end].rstrip()
+            goes_on = line.endswith(",") or (len(line) >= _WRAPPED and line[-1] not in ".;!?。；")
+            if not goes_on and not _GOES_ON.match(text, line_end + 1):
                 return line_end
             if text.startswith("\n", line_end + 1):
                 return line_end
