@@ -152,7 +152,7 @@ def find_events(
     """
     trie, marks, starts = rules.trie, rules.marks, rules.starts
     stretches = _stretches(low, spans, rules)
-    root, tokens = trie.root, PhraseTokens(low, stretches, characters=trie.characters)
+    root, tokens = trie.root, PhraseTokens(low, stretches, trie)
     texts, places = tokens.texts, tokens.spans
     begun = done = 0
     events: list[Event] = []

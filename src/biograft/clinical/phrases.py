@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -47,6 +48,9 @@ _PLACEHOLDERS = re.compile(r"####|#")
 _AT_PLACEHOLDERS = re.compile(r"(####|#)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_FILLERS = 3
+_MIN_LETTERS = 6
+"""Letters of a word of phrases that may be misspelt."""
+_MAX_CORRECTIONS = 1 << 17
 MAX_CHARACTERS, MAX_WORDINGS = 200, 100_000
 """Most characters of a wording, and most wordings of a phrase."""
 _PLACES = frozenset({"#", "####"})
@@ -97,15 +101,19 @@ class PhraseTokens:
     Args:
         low: A text in lower case.
         stretches: Spans that are tokenised, in text order.
-        characters: Make each character a token, as for Chinese.
+        trie: The phrases that are looked for, whose words may be misspelt.
     """
 
     __slots__ = ("spans", "texts")
 
-    def __init__(self, low: str, stretches: Iterable[tuple[int, int]], *, characters: bool) -> None:
-        find = (_CHARACTERS if characters else _WORDS).finditer
+    def __init__(
+        self, low: str, stretches: Iterable[tuple[int, int]], trie: PhraseTrie[Any]
+    ) -> None:
+        find = (_CHARACTERS if trie.characters else _WORDS).finditer
         self.spans = [found.span() for begin, end in stretches for found in find(low, begin, end)]
         self.texts = [low[start:end] for start, end in self.spans]
+        if not trie.characters:
+            self.texts = list(map(trie.corrected, self.texts))
         self.texts.append("")  # what follows the last
 
 
@@ -123,6 +131,7 @@ class PhraseTrie(Generic[R]):
         self.root: Node = {}
         self.characters = characters
         self._tokens: dict[str, list[str]] = {}
+        self._corrections: dict[str, str] = {}
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
@@ -148,6 +157,45 @@ class PhraseTrie(Generic[R]):
             tokens += [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
         self._tokens[word] = tokens
         return tokens
+
+    def corrected(self, token: str) -> str:
+        """Return the word of a phrase that a token is but for a letter; else the token.
+
+        Args:
+            token: A token of the text; an ordinary word is never a misspelt one.
+        """
+        found = self._corrections.get(token)
+        if found is None:
+            found = self._corrections[token] = self._correct(token)
+            if len(self._corrections) > _MAX_CORRECTIONS:
+                self._corrections.clear()
+        return found
+
+    def _correct(self, token: str) -> str:
+        if len(token) < _MIN_LETTERS - 1 or not token.isalpha() or token in self._words:
+            return token
+        from biograft.text.spelling.corrections import english_words
+
+        if token in english_words() or token.removesuffix("s") in english_words():
+            return token
+        near = {word for part in _deletions(token) for word in self._near.get(part, ())}
+        near = {word for word in near if _differ_by_one(word, token)}
+        return near.pop() if len(near) == 1 else token
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """All words of phrases."""
+        return frozenset(token for tokens in self._tokens.values() for token in tokens)
+
+    @cached_property
+    def _near(self) -> dict[str, list[str]]:
+        """Words of phrases by what is left of them without one letter."""
+        near: dict[str, list[str]] = {}
+        for word in self._words:
+            if len(word) >= _MIN_LETTERS and word.isalpha():
+                for part in _deletions(word):
+                    near.setdefault(part, []).append(word)
+        return near
 
     def starts(self) -> dict[str, tuple[frozenset[str], R | None]]:
         """Return the tokens whose rule, if any, is known unless one of some tokens follows.
@@ -194,6 +242,22 @@ class PhraseTrie(Generic[R]):
                     break
                 position += 1
         return best
+
+
+def _deletions(word: str) -> set[str]:
+    return {word, *(word[:k] + word[k + 1 :] for k in range(len(word)))}
+
+
+def _differ_by_one(first: str, second: str) -> bool:
+    """Whether one letter is left out, added, changed or exchanged with the next."""
+    if len(first) > len(second):
+        first, second = second, first
+    if len(first) < len(second):
+        return first in _deletions(second)
+    at = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    if len(at) == 2 and at[0] + 1 == at[1]:
+        return first[at[0]] == second[at[1]] and first[at[1]] == second[at[0]]
+    return len(at) == 1
 
 
 def _complete(

@@ -293,7 +293,8 @@ class AssertionRules:
                     self.sections[wording] = (section.name, flags, section.reach)
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
-            rf"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)))[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
+            r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)))"
+            rf"[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
             rf"(?P<name>{known})"
             r"[ \t*_\]】>]*(?:[:：][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
             r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",

@@ -38,8 +38,13 @@ _PAIR_SHIFT = np.uint64(32)
 @cache
 def ordinary_words() -> Hashes:
     """Return the hashes of the words of ordinary English text, sorted; short ones in part."""
-    words = {*_read(WORDS).split(), *COMMON_WORDS, *FUNCTION_WORDS}
-    return np.sort(hash_words(sorted(words)))
+    return np.sort(hash_words(sorted(english_words())))
+
+
+@cache
+def english_words() -> frozenset[str]:
+    """Return the words of ordinary English text, which are no misspellings; short ones in part."""
+    return frozenset({*_read(WORDS).split(), *COMMON_WORDS, *FUNCTION_WORDS})
 
 
 def is_among(keys: Hashes, known: Hashes) -> Flags:
