@@ -92,6 +92,7 @@ def _is_inside_heading(text: str, match: re.Match[str]) -> bool:
     return len(name) > _SHORT_HEADING and heading.isupper() and text[match.end() - 1] in ":："
 
 
+_BLANKS = re.compile(r"\s*")
 _SHORT_HEADING = 4
 _WRAPPED = 60
 """Characters of a line from which on it may be wrapped."""
@@ -120,8 +121,8 @@ def _section_end(text: str, start: int, reach: str) -> int | None:
                 return line_end
             line_end = text.find("\n", line_end + 1)
         return None
-    begin = re.compile(r"\s*").match(text, start)
-    blank = text.find("\n\n", begin.end() if begin else start)
+    content = _BLANKS.match(text, start)
+    blank = text.find("\n\n", content.end() if content else start)
     return None if blank < 0 else blank
 
 

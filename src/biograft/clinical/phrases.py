@@ -95,80 +95,23 @@ def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequenc
     return [*options, ""] if optional or optional_list else options
 
 
-class PhraseTokens:
-    """Words, numbers and punctuation of some stretches of a text in lower case, with offsets.
+class Corrections(dict[str, str]):
+    """Tokens of texts, and the words of phrases that they are, but for a letter; else themselves.
+
+    An ordinary word is never a misspelt one.
 
     Args:
-        low: A text in lower case.
-        stretches: Spans that are tokenised, in text order.
-        trie: The phrases that are looked for, whose words may be misspelt.
+        tokens: The tokens of each word of phrases.
     """
 
-    __slots__ = ("spans", "texts")
+    def __init__(self, tokens: Mapping[str, Sequence[str]]) -> None:
+        super().__init__()
+        self._tokens = tokens
 
-    def __init__(
-        self, low: str, stretches: Iterable[tuple[int, int]], trie: PhraseTrie[Any]
-    ) -> None:
-        find = (_CHARACTERS if trie.characters else _WORDS).finditer
-        self.spans = [found.span() for begin, end in stretches for found in find(low, begin, end)]
-        self.texts = [low[start:end] for start, end in self.spans]
-        if not trie.characters:
-            self.texts = list(map(trie.corrected, self.texts))
-        self.texts.append("")  # what follows the last
-
-
-class PhraseTrie(Generic[R]):
-    """Finds the longest phrase that begins at a token.
-
-    Tokens are words, numbers and punctuation.
-
-    Args:
-        characters: Tokens are single characters instead.
-        fillers: Words of which up to three may stand between those of a phrase; hyphens always may.
-    """
-
-    def __init__(self, *, characters: bool, fillers: Collection[str] = ()) -> None:
-        self.root: Node = {}
-        self.characters = characters
-        self._tokens: dict[str, list[str]] = {}
-        self._corrections: dict[str, str] = {}
-        self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
-
-    def add(self, phrase: str, rule: R | None) -> list[R | None]:
-        """Add a phrase, and return all rules that it has now; None says to pass it over.
-
-        Args:
-            phrase: A wording.
-            rule: Its rule; None passes the phrase over.
-        """
-        node = self.root
-        for word in phrase.split(" "):
-            for token in self._tokens.get(word) or self._split(word):
-                node = node.setdefault(token, {})
-        rules: list[R | None] = node.setdefault(_RULES, [])
-        rules.append(rule)
-        return rules
-
-    def _split(self, word: str) -> list[str]:
-        """Split a word of phrases into tokens, and keep them: phrases share most words."""
-        pattern = _CHARACTERS if self.characters else _WORDS
-        tokens: list[str] = []
-        for part in _AT_PLACEHOLDERS.split(word):
-            tokens += [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
-        self._tokens[word] = tokens
-        return tokens
-
-    def corrected(self, token: str) -> str:
-        """Return the word of a phrase that a token is but for a letter; else the token.
-
-        Args:
-            token: A token of the text; an ordinary word is never a misspelt one.
-        """
-        found = self._corrections.get(token)
-        if found is None:
-            found = self._corrections[token] = self._correct(token)
-            if len(self._corrections) > _MAX_CORRECTIONS:
-                self._corrections.clear()
+    def __missing__(self, token: str) -> str:
+        if len(self) > _MAX_CORRECTIONS:
+            self.clear()
+        self[token] = found = self._correct(token)
         return found
 
     def _correct(self, token: str) -> str:
@@ -196,6 +139,70 @@ class PhraseTrie(Generic[R]):
                 for part in _deletions(word):
                     near.setdefault(part, []).append(word)
         return near
+
+
+class PhraseTokens:
+    """Words, numbers and punctuation of some stretches of a text in lower case, with offsets.
+
+    Args:
+        low: A text in lower case.
+        stretches: Spans that are tokenised, in text order.
+        trie: The phrases that are looked for, whose words may be misspelt.
+    """
+
+    __slots__ = ("spans", "texts")
+
+    def __init__(
+        self, low: str, stretches: Iterable[tuple[int, int]], trie: PhraseTrie[Any]
+    ) -> None:
+        find = (_CHARACTERS if trie.characters else _WORDS).finditer
+        self.spans = [found.span() for begin, end in stretches for found in find(low, begin, end)]
+        self.texts = [low[start:end] for start, end in self.spans]
+        if not trie.characters:
+            self.texts = list(map(trie.corrected.__getitem__, self.texts))
+        self.texts.append("")  # what follows the last
+
+
+class PhraseTrie(Generic[R]):
+    """Finds the longest phrase that begins at a token.
+
+    Tokens are words, numbers and punctuation.
+
+    Args:
+        characters: Tokens are single characters instead.
+        fillers: Words of which up to three may stand between those of a phrase; hyphens always may.
+    """
+
+    def __init__(self, *, characters: bool, fillers: Collection[str] = ()) -> None:
+        self.root: Node = {}
+        self.characters = characters
+        self._tokens: dict[str, list[str]] = {}
+        self.corrected = Corrections(self._tokens)
+        self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
+
+    def add(self, phrase: str, rule: R | None) -> list[R | None]:
+        """Add a phrase, and return all rules that it has now; None says to pass it over.
+
+        Args:
+            phrase: A wording.
+            rule: Its rule; None passes the phrase over.
+        """
+        node = self.root
+        for word in phrase.split(" "):
+            for token in self._tokens.get(word) or self._split(word):
+                node = node.setdefault(token, {})
+        rules: list[R | None] = node.setdefault(_RULES, [])
+        rules.append(rule)
+        return rules
+
+    def _split(self, word: str) -> list[str]:
+        """Split a word of phrases into tokens, and keep them: phrases share most words."""
+        pattern = _CHARACTERS if self.characters else _WORDS
+        tokens: list[str] = []
+        for part in _AT_PLACEHOLDERS.split(word):
+            tokens += [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
+        self._tokens[word] = tokens
+        return tokens
 
     def starts(self) -> dict[str, tuple[frozenset[str], R | None]]:
         """Return the tokens whose rule, if any, is known unless one of some tokens follows.

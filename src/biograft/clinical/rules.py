@@ -19,7 +19,7 @@ from biograft.config import Choice, Config, from_mapping, load_toml
 from biograft.errors import ConfigError
 
 T = TypeVar("T")
-FLAGS = (
+FLAGS: tuple[str, ...] = (
     "negated",
     "uncertain",
     "historical",

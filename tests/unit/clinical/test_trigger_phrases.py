@@ -43,10 +43,12 @@ def test_an_unknown_list():
 
 def longest(text, phrases, first, *, characters):
     """The plain way: try all phrases at a token."""
-    tokens = PhraseTokens(text, [(0, len(text))], characters=characters)
+    tokens = PhraseTokens(text, [(0, len(text))], PhraseTrie(characters=characters))
     found = []
     for phrase in phrases:
-        words = PhraseTokens(phrase, [(0, len(phrase))], characters=characters).texts[:-1]
+        words = PhraseTokens(phrase, [(0, len(phrase))], PhraseTrie(characters=characters)).texts[
+            :-1
+        ]
         if tokens.texts[first : first + len(words)] == words:
             found.append((first + len(words) - 1, phrase))
     return max(found, default=None)
@@ -63,7 +65,7 @@ def test_the_trie_finds_what_a_plain_search_finds(characters):
         trie.add(phrase, Named(phrase))
     for _ in range(200):
         text = joint.join(rng.choices(words, k=12))
-        tokens = PhraseTokens(text, [(0, len(text))], characters=characters)
+        tokens = PhraseTokens(text, [(0, len(text))], trie)
         for first in range(len(tokens.spans)):
             got = trie.match(text, tokens, first, len(text))
             expected = longest(text, phrases, first, characters=characters)
@@ -71,7 +73,7 @@ def test_the_trie_finds_what_a_plain_search_finds(characters):
 
 
 def match(trie, text, limit=None):
-    tokens = PhraseTokens(text, [(0, len(text))], characters=False)
+    tokens = PhraseTokens(text, [(0, len(text))], trie)
     found = trie.match(text, tokens, 0, len(text) if limit is None else limit)
     return None if found is None else text[: tokens.spans[found[0]][1]]
 

@@ -1,0 +1,102 @@
+"""Status in text that none of the rules' authors wrote; its marks are given, the words are not."""
+
+import csv
+import re
+from collections import Counter
+
+import pytest
+
+from biograft.clinical import assert_status
+
+KIN = re.compile(r"mother|father|brother|daughter|wife|妻|妈|姐|父|母")
+MARK = re.compile(r"\[\[(.*?)\]\]")
+CODES = {
+    "p": "present",
+    "n": "absent",
+    "u": "possible",
+    "h": "historical",
+    "f": "family",
+    "o": "other_person",
+    "y": "hypothetical",
+    "c": "conditional",
+}
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def test_probes(shared_data):
+    """One finding a sentence, alone and beside the kin, who are concepts of most ontologies."""
+    right = 0
+    for row in read(shared_data("clinical/probes.tsv")):
+        text = row["sentence"].replace("\\n", "\n").replace("\\t", "\t")
+        start = text.index(row["finding"])
+        span = start, start + len(row["finding"])
+        kin = [each.span() for each in KIN.finditer(text) if not span[0] <= each.start() < span[1]]
+        said = {assert_status(text, [span, *others], None)[0].status for others in ([], kin)}
+        right += said == {row["status"]}
+    assert right >= 47
+
+
+def test_negex_sentences(shared_data):
+    counts = Counter()
+    for row in read(shared_data("clinical/negex_dev.tsv")):
+        start = row["sentence"].find(row["finding"].upper())
+        if start >= 0:
+            span = start, start + len(row["finding"])
+            found = assert_status(row["sentence"], [span])[0].negated
+            counts[row["negation"] == "Negated", found] += 1
+    right = counts[True, True]
+    assert 2 * right / (2 * right + counts[True, False] + counts[False, True]) >= 0.98
+
+
+def marked(body):
+    """Return a text without its marks, and the spans with what is said of each."""
+    text, spans, end = "", [], 0
+    for mark in MARK.finditer(body):
+        name, *said = mark[1].split("|")
+        text += body[end : mark.start()]
+        spans.append((len(text), len(text) + len(name), said[0] if said else ""))
+        text, end = text + name, mark.end()
+    return text + body[end:], spans
+
+
+@pytest.mark.parametrize(("language", "least"), [("en", 0.91), ("zh", 0.95)])
+def test_notes(shared_data, language, least):
+    heading = r"^@@ .*\n" if language == "en" else r"^#\d+ .*\n"
+    notes = shared_data(f"clinical/notes_{language}_dev.txt").read_text("utf-8")
+    right = []
+    for body in re.split(heading, notes, flags=re.MULTILINE)[1:]:
+        text, spans = marked(body.strip())
+        found = assert_status(text, [span[:2] for span in spans], None)
+        for (_, _, said), each in zip(spans, found, strict=True):
+            codes = said.partition("=")[0]
+            wanted = {said} if language == "en" else {CODES[c] for c in codes or "p"}
+            right.append(each.status in wanted)
+    assert sum(right) / len(right) >= least
+
+
+@pytest.mark.parametrize(
+    ("text", "finding", "status"),
+    [
+        ("FH: MI (father)\nHeadache since Monday", "Headache", "present"),
+        ("Family history: stroke, gout,\nasthma", "asthma", "family"),
+        ("PMH:\n- gout\n- asthma\n", "asthma", "historical"),
+        ("FINDINGS: None IMPRESSION: 1) pneumonia", "pneumonia", "present"),
+        ("[x] gout [ ] asthma", "asthma", "absent"),
+        ("gout [x] asthma [ ]", "asthma", "absent"),
+        ("gout [ ] asthma [x]", "asthma", "present"),
+        ("Neagtive for influenza.", "influenza", "absent"),
+        ("Her sister, who is well, denies it. Deneis vertigo.", "vertigo", "absent"),
+        ("Gout is unlikely.", "Gout", "possible"),
+        ("無發熱、咳嗽", "咳嗽", "absent"),
+        ("无多饮、多尿、口干", "口干", "absent"),
+        ("非感染性腹泻", "腹泻", "present"),
+        ("拟行胆囊切除术", "胆囊切除术", "hypothetical"),
+    ],
+)
+def test_kinds(text, finding, status):
+    start = text.index(finding)
+    assert assert_status(text, [(start, start + len(finding))], None)[0].status == status
