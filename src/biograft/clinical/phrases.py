@@ -95,7 +95,7 @@ def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequenc
     return [*options, ""] if optional or optional_list else options
 
 
-class Corrections(dict[str, str]):
+class TriggerSpelling(dict[str, str]):
     """Tokens of texts, and the words of phrases that they are, but for a letter; else themselves.
 
     An ordinary word is never a misspelt one.
@@ -177,7 +177,7 @@ class PhraseTrie(Generic[R]):
         self.root: Node = {}
         self.characters = characters
         self._tokens: dict[str, list[str]] = {}
-        self.corrected = Corrections(self._tokens)
+        self.corrected = TriggerSpelling(self._tokens)
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
