@@ -2,7 +2,8 @@
 
 Faults are put into pairs of id and preferred name of HPO, ICD-10-CM, MEDIC and a Chinese table of
 procedures. Natural pairs are the labels of HPO of 2013 against HPO of 2025: each accusation is
-listed, to be looked at. The rate is that of one process, median of several runs.
+listed, to be looked at. The rate is that of one process, median of several runs,
+by the clock and by the time of its processor, which other processes do not change.
 
     python benchmarks/verify_faults.py --json >benchmarks/results/verify_faults.json
     python benchmarks/verify_faults.py --quick
@@ -214,16 +215,18 @@ def speed(kb: KnowledgeBase, folder: Path, runs: int) -> dict[str, Any]:
         for name in (concept.name, concept.names[-1].text)
     )
     path.write_text("id\tlabel\n" + "".join(rows), "utf-8")
-    seconds = []
+    seconds, processor = [], []
     for _ in range(runs):
         verifier = FileVerifier(kb)
-        start = time.perf_counter()
+        start, started = time.perf_counter(), time.process_time()
         list(verifier.verify(path))
         seconds.append(time.perf_counter() - start)
+        processor.append(time.process_time() - started)
     return {
         "pairs": len(rows),
         "runs": runs,
         "pairs_per_second": len(rows) / statistics.median(seconds),
+        "pairs_per_processor_second": len(rows) / statistics.median(processor),
     }
 
 
