@@ -51,6 +51,7 @@ IMPORTERS = {
 TARGETS = {
     "cli/__init__.py",
     "evaluation/gold.py",
+    "kb/verify/pairs.py",
     "models/knowledge_layers.py",
     "models/scratch_configs.py",
     "models/tasks/task.py",

@@ -32,8 +32,8 @@ _LAST_WORDS = re.compile(
     r"\s*(?:[.,;:!?)\]\n，。；、）]|$|(?:by|on|with|via|at|this|as|but|and|due|given|in|today)\b)"
 )
 """Words after a trigger that looks backward: *PE ruled out by CT*."""
-_BEFORE_BOX = re.compile(r"[^\[☐□☑☒]*\w")
-"""Text before the first box of a row."""
+_BEFORE_BOX = re.compile(r"[^\[☐□☑☒]*\w[^\w\[☐□☑☒:：]*[\[☐□☑☒]")
+"""A word before the first box of a row, which is no heading."""
 _NEXT_GAP, _ZH_NEXT_GAP = 24, 2
 _VERB_GAP = 28
 """Characters between a verb and its complement: *was therefore completely excluded*."""
