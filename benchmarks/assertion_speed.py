@@ -1,44 +1,48 @@
-"""Speed of assertion status: sentences per second of one core, against negspacy where it is given.
+"""Speed and accuracy of assertion status on sentences, against negspacy and medspaCy.
 
-The sentences are those of the synthetic notes of the package, with their mentions. A sentence
-is one call of assert_status; "notes" are whole notes in one call each. Times are CPU time of one
-process, the median of several runs. The negation F1 is measured on sentences, without the note
-around them, since negspacy knows no sections.
+The English sentences are those of NegEx, of which each has one marked finding, where the folder of
+real data has them (its half to develop on); and in both languages those of the synthetic notes of
+the package. A sentence is one call of assert_status; "notes" are whole notes in one call each.
+Times are CPU time of one process, the median of several runs; a peer runs in its own Python, with
+spaCy's tokens and sentences. F1 of notes is that of sentences without the note around them.
 
     python benchmarks/assertion_speed.py --quick --json
-    python benchmarks/assertion_speed.py --negspacy-python OTHER/bin/python --json
+    python benchmarks/assertion_speed.py --peer-python OTHER/bin/python --json
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from machine import describe_command, describe_commit, peak_gib
-from script_options import run_with, start_parser
+from script_options import add_data, run_with, start_parser
 
-from biograft.clinical import Assertion, RuleAssertions
+from biograft.clinical import RuleAssertions
 from biograft.compute import describe_machine
 from biograft.evaluation import AssertionDocument, read_assertions
 from biograft.metrics.precision_recall import Counts
 from biograft.text.sentences import split_sentences
 
+PEERS = ("negspacy", "medspacy")
+NEGEX = Path("clinical") / "negex_dev.tsv"
 LANGUAGES = ("en", "zh")
 
 
 class Marked(NamedTuple):
-    """A sentence with its mentions, and which of them are negated."""
+    """A sentence with its mentions, and the flags of each."""
 
     text: str
     spans: list[tuple[int, int]]
-    negated: list[bool]
+    flags: list[frozenset[str]]
 
 
 def read_notes(language: str) -> list[AssertionDocument]:
@@ -56,13 +60,26 @@ def sentences_of(notes: Sequence[AssertionDocument]) -> list[Marked]:
             inside = [m for m in note.mentions if start <= m.start and m.end <= end]
             if inside:
                 spans = [(m.start - start, m.end - start) for m in inside]
-                negated = ["negated" in m.flags for m in inside]
-                marked.append(Marked(note.text[start:end], spans, negated))
+                marked.append(Marked(note.text[start:end], spans, [m.flags for m in inside]))
     return marked
 
 
+def read_negex(path: Path) -> Iterator[Marked]:
+    """Yield the sentences of NegEx, whose findings are in capitals."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            start = row["sentence"].find(row["finding"].upper())
+            if start >= 0:
+                said = {
+                    "negated": row["negation"] == "Negated",
+                    "historical": row["temporality"] == "Historical",
+                }
+                flags = frozenset(flag for flag, is_set in said.items() if is_set)
+                yield Marked(row["sentence"], [(start, start + len(row["finding"]))], [flags])
+
+
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure both languages, and the peer if there is one."""
+    """Measure the sentences of NegEx and both languages, and the peers where they are given."""
     runs = 3 if options.quick else 15
     repeats = 2 if options.quick else 10
     languages = {language: _measure_language(language, runs, repeats) for language in LANGUAGES}
@@ -70,11 +87,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "sentences_per_second": languages["en"]["sentences_per_second"],
         "languages": languages,
     }
-    if options.negspacy_python:
-        result["negspacy"] = _run_negspacy(options.negspacy_python, runs)
-        result["over_negspacy"] = (
-            result["sentences_per_second"] / result["negspacy"]["sentences_per_second"]
-        )
+    if (options.data / NEGEX).exists():
+        sentences = list(read_negex(options.data / NEGEX))
+        result["negex"] = _compare(sentences, ("negated", "historical"), options, runs)
+    if options.peer_python:
+        result["notes"] = _compare(sentences_of(read_notes("en")), ("negated",), options, runs)
     return {
         **result,
         "peak_gib": peak_gib(),
@@ -84,10 +101,38 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _compare(
+    sentences: Sequence[Marked], flags: Sequence[str], options: argparse.Namespace, runs: int
+) -> dict[str, Any]:
+    """Measure English sentences by the rules and by the peers."""
+    model, found = RuleAssertions("en"), list[list[list[str]]]()
+
+    def assert_sentences() -> None:
+        found[:] = [
+            [list(each.flags) for each in model.assert_status(sentence.text, sentence.spans)]
+            for sentence in sentences
+        ]
+
+    assert_sentences()  # loads the rules
+    speed = len(sentences) / _cpu_seconds(assert_sentences, runs)
+    own = {"sentences_per_second": speed, **_f1_of_flags(sentences, found, flags)}
+    result: dict[str, Any] = {"n_sentences": len(sentences), "biograft": own}
+    for peer in PEERS if options.peer_python else ():
+        of_peer = _run_peer(options.peer_python, peer, sentences, runs)
+        answers = of_peer.pop("flags")
+        known = [flag for flag in flags if peer != "negspacy" or flag == "negated"]
+        ratio = speed / of_peer["sentences_per_second"]
+        result[peer] = {**of_peer, "ratio": ratio, **_f1_of_flags(sentences, answers, known)}
+    return result
+
+
 def _measure_language(language: str, runs: int, repeats: int) -> dict[str, Any]:
     notes, model = read_notes(language), RuleAssertions(language)
     sentences = sentences_of(notes)
-    answers = [model.assert_status(each.text, each.spans) for each in sentences]  # loads the rules
+    answers = [
+        [each.flags for each in model.assert_status(sentence.text, sentence.spans)]
+        for sentence in sentences
+    ]
     whole = [(note.text, [(m.start, m.end) for m in note.mentions]) for note in notes]
 
     def assert_sentences() -> None:
@@ -108,7 +153,7 @@ def _measure_language(language: str, runs: int, repeats: int) -> dict[str, Any]:
         "sentences_per_second": len(sentences) / seconds,
         "notes_per_second": len(notes) / note_seconds,
         "megabytes_per_second": sum(len(text.encode()) for text, _ in whole) / note_seconds / 1e6,
-        "negation": _negation(sentences, answers),
+        **_f1_of_flags(sentences, answers, ("negated",)),
     }
 
 
@@ -121,28 +166,35 @@ def _cpu_seconds(call: Callable[[], None], runs: int) -> float:
     return statistics.median(times)
 
 
-def _negation(
-    sentences: Sequence[Marked], answers: Sequence[Sequence[Assertion | bool]]
-) -> dict[str, float]:
-    counts = Counts()
-    for sentence, found in zip(sentences, answers, strict=True):
-        for gold, answer in zip(sentence.negated, found, strict=True):
-            negated = answer if isinstance(answer, bool) else answer.negated
-            counts += Counts(gold and negated, negated and not gold, gold and not negated)
-    return {name: round(100 * getattr(counts, name), 2) for name in ("precision", "recall", "f1")}
+def _f1_of_flags(
+    sentences: Sequence[Marked],
+    answers: Sequence[Sequence[Sequence[str]]],
+    flags: Sequence[str],
+) -> dict[str, dict[str, float]]:
+    """Return precision, recall and F1 of each flag."""
+    metrics = {}
+    for flag in flags:
+        counts = Counts()
+        for sentence, found in zip(sentences, answers, strict=True):
+            for gold, answer in zip(sentence.flags, found, strict=True):
+                is_gold, is_said = flag in gold, flag in answer
+                counts += Counts(is_gold and is_said, is_said and not is_gold, is_gold > is_said)
+        names = ("precision", "recall", "f1")
+        metrics[flag] = {name: round(100 * getattr(counts, name), 2) for name in names}
+    return metrics
 
 
-def _run_negspacy(python: str, runs: int) -> dict[str, Any]:
-    """Run the peer in its own environment, on the English sentences."""
-    sentences = sentences_of(read_notes("en"))
-    command = [python, str(Path(__file__).with_name("negspacy_sentences.py")), str(runs)]
+def _run_peer(python: str, peer: str, sentences: Sequence[Marked], runs: int) -> dict[str, Any]:
+    """Run a peer in its own Python."""
+    script = str(Path(__file__).with_name("assertion_peer.py"))
     given = json.dumps([[each.text, each.spans] for each in sentences])
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, script, peer, str(runs)], input=given, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise SystemExit(f"negspacy failed:\n{done.stderr}")
+        raise SystemExit(f"{peer} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    answers = result.pop("negated")
-    return {**result, "negation": _negation(sentences, answers)}
+    return result
 
 
 def _print(options: argparse.Namespace) -> None:
@@ -153,7 +205,7 @@ def _print(options: argparse.Namespace) -> None:
                 f"{language}: {values['sentences_per_second']:,.0f} sentences/s "
                 f"({values['mean_characters']:.0f} characters), "
                 f"{values['notes_per_second']:,.0f} notes/s, negation F1 "
-                f"{values['negation']['f1']:.2f}"
+                f"{values['negated']['f1']:.2f}"
             )
     print(json.dumps(result))
 
@@ -163,7 +215,8 @@ def main() -> None:
     parser = start_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
-    parser.add_argument("--negspacy-python", default="", help="a Python that has negspacy")
+    add_data(parser)
+    parser.add_argument("--peer-python", default="", help="a Python that has negspacy and medspacy")
     run_with(_print, parser.parse_args())
 
 
