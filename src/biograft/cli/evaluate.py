@@ -1,8 +1,9 @@
-"""``biograft evaluate``: linking, end to end or of given mentions, assertion, findings, tasks."""
+"""``biograft evaluate``: linking, end to end or of given mentions, findings, robustness, tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,17 +11,21 @@ import typer
 
 from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
+    REJECTED,
     Json,
     Kb,
     Overwrite,
     Quiet,
     Seed,
+    Store,
     Texts,
     Types,
     open_kb,
     open_linker,
     print_json,
     refuse_given,
+    refuse_input_as_output,
+    report_inputs,
     warn_left_out,
     warn_unknown,
     warn_without_text,
@@ -29,6 +34,7 @@ from biograft.config import split_list
 from biograft.errors import ConfigError, OutputError
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.progress import Progress
+from biograft.text.documents import Document
 from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
@@ -623,3 +629,71 @@ def findings(
         typer.echo(f"  misspelt: {n} findings, {found} found, {right} with the right concept")
     for each in result.mistakes if mistakes else ():
         typer.echo(_mistake_line(each, "nothing"))
+
+
+@app.command()
+def robustness(
+    kb: Store,
+    notes: Annotated[list[str], typer.Argument(metavar="FILE|notes-en-dev|...")],
+    files: LinkerFiles,
+    reading: InputConfig,
+    linker: Annotated[LinkerConfig, Offered(without=NOT_OF_TEXT, k=1)],
+    kinds: Annotated[str, "blanks,order,..."] = "",
+    variants: Annotated[int, typer.Option(metavar="N", min=1)] = 5,
+    seed: Annotated[int, "N"] = 0,
+    output: Annotated[Path | None, "FILE"] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Evaluate whether findings in notes stay the same in variants of their layout.
+
+    Variants have other blanks, line breaks and character widths, another order of lists, an
+    unknown word in a list, or other words as concepts; findings (span, concept, status) must not
+    change. Misspelt triggers are counted apart.
+
+    Args:
+        notes: Notes: files, folders or zip archives that `biograft link` reads; or notes-en-dev
+            and others that ship with biograft.
+        kinds: Kinds of variants: blanks, tabs, trailing, hard-blanks, crlf, wraps, widths, order,
+            unknown, concepts, headings, typos; default: all.
+        variants: Variants of each kind a note.
+        seed: Random seed of the variants.
+        output: Write every variant that changed, as JSON lines; they hold pieces of the notes.
+    """
+    from biograft.evaluation import (
+        RobustnessConfig,
+        evaluate_robustness,
+        read_assertions,
+        save_cases,
+    )
+    from biograft.evaluation.assertion import NOTES
+    from biograft.evaluation.robustness import TYPOS
+    from biograft.text import Inputs
+
+    config = RobustnessConfig(kinds=split_list(kinds), variants=variants, seed=seed)
+    shipped = [name for name in notes if name in NOTES and not Path(name).exists()]
+    inputs = Inputs([name for name in notes if name not in shipped], reading)
+    if output is not None:
+        refuse_input_as_output(output, *notes)
+        _refuse_existing(output, overwrite=overwrite)
+    documents = chain(
+        (Document(each.id, each.text) for name in shipped for each in read_assertions(name)),
+        inputs,
+    )
+    opened = open_linker(open_kb(kb), files, linker, quiet=quiet)
+    result = evaluate_robustness(opened, documents, config, Progress(enabled=not quiet))
+    if output is not None:
+        save_cases(result, output, overwrite=overwrite)
+    left_out = report_inputs(inputs)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        n = result.variants.total() - result.variants[TYPOS]
+        typer.echo(f"{result.n_documents:,} notes, {n:,} variants, {result.n_changed:,} changed")
+        typer.echo(f"  {'':14}{'variants':>10}{'changed':>10}{'unchanged':>12}")
+        for kind, counts in result.to_json()["kinds"].items():
+            share = f"{counts['unchanged']:.2f} %"
+            typer.echo(f"  {kind:14}{counts['variants']:>10,}{counts['changed']:>10,}{share:>12}")
+    if left_out:
+        raise typer.Exit(REJECTED)

@@ -90,6 +90,13 @@ if TYPE_CHECKING:
         to_markdown as to_markdown,
         write_report as write_report,
     )
+    from biograft.evaluation.robustness import (
+        RobustnessCase as RobustnessCase,
+        RobustnessConfig as RobustnessConfig,
+        RobustnessResult as RobustnessResult,
+        evaluate_robustness as evaluate_robustness,
+        save_cases as save_cases,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,0 +1,518 @@
+"""Robustness of findings: what a note says must not depend on its layout.
+
+Each note is linked as it is, and in variants made by fixed rules and seeds; the findings (span,
+concept, status) must be the same. Kinds of variants:
+
+* ``blanks``, ``tabs``, ``trailing``, ``hard-blanks``: single blanks within lines become two or
+  three, or tabs; blanks end lines; blanks become non-breaking, narrow or, in Chinese, wide ones.
+* ``crlf``, ``wraps``: lines end as in files of Windows; long lines are wrapped at 50 to 100
+  characters, Chinese ones at 25 to 50. No line then begins like an item of a list, *2.* or *-*, and
+  none is broken within a finding of a Chinese text.
+* ``widths``: in Chinese, punctuation, digits and letters outside of findings become full-width or
+  half-width ones. Commas and colons between digits stay.
+* ``order``, ``unknown``: in lists of findings of one status, with nothing but commas, *and*, *or*
+  between them and punctuation after the last, the items change places; a list of absent findings
+  gets one more, which no knowledge base has.
+* ``concepts``: one to three other words of the text are mentions, too, as they would be if the
+  knowledge base had them: words of relatives, risk, history, screening, and any that are neither
+  within findings nor triggers.
+* ``headings``: headings before a colon, at the beginning of a line after an empty one, of words of
+  five letters or more and without findings, in capitals or not.
+* ``typos``: one letter of an English trigger is left out, doubled, changed or exchanged, in a word
+  of five letters or more, if no ordinary word comes of it. Here some change is expected, so it is
+  counted apart.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import string
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from biograft.artifacts import new_file
+from biograft.config import Config, check_choice
+from biograft.errors import ConfigError
+from biograft.evaluation.assertion import Finding
+from biograft.kb.names import HAN, HAN_CHARACTER
+from biograft.linking import LinkedDocument, LinkedMention, Linker
+from biograft.linking.detection import in_text_order
+from biograft.linking.steps import DocumentState, Step
+from biograft.metrics.precision_recall import percent
+from biograft.progress import Progress
+from biograft.text.documents import Document, Mention
+from biograft.text.spelling.corrections import english_words
+
+Piece: TypeAlias = tuple[int, int, str | tuple[int, int]]
+"""A stretch of a text, and what stands in its place: a new text, or another stretch."""
+TYPOS = "typos"
+_AROUND = 60
+"""Characters around a change that are shown."""
+_SINGLE_BLANK = re.compile(r"(?<=\S) (?=\S)")
+_LINE_END = re.compile(r"(?<=\S)(?=\n|$)")
+_HARD_BLANKS = "\u00a0\u2009\u202f"
+_WIDE_BLANK = "\u3000"
+_ITEM = re.compile(r"[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）:：]|[，。；：、）)]")
+"""Beginning of a line that may be an item of a list, or that no line has."""
+_SEPARATOR = re.compile(r"\s*(?:,\s*(?:and|or|nor)?|\b(?:and|or|nor)\b)\s*|[、，,或及和]", re.ASCII)
+_LIST_END = re.compile(r"\s*(?:[.;。；]|\n\s*\n|$)")
+_UNKNOWN = ("zorblitis", "quamble", "vextrosis", "drinular pain"), ("佐布症", "夸姆", "鞴鼾样变")
+_SPECIAL = re.compile(
+    r"\b(?:mother|father|mom|dad|brother|sister|son|daughter|wife|husband|aunt|uncle|cousin|partner"
+    r"|friend|donor|contact|family|history|risk|screening|suspicion|status post|exposure"
+    r"|prevention|diagnosis|concern)\b|[父母]亲|妻子|丈夫|儿子|女儿|家族|病史|风险|筛查|可能",
+    re.IGNORECASE,
+)
+_WORD = re.compile(rf"[A-Za-z]{{4,}}|(?<![{HAN}])[{HAN}]{{2,6}}(?![{HAN}])")
+_HEADING = re.compile(r"(?:\A|\n[ \t]*\n)[ \t]*([A-Za-z]{5,}(?: [A-Za-z]{5,}| of| and)*)(?=:)")
+_TYPO_WORD = re.compile(r"[A-Za-z]{5,}")
+_HALF, _FULL = ",:;()?", "，：；（）？"
+_TO_FULL = str.maketrans(
+    {char: chr(ord(char) + 0xFEE0) for char in string.ascii_letters + string.digits}
+    | dict(zip(_HALF, _FULL, strict=True))
+)
+_TO_HALF = {code: char for char, code in zip(_HALF, map(ord, _FULL), strict=True)}
+_HALF_WIDTH = re.compile(r"(?<!\d)[,:;()?]|[,:;()?](?!\d)|[A-Za-z0-9]")
+_FULL_WIDTH = re.compile(f"[{_FULL}]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustnessConfig(Config):
+    """Variants that are made of each note."""
+
+    kinds: tuple[str, ...] = ()
+    """Kinds of variants; none: all."""
+    variants: int = 5
+    """Variants of each kind a note."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for kind in self.kinds:
+            check_choice("kinds", kind, KINDS)
+        if self.variants < 1:
+            raise ConfigError(f"variants: expected at least 1, found {self.variants}")
+
+
+class Note(NamedTuple):
+    """A text with what was found in it."""
+
+    text: str
+    mentions: tuple[LinkedMention, ...]
+    is_chinese: bool
+
+    def free(self, pattern: re.Pattern[str], *, of: int = 0) -> list[tuple[int, int]]:
+        """Return the spans of a pattern that overlap no mention.
+
+        Args:
+            pattern: The pattern.
+            of: Its group.
+        """
+        spans = [found.span(of) for found in pattern.finditer(self.text)]
+        return [s for s in spans if not any(m.start < s[1] and s[0] < m.end for m in self.mentions)]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant of a note, with the offsets that its characters had."""
+
+    kind: str
+    document: Document
+    kept: tuple[tuple[int, int, int], ...]
+    """Start and end in the note, and start in the variant, of what it shares with the note."""
+
+    def place(self, finding: Finding) -> Finding | None:
+        """Return a finding of the note at its place in the variant; None if it is not there."""
+        start, last = self._offset(finding.start), self._offset(finding.end - 1)
+        if start is None or last is None:
+            return None
+        return finding._replace(start=start, end=last + 1)
+
+    def _offset(self, offset: int) -> int | None:
+        index = bisect_right(self.kept, offset, key=lambda each: each[0]) - 1
+        if index < 0 or offset >= self.kept[index][1]:
+            return None
+        start, _, moved = self.kept[index]
+        return moved + offset - start
+
+
+@dataclass(frozen=True, slots=True)
+class RobustnessCase:
+    """A variant whose findings are others than those of its note."""
+
+    kind: str
+    document: str
+    before: str
+    """The text around the first difference in the note; ``after``: in the variant."""
+    after: str
+    lost: tuple[tuple[str, str, str], ...]
+    """Text, concept and status of findings of the note only; ``gained``: of the variant only."""
+    gained: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(slots=True)
+class RobustnessResult:
+    """Number of variants of each kind, of those that changed, and these."""
+
+    n_documents: int = 0
+    variants: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    cases: list[RobustnessCase] = field(default_factory=list)
+
+    @property
+    def n_changed(self) -> int:
+        """Number of changed variants that should be none; typos are not counted."""
+        return self.changed.total() - self.changed[TYPOS]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as plain values; the fraction unchanged in percent."""
+        return {
+            "n_documents": self.n_documents,
+            "n_variants": self.variants.total(),
+            "n_changed": self.n_changed,
+            "kinds": {
+                kind: {
+                    "variants": n,
+                    "changed": self.changed[kind],
+                    "unchanged": percent(1 - self.changed[kind] / n),
+                }
+                for kind, n in self.variants.items()
+            },
+            "unit": "percent",
+        }
+
+
+def evaluate_robustness(
+    linker: Linker,
+    documents: Iterable[Document],
+    config: RobustnessConfig | None = None,
+    progress: Progress | None = None,
+) -> RobustnessResult:
+    """Compare the findings of texts with those of their variants.
+
+    Args:
+        linker: The linker; it has to find mentions and their status.
+        documents: The texts; mentions that they have are not looked at.
+        config: Kinds and number of variants; default: all, five of each a text.
+        progress: Progress of the work.
+
+    Raises:
+        ConfigError: The linker gives no status.
+    """
+    if not linker.config.assertions:
+        raise ConfigError("assertions: the linker must ask for the status of mentions; set it True")
+    config, progress = config or RobustnessConfig(), progress or Progress(enabled=False)
+    linker = copy(linker)
+    linker.steps = [_AddGiven(linker.steps[0]), *linker.steps[1:]]
+    result, waiting = RobustnessResult(), deque[tuple[LinkedDocument, Variant]]()
+    plain = (Document(d.id, d.text, language=d.language) for d in documents)
+
+    def variants() -> Iterator[Document]:
+        for linked in linker.pipe(plain):
+            result.n_documents += 1
+            for variant in _variants(linked, config):
+                waiting.append((linked, variant))
+                yield variant.document
+
+    progress.start("variants")
+    for answer in linker.pipe(variants()):
+        linked, variant = waiting.popleft()
+        result.variants[variant.kind] += 1
+        case = _compare(linked, variant, answer)
+        if case is not None:
+            result.changed[variant.kind] += 1
+            result.cases.append(case)
+        progress.advance(1)
+    progress.finish()
+    return result
+
+
+def save_cases(result: RobustnessResult, path: Path, *, overwrite: bool = False) -> None:
+    """Write the changed variants as JSON lines; they hold pieces of the texts.
+
+    Args:
+        result: The evaluation.
+        path: The file.
+        overwrite: Replace a file that exists.
+    """
+    with new_file(path, overwrite=overwrite) as file:
+        for case in result.cases:
+            file.write(json.dumps(asdict(case), ensure_ascii=False).encode() + b"\n")
+
+
+@dataclass(slots=True)
+class _AddGiven:
+    """Find mentions as another step does, and add those that the document has."""
+
+    detect: Step
+    name: str = "detect"
+
+    def __call__(self, batch: Sequence[DocumentState]) -> None:
+        given = [state.document.mentions for state in batch]
+        for state in batch:
+            state.document = replace(state.document, mentions=())
+        self.detect(batch)
+        for state, mentions in zip(batch, given, strict=True):
+            if mentions:
+                state.found = in_text_order([*state.found, *mentions])
+                state.document = replace(state.document, mentions=mentions)
+
+
+def _findings(document: LinkedDocument) -> set[Finding]:
+    given = {(each.start, each.end) for each in document.document.mentions}
+    return {
+        Finding(each.start, each.end, each.concept, each.status or "")
+        for each in document.mentions
+        if each.concept is not None and (each.start, each.end) not in given
+    }
+
+
+def _compare(
+    linked: LinkedDocument, variant: Variant, answer: LinkedDocument
+) -> RobustnessCase | None:
+    """Return how the findings of a variant differ from those of its note."""
+    expected = {variant.place(finding): finding for finding in _findings(linked)}
+    found = _findings(answer)
+    if expected.keys() == found:
+        return None
+    text, other = linked.document.text, answer.document.text
+    lost = sorted(own for placed, own in expected.items() if placed not in found)
+    gained = sorted(found - expected.keys())
+    at = variant.place(lost[0]) if lost else gained[0]
+    until = [m for m in variant.kept if at is not None and m[2] <= at.start]
+    start, _, moved = max(until, key=lambda each: each[2], default=(0, 0, 0))
+    origin = lost[0].start if lost else start + gained[0].start - moved
+    return RobustnessCase(
+        variant.kind,
+        linked.document.id,
+        text[max(0, origin - _AROUND) : origin + _AROUND],
+        other[max(0, at.start - _AROUND) : at.start + _AROUND] if at else "",
+        tuple((text[f.start : f.end], f.concept, f.status) for f in lost),
+        tuple((other[f.start : f.end], f.concept, f.status) for f in gained),
+    )
+
+
+# ---- variants
+
+
+def _variants(linked: LinkedDocument, config: RobustnessConfig) -> Iterator[Variant]:
+    """Yield the variants of a note; equal ones once."""
+    document = linked.document
+    note = Note(document.text, linked.mentions, bool(HAN_CHARACTER.search(document.text)))
+    for kind in config.kinds or KINDS:
+        known: set[tuple[str, tuple[Mention, ...]]] = {(document.text, ())}
+        for number in range(config.variants):
+            rng = random.Random(f"{config.seed} {kind} {number} {document.id}")
+            made = KINDS[kind](note, rng)
+            if isinstance(made, tuple):
+                variant = _assemble(kind, document, (), made)
+            else:
+                variant = _assemble(kind, document, made, ())
+            key = variant.document.text, variant.document.mentions
+            if key not in known:
+                known.add(key)
+                yield variant
+
+
+def _assemble(
+    kind: str, document: Document, pieces: Iterable[Piece], mentions: tuple[Mention, ...]
+) -> Variant:
+    text, kept, parts, length, position = document.text, [], [], 0, 0
+    end = len(text)
+    for start, stop, new in [*sorted(pieces, key=lambda each: each[:2]), (end, end, "")]:
+        parts.append(text[position:start])
+        kept.append((position, start, length))
+        length += start - position
+        part = new if isinstance(new, str) else text[slice(*new)]
+        if len(part) == stop - start or not isinstance(new, str):
+            kept.append((start, stop, length) if isinstance(new, str) else (*new, length))
+        parts.append(part)
+        length, position = length + len(part), stop
+    shared = tuple(sorted(each for each in kept if each[0] < each[1]))
+    return Variant(kind, replace(document, text="".join(parts), mentions=mentions), shared)
+
+
+def _some(spans: Iterable[tuple[int, int]], rng: random.Random) -> list[tuple[int, int]]:
+    """Return a few of some spans, many, or all of them."""
+    spans, rate = list(spans), rng.choice((0.1, 0.4, 1.0))
+    chosen = [span for span in spans if rng.random() < rate]
+    return chosen or spans[:1]
+
+
+def _blanks(note: Note, rng: random.Random) -> list[Piece]:
+    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
+    return [(*span, " " * rng.choice((2, 2, 3))) for span in _some(spans, rng)]
+
+
+def _tabs(note: Note, rng: random.Random) -> list[Piece]:
+    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
+    return [(*span, "\t") for span in _some(spans, rng)]
+
+
+def _trailing(note: Note, rng: random.Random) -> list[Piece]:
+    spans = (found.span() for found in _LINE_END.finditer(note.text))
+    return [(*span, rng.choice((" ", "  ", "\t"))) for span in _some(spans, rng)]
+
+
+def _hard_blanks(note: Note, rng: random.Random) -> list[Piece]:
+    blank = rng.choice(_HARD_BLANKS + _WIDE_BLANK * note.is_chinese)
+    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
+    return [(*span, blank) for span in _some(spans, rng)]
+
+
+def _crlf(note: Note, rng: random.Random) -> list[Piece]:
+    return [(found.start(), found.end(), "\r\n") for found in re.finditer(r"(?<!\r)\n", note.text)]
+
+
+def _wraps(note: Note, rng: random.Random) -> list[Piece]:
+    text, breaks, position = note.text, list[Piece](), 0
+    width = rng.randint(25, 50) if note.is_chinese else rng.randint(50, 100)
+    while position < len(text):
+        end = text.find("\n", position, position + width + 1)
+        if end >= 0 or position + width >= len(text):
+            if end < 0:
+                break
+            position = end + 1
+            continue
+        at = _break(note, position, position + width)
+        if at is None:
+            position = text.find("\n", position) + 1 or len(text)
+        else:
+            breaks.append((*at, "\n"))
+            position = at[1]
+    return breaks
+
+
+def _break(note: Note, start: int, end: int) -> tuple[int, int] | None:
+    """Return the last blank of a line that may be a line break; in Chinese any place."""
+    text = note.text
+    for at in range(end, (start + end) // 2, -1):
+        span = (at, at + 1) if text[at] == " " else (at, at)
+        between = HAN_CHARACTER.match(text, at) and HAN_CHARACTER.match(text, at - 1)
+        if span[0] == span[1] and not between:
+            continue
+        inside = note.is_chinese and any(m.start < at < m.end for m in note.mentions)
+        if not (inside or text[at - 1].isspace() or _ITEM.match(text, span[1])):
+            return span
+    return None
+
+
+def _widths(note: Note, rng: random.Random) -> list[Piece]:
+    if not note.is_chinese:
+        return []
+    pattern, table = rng.choice(((_HALF_WIDTH, _TO_FULL), (_FULL_WIDTH, _TO_HALF)))
+    spans = _some(note.free(pattern), rng)
+    return [(*span, note.text[slice(*span)].translate(table)) for span in spans]
+
+
+def _lists(note: Note, *, absent: bool = False) -> list[list[LinkedMention]]:
+    """Return the lists of findings of one status."""
+    lists: list[list[LinkedMention]] = []
+    run: list[LinkedMention] = []
+    found = [each for each in note.mentions if each.concept is not None]
+    for mention in found:
+        if run and not (
+            mention.status == run[-1].status
+            and mention.start >= run[-1].end
+            and _SEPARATOR.fullmatch(note.text, run[-1].end, mention.start)
+        ):
+            lists.append(run)
+            run = []
+        run.append(mention)
+    return [
+        each
+        for each in [*lists, run]
+        if len(each) > 1
+        and _LIST_END.match(note.text, each[-1].end)
+        and (not absent or each[0].status == "absent")
+    ]
+
+
+def _order(note: Note, rng: random.Random) -> list[Piece]:
+    pieces: list[Piece] = []
+    for run in _lists(note):
+        order = rng.sample(run, len(run))
+        pieces += [(a.start, a.end, (b.start, b.end)) for a, b in zip(run, order, strict=True)]
+    return pieces
+
+
+def _unknown(note: Note, rng: random.Random) -> list[Piece]:
+    lists = _lists(note, absent=True)
+    if not lists:
+        return []
+    run = rng.choice(lists)
+    word, before = rng.choice(_UNKNOWN[note.is_chinese]), rng.choice(run)
+    return [(before.start, before.start, f"{word}{'、' if note.is_chinese else ', '}")]
+
+
+def _concepts(note: Note, rng: random.Random) -> tuple[Mention, ...]:
+    triggers = [t for m in note.mentions if m.assertion for t in m.assertion.triggers]
+    words = [
+        span
+        for span in note.free(_WORD)
+        if not any(t.start < span[1] and span[0] < t.end for t in triggers)
+    ]
+    special = note.free(_SPECIAL)
+    pool = special if special and rng.random() < 0.5 else words
+    chosen = sorted(rng.sample(pool, min(len(pool), rng.randint(1, 3))))
+    return tuple([Mention(start, end, note.text[start:end]) for start, end in chosen])
+
+
+def _headings(note: Note, rng: random.Random) -> list[Piece]:
+    pieces: list[Piece] = []
+    for span in note.free(_HEADING, of=1):
+        heading = note.text[slice(*span)]
+        pieces.append((*span, heading.title() if heading.isupper() else heading.upper()))
+    return pieces
+
+
+def _typos(note: Note, rng: random.Random) -> list[Piece]:
+    triggers = {
+        (found.start(), found.end())
+        for mention in note.mentions
+        if mention.assertion
+        for trigger in mention.assertion.triggers
+        for found in _TYPO_WORD.finditer(note.text, trigger.start, trigger.end)
+    }
+    free = sorted(triggers & set(note.free(_TYPO_WORD)))
+    if not free:
+        return []
+    start, end = rng.choice(free)
+    word = _misspell(note.text[start:end], rng)
+    return [] if word.lower() in english_words() else [(start, end, word)]
+
+
+def _misspell(word: str, rng: random.Random) -> str:
+    at, letter = rng.randrange(1, len(word) - 1), rng.choice(string.ascii_lowercase)
+    return rng.choice(
+        (
+            word[:at] + word[at + 1 :],
+            word[:at] + word[at] + word[at:],
+            word[:at] + letter + word[at + 1 :],
+            word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+        )
+    )
+
+
+KINDS: dict[str, Callable[[Note, random.Random], list[Piece] | tuple[Mention, ...]]] = {
+    "blanks": _blanks,
+    "tabs": _tabs,
+    "trailing": _trailing,
+    "hard-blanks": _hard_blanks,
+    "crlf": _crlf,
+    "wraps": _wraps,
+    "widths": _widths,
+    "order": _order,
+    "unknown": _unknown,
+    "concepts": _concepts,
+    "headings": _headings,
+    TYPOS: _typos,
+}
+"""Variants of a note: changes of its text, or mentions to add."""
