@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AssertionModel as AssertionModel,
         RuleAssertions as RuleAssertions,
         Trigger as Trigger,
+        as_absent as as_absent,
         assert_documents as assert_documents,
         assert_status as assert_status,
         status_of as status_of,

@@ -34,7 +34,7 @@ from biograft.clinical.scope import (
 )
 from biograft.errors import ConfigError
 from biograft.kb.names import HAN_CHARACTER
-from biograft.text.documents import Document
+from biograft.text.documents import Document, Mention
 from biograft.text.sentences import FoldedText, needs_folding
 
 STATUSES = (
@@ -324,6 +324,23 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
         ]
     )
     return Assertion(*_VALUES[bits], section, triggers)
+
+
+def as_absent(assertion: Assertion, mention: Mention) -> Assertion:
+    """Return the assertion of a mention that says itself that the finding is absent: *afebrile*.
+
+    Args:
+        assertion: What the text around it says.
+        mention: The mention.
+    """
+    if assertion.negated:
+        return assertion
+    trigger = Trigger(mention.start, mention.end, mention.text, "negated", "word of absence")
+    return assertion._replace(
+        negated=True,
+        status=status_of((*assertion.flags, "negated")),
+        triggers=(*assertion.triggers, trigger),
+    )
 
 
 def status_of(flags: Iterable[str]) -> str:

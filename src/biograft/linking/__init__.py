@@ -96,6 +96,10 @@ if TYPE_CHECKING:
         WordSynonyms as WordSynonyms,
         learn_substitutions as learn_substitutions,
     )
+    from biograft.linking.lexicon import (
+        StoreLexicon as StoreLexicon,
+        clinical_lexicon as clinical_lexicon,
+    )
     from biograft.linking.linker import Linker as Linker
     from biograft.linking.nil import (
         NilThreshold as NilThreshold,
@@ -137,10 +141,6 @@ if TYPE_CHECKING:
         load_context_reranker as load_context_reranker,
     )
     from biograft.linking.search_weights import fit_lexical_weight as fit_lexical_weight
-    from biograft.linking.short_forms import (
-        KnownShortForms as KnownShortForms,
-        short_form_list as short_form_list,
-    )
     from biograft.linking.static import (
         StaticEncoder as StaticEncoder,
         StaticWeights as StaticWeights,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,6 +217,13 @@ class ConceptFilter:
         """Whether each concept is wanted."""
         self.names: Flags = wanted[concept_of_name]
         """Whether each name is one of a wanted concept."""
+        self.excludes = lru_cache(_CACHE_SIZE)(self._excludes)
+        """Whether a text is a name, but none of a wanted concept."""
+        self._kb = kb
+
+    def _excludes(self, text: str) -> bool:
+        rows = self._kb.rows_by_name(text)
+        return bool(rows) and not self.concepts[rows].any()
 
     def collect(
         self, search: Callable[[Sequence[str], int], CandidatePool], texts: Sequence[str], k: int

@@ -381,12 +381,18 @@ class LinkedDocument:
     document: Document
     mentions: tuple[LinkedMention, ...]
     dropped: tuple[tuple[Mention, str], ...] = ()
-    """Names in the text that are no mentions, and why: headings, persons, units."""
+    """Names in the text that are no finding, and why: a vaccine, a heading, a person."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked document as plain values; offsets are character offsets in its text."""
-        return {
+        values: dict[str, Any] = {
             "id": self.document.id,
             "text": self.document.text,
             "mentions": [mention.to_json() for mention in self.mentions],
         }
+        if self.dropped:
+            values["dropped"] = [
+                {"start": each.start, "end": each.end, "text": each.text, "reason": reason}
+                for each, reason in self.dropped
+            ]
+        return values

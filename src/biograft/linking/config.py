@@ -149,8 +149,9 @@ class LinkerConfig(Config):
     short_forms: Annotated[
         bool,
         Option(
-            "Expand clinical short forms (HTN), leave headings out, and accept names in capitals "
-            "only where the document supports them."
+            "Read clinical short forms (HTN) and words (febrile), leave out what is no finding "
+            "(headings, flu vaccine, stroke unit), and accept names in capitals only where the "
+            "document supports them."
         ),
     ] = True
     coordinations: Annotated[

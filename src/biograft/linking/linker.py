@@ -39,9 +39,9 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
+from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.nil import NilThreshold
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
-from biograft.linking.short_forms import KnownShortForms
 from biograft.linking.steps import (
     LINKER_STEPS,
     MODEL,
@@ -322,14 +322,15 @@ class Linker:
     def _make_steps(self, rankings: NameRankings, limits: tuple[str, ...]) -> Iterator[Step]:
         """Yield the steps that the settings ask for."""
         config = self.config
-        short_forms = KnownShortForms(self.kb) if config.short_forms else None
+        lexicon = StoreLexicon(self.kb) if config.short_forms else None
         take_given = self.detector is None and config.mentions != "find"
         origin = MODEL if self.detection == "model" else NAME
         yield Detect(lambda: self._detector, origin, take_given)
-        yield Expand(rankings, short_forms, self.reviewed or ())
+        unwanted = None if self._filter is None else self._filter.excludes
+        yield Expand(rankings, lexicon, self.reviewed or (), unwanted)
         yield Search(rankings, config.k, config.depth)
-        if short_forms is not None and self.ranker is None:
-            yield Agree(self.kb, short_forms)
+        if lexicon is not None and self.ranker is None:
+            yield Agree(self.kb, lexicon)
         yield Decide(rankings)
         if self._assertions is not None:
             yield Assert(self._assertions)

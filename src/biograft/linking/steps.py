@@ -23,14 +23,13 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from biograft.clinical import Assertion, AssertionModel, Measurement, find_measurements
+from biograft.clinical import Assertion, AssertionModel, Measurement, as_absent, find_measurements
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import (
@@ -47,18 +46,17 @@ from biograft.linking.detection import (
     in_text_order,
     looked_up,
     outside,
-    without_persons_and_units,
 )
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import SAME_NAME
+from biograft.linking.lexicon import KnownForm, NoteContext, StoreLexicon, is_plural, is_short
 from biograft.linking.nil import NilThreshold
-from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural, is_short
 from biograft.registry import Registry
-from biograft.text.abbreviations import LongForms, find_abbreviations
+from biograft.text.abbreviations import LongForms, abbreviates, find_abbreviations
 from biograft.text.documents import Document, Mention
 
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
-MISSPELT = "misspelt name"
+WORD, MISSPELT = "clinical word", "misspelt name"
 """Where the text that is looked up is from."""
 GIVEN, MODEL, NAME = "given", "model", "name"
 """Origins of a mention: the document has it, a detector or the names of the knowledge base."""
@@ -75,6 +73,10 @@ class MentionState:
     form: str
     """The text that is looked up."""
     form_from: str = AS_WRITTEN
+    factor: float = 1.0
+    """The scores of its candidates are multiplied by it: below 1 where the form is not certain."""
+    absent: bool = False
+    """The mention itself says that the finding is absent: *afebrile*."""
     candidates: Candidates = ()
     support: str = ""
     """What the document says for or against the first candidate."""
@@ -195,13 +197,15 @@ class Expand:
 
     Args:
         rankings: Their similarity to names decides whether a composite is split.
-        short_forms: Clinical short forms; None: they are not expanded, and headings stay.
+        lexicon: Clinical lexicon; None: short forms are not expanded, and all names stay.
         decided: Terms that reviewers decided about, which are looked up as they are.
+        unwanted: Says whether a text is a name, but none of a concept that may be an answer.
     """
 
     rankings: NameRankings
-    short_forms: KnownShortForms | None
+    lexicon: StoreLexicon | None
     decided: Container[str] = ()
+    unwanted: Callable[[str], bool] | None = None
     name: str = "expand"
 
     def __call__(self, batch: Sequence[DocumentState]) -> None:
@@ -215,40 +219,41 @@ class Expand:
 
     def _expand_given(self, state: DocumentState, forms: MentionForms) -> None:
         """Look up mentions that a person, a file or a model says are such."""
-        mentions, listed = state.found, {}
-        if self.short_forms is not None:
-            texts = {mention.text for mention in mentions}
-            unknown = [each for each in texts if not forms.is_name(each)]
-            expanded = ((each, self.short_forms.expand(each, texts)) for each in unknown)
-            listed = {short: long for short, long in expanded if long}
+        mentions = state.found
+        listed: dict[tuple[int, int], KnownForm] = {}
+        if self.lexicon is not None:
+            text, texts = state.document.text, {mention.text for mention in mentions}
+            for each in mentions:
+                if forms.is_name(each.text):
+                    continue
+                places = self.lexicon.read(text).places(each.start, each.end)
+                if long := self.lexicon.expand(each.text, texts, places):
+                    span = (each.start, each.end)
+                    listed[span] = KnownForm(*span, each.text, long)
         long_forms = _long_forms(state.document, mentions, forms)
         self._set(state, forms, in_text_order(mentions), long_forms, listed)
 
     def _expand_names(self, state: DocumentState, forms: MentionForms) -> None:
-        """Look up names found in text: headings, persons, units go, other short forms come."""
-        text = state.document.text
-        mentions = without_persons_and_units(text, state.found)
-        _drop(state, mentions, "a person or a unit")
+        """Look up names found in text: short forms and words come, what is no finding goes."""
+        text, mentions = state.document.text, state.found
         long_forms = _long_forms(state.document, mentions, forms)
-        known: list[KnownForm] = []
-        if self.short_forms is not None:
-            is_heading = partial(self.short_forms.is_heading, text)
-            mentions = [
-                each
-                for each in mentions
-                if each.text in long_forms or not is_heading(each.start, each.end)
-            ]
-            _drop(state, mentions, "a heading")
-            known = [
-                each
-                for each in self.short_forms.find(text, {mention.text for mention in mentions})
-                if long_forms.expand(each.short) is None and not is_heading(each.start, each.end)
-            ]
-            own = [Mention(each.start, each.end, each.short) for each in known]
-            mentions = in_text_order([*own, *outside(mentions, own)])
+        listed: dict[tuple[int, int], KnownForm] = {}
+        if self.lexicon is not None:
+            found = self.lexicon.find(text, {mention.text for mention in mentions})
+            known = [each for each in found if long_forms.expand(each.short) is None]
+            mentions, listed = _with_known(mentions, known)
         more = forms.short_mentions(text, mentions, long_forms)
-        listed = {each.short: each.long for each in known}
-        self._set(state, forms, in_text_order([*mentions, *more]), long_forms, listed)
+        mentions = in_text_order([*mentions, *more])
+        if self.lexicon is not None:
+            note, kept = self.lexicon.read(text), []
+            for each in mentions:
+                reason = note.no_finding(each)
+                if reason is None or abbreviates(each.text, long_forms.get(each.text, "")):
+                    kept.append(each)
+                else:
+                    state.dropped.append((each, reason))
+            mentions = kept
+        self._set(state, forms, mentions, long_forms, listed)
 
     def _set(
         self,
@@ -256,23 +261,46 @@ class Expand:
         forms: MentionForms,
         mentions: Sequence[Mention],
         long_forms: LongForms,
-        listed: Mapping[str, str],
+        listed: Mapping[tuple[int, int], KnownForm],
     ) -> None:
-        chosen = [self._form_of(mention, forms, long_forms, listed) for mention in mentions]
+        known = [listed.get((each.start, each.end)) for each in mentions]
+        chosen = [
+            self._form_of(mention, forms, long_forms, entry)
+            for mention, entry in zip(mentions, known, strict=True)
+        ]
         parts = forms.split([form for form, _ in chosen])
-        for mention, (form, form_from), split in zip(mentions, chosen, parts, strict=True):
+        for mention, entry, (form, form_from), split in zip(
+            mentions, known, chosen, parts, strict=True
+        ):
             if state.origin == NAME and mention.parts:  # of a coordination that was found
                 texts = mention.parts
             else:
                 texts = (form,) if form in self.decided else split
-            state.mentions += [MentionState(mention, state.origin, t, form_from) for t in texts]
+            factor, absent = 1.0, False
+            if isinstance(mention, MisspeltMention):
+                factor = mention.similarity
+            elif entry is not None and form_from in (LISTED, WORD):
+                factor, absent = entry.factor, entry.absent
+            for text in texts:
+                if state.origin != GIVEN and self._is_unwanted(mention, text):
+                    state.dropped.append((mention, "a concept that is left out"))
+                else:
+                    state.mentions.append(
+                        MentionState(mention, state.origin, text, form_from, factor, absent)
+                    )
+
+    def _is_unwanted(self, mention: Mention, form: str) -> bool:
+        if self.unwanted is None:
+            return False
+        written = isinstance(mention, MisspeltMention) and self.unwanted(mention.text)
+        return written or self.unwanted(form)
 
     def _form_of(
         self,
         mention: Mention,
         forms: MentionForms,
         long_forms: LongForms,
-        listed: Mapping[str, str],
+        known: KnownForm | None,
     ) -> tuple[str, str]:
         """Return the text to look up, and where it is from."""
         written = looked_up(mention)
@@ -283,11 +311,33 @@ class Expand:
             return form, MISSPELT
         if written in self.decided:
             return form, AS_WRITTEN
-        if mention.text in listed:
-            return listed[mention.text], LISTED
+        if known is not None:
+            return known.long, WORD if known.is_word else LISTED
         if is_plural(form) and not forms.is_name(form):
             return form[:-1], AS_WRITTEN
         return form, AS_WRITTEN
+
+
+def _with_known(
+    mentions: Sequence[Mention], known: Sequence[KnownForm]
+) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
+    """Add what the lexicon knows: a word where it is more than the names that it overlaps."""
+    names = [each for each in mentions if not isinstance(each, MisspeltMention)]
+    own: list[Mention] = []
+    for each in known:
+        mention = Mention(each.start, each.end, each.short)
+        inside = [
+            name
+            for name in names
+            if (each.start, -each.end) <= (name.start, -name.end)
+            and name.end <= each.end
+            and len(name.text) < len(each.short)
+        ]
+        others = [name for name in names if name not in inside]
+        if not each.is_word or outside([mention], others):
+            own += outside([mention], in_text_order(own))
+    listed = {(each.start, each.end): each for each in reversed(known)}
+    return in_text_order([*own, *outside(mentions, in_text_order(own))]), listed
 
 
 def _long_forms(document: Document, mentions: Sequence[Mention], forms: MentionForms) -> LongForms:
@@ -296,13 +346,6 @@ def _long_forms(document: Document, mentions: Sequence[Mention], forms: MentionF
         (mention.text for mention in mentions),
         (span for mention in mentions for span in mention.spans if not mention.fragments),
     )
-
-
-def _drop(state: DocumentState, kept: Collection[Mention], reason: str) -> None:
-    """Note which mentions were left out, and go on with the others."""
-    staying = set(map(id, kept))
-    state.dropped += [(each, reason) for each in state.found if id(each) not in staying]
-    state.found = list(kept)
 
 
 @dataclass(slots=True)
@@ -353,29 +396,36 @@ class Agree:
 
     Args:
         kb: The knowledge base.
-        short_forms: Clinical short forms.
+        lexicon: Clinical lexicon.
     """
 
     kb: KnowledgeBase
-    short_forms: KnownShortForms
+    lexicon: StoreLexicon
     name: str = "agree"
 
     def __call__(self, batch: Sequence[DocumentState]) -> None:
         """Change the candidates of names that were found in text."""
         for state in batch:
             if state.origin == NAME:
-                self._agree(state.mentions)
+                self._agree(state.mentions, self.lexicon.read(state.document.text))
 
-    def _agree(self, mentions: Sequence[MentionState]) -> None:
+    def _agree(self, mentions: Sequence[MentionState], note: NoteContext) -> None:
         certain = {each.candidates[0].concept for each in mentions if _is_certain(each)}
-        decided: dict[tuple[str, str, int], tuple[Candidates, str]] = {}  # long texts repeat
+        decided: dict[tuple[str, str, int, bool], tuple[Candidates, str]] = {}  # long texts repeat
         for each in mentions:
-            key = (each.form, each.form_from, id(each.candidates))
+            listed = _is_bare(each) and bool(each.candidates) and self._is_listed(each, note)
+            key = (each.form, each.form_from, id(each.candidates), listed)
             if key not in decided:
-                decided[key] = self._decide(each, certain)
+                decided[key] = self._decide(each, certain, listed=listed)
             each.candidates, each.support = decided[key]
 
-    def _decide(self, mention: MentionState, certain: set[str]) -> tuple[Candidates, str]:
+    def _is_listed(self, mention: MentionState, note: NoteContext) -> bool:
+        places = note.places(mention.mention.start, mention.mention.end)
+        return self.lexicon.agrees(mention.form, self.kb.row(mention.candidates[0].concept), places)
+
+    def _decide(
+        self, mention: MentionState, certain: set[str], *, listed: bool
+    ) -> tuple[Candidates, str]:
         candidates = mention.candidates
         if not candidates or candidates[0].score < float(SAME_NAME):
             return candidates, ""
@@ -391,7 +441,7 @@ class Agree:
             return candidates, ""
         if first.name.casefold() == first.concept_name.casefold():
             return candidates, PREFERRED
-        if self.short_forms.agrees(mention.form, self.kb.row(first.concept)):
+        if listed:
             return candidates, IN_LIST
         return tuple(each.scaled(UNSUPPORTED) for each in candidates), NO_SUPPORT
 
@@ -420,13 +470,12 @@ class Decide:
     name: str = "decide"
 
     def __call__(self, batch: Sequence[DocumentState]) -> None:
-        """Set the concept of each mention; candidates of misspelt names score lower."""
+        """Set the concept of each mention; candidates of an uncertain form score lower."""
         for state in batch:
             nil = self.rankings.of(state).nil
             for each in state.mentions:
-                if isinstance(each.mention, MisspeltMention):
-                    factor = each.mention.similarity
-                    each.candidates = tuple(c.scaled(factor) for c in each.candidates)
+                if each.factor < 1:
+                    each.candidates = tuple(c.scaled(each.factor) for c in each.candidates)
                 if each.candidates and not nil.is_nil(each.form, each.candidates[0]):
                     each.concept = each.candidates[0].concept
 
@@ -447,7 +496,7 @@ class Assert:
         for state in batch:
             said = self.model.assert_status(state.document.text, state.spans)
             for each, assertion in zip(state.mentions, said, strict=True):
-                each.assertion = assertion
+                each.assertion = as_absent(assertion, each.mention) if each.absent else assertion
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.linking import Candidate, DocumentState, MentionState
-from biograft.linking.short_forms import KnownShortForms
+from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.steps import NO_SUPPORT, Agree
 from biograft.text.documents import Document, Mention
 
@@ -18,7 +18,7 @@ def test_mentions_of_one_form_share_their_candidates(tmp_path):
         MentionState(Mention(start, start + 2, "RA"), "name", "RA", candidates=candidates)
         for start in (0, 5, 9)
     ]
-    Agree(kb, KnownShortForms(kb))([DocumentState(Document("1", "RA"), mentions=mentions)])
+    Agree(kb, StoreLexicon(kb))([DocumentState(Document("1", "RA"), mentions=mentions)])
     first, *others = mentions
     assert (first.candidates[0].score, first.support) == (0.5, NO_SUPPORT)
     assert all(other.candidates is first.candidates for other in others)

@@ -18,7 +18,8 @@ from biograft.linking import (
     ModelDetector,
     UnionDetector,
 )
-from biograft.linking.detection import outside, without_persons_and_units
+from biograft.linking.detection import outside
+from biograft.linking.lexicon import NoteContext
 from biograft.text import NamesIndex
 from biograft.text.documents import Document, Mention
 
@@ -197,7 +198,8 @@ def test_nested_entities_of_several_types_are_all_linked(kb):
 def test_persons_and_units_are_no_mentions(text, found):
     names = DictionaryDetector(NamesIndex.build(["Graves", "Graves syndrome", "mg", "g"]))
     (mentions,) = names.detect([Document("1", text)])
-    assert [mention.text for mention in without_persons_and_units(text, mentions)] == found
+    note = NoteContext(text)
+    assert [mention.text for mention in mentions if not note.no_finding(mention)] == found
 
 
 QUALIFIED = [

@@ -2,9 +2,10 @@
 
 import pytest
 
-from biograft.linking import KnownShortForms, Linker, short_form_list
+from biograft.clinical import AssertionRules
+from biograft.linking import Linker, StoreLexicon, clinical_lexicon
 from biograft.linking.composites import composite_readings
-from biograft.linking.short_forms import is_short
+from biograft.linking.lexicon import is_short
 from biograft.text.documents import Document, Mention
 
 STORE = [
@@ -126,15 +127,18 @@ def test_coordinations_can_be_switched_off(linker):
     assert linked(plain, "ovarian and breast cancer") == [("breast cancer", "BR")]
 
 
-def test_the_list_is_well_formed():
-    listed = short_form_list()
-    for short, meanings in (*listed.english.items(), *listed.chinese.items()):
-        assert short == short.upper()
-        assert all(wordings and all(wordings) for wordings in meanings)
-        assert not any(
-            short == wording and len(wordings) == 1 for wordings in meanings for wording in wordings
-        )
-    assert listed.also_mentions <= listed.headings
+def test_the_lexicon_is_well_formed():
+    lexicon = clinical_lexicon()
+    sections = {name for name, *_ in AssertionRules.shipped("en").sections.values()}
+    places = sections | set(lexicon.kinds) | {"*"}
+    for forms in lexicon.short_forms.values():
+        for short, meanings in forms.items():
+            assert short == short.upper()
+            assert all(meaning.wordings for meaning in meanings)
+            assert all(meaning.places <= places for meaning in meanings), short
+            assert not any(meaning.wordings == (short,) for meaning in meanings)
+    for words in lexicon.words.values():
+        assert all(word == word.lower() for word in words)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,7 @@ def test_what_is_short(text, expected):
 
 
 def test_several_meanings_are_no_support(linker):
-    known = KnownShortForms(linker.kb)
+    known = StoreLexicon(linker.kb)
     assert known.agrees("MI", linker.kb.row("MI"))
     assert not known.agrees("RA", linker.kb.row("RA"))
     assert not known.agrees("XYZ", linker.kb.row("RA"))

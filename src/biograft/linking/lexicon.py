@@ -1,0 +1,451 @@
+"""Clinical lexicon: what a note means by *HTN*, *febrile* or *rib fx*, and what is no finding.
+
+The files of ``lexicon/`` list short forms and words with the wording that they stand for, which is
+looked up in the user's store, and the contexts in which a name is no finding: *flu vaccine*,
+*stroke unit*, *Dr. Graves*. A short form with several meanings has the one that the document names
+elsewhere, else that of its line, its section or the kind of its document. The files describe
+themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from biograft.clinical.events import find_sections, lower
+from biograft.clinical.phrases import compile_words, expand
+from biograft.clinical.rules import AssertionRules
+from biograft.kb import KnowledgeBase
+from biograft.kb.names import HAN, HAN_CHARACTER
+from biograft.linking.normalisation import HALF_WIDTH, chinese
+from biograft.text.documents import Mention
+from biograft.text.tokens import simplify
+
+AS_LISTED, BY_PLACE, BY_DEFAULT, AS_WORD = 1.0, 0.95, 0.8, 0.9
+"""Factors of the score: a meaning that is certain, chosen by place, the usual one; a word."""
+ANYWHERE = frozenset({"*"})
+"""Place of the usual meaning of a short form."""
+MAX_LENGTH = 4
+"""Maximum characters of a name in capitals that may be a short form of something else."""
+_CACHE_SIZE = 1 << 14
+_REACH = 48
+"""Characters beside a mention that are looked at."""
+_TITLE = 240
+"""Characters at the beginning of a text that say which kind of document it is."""
+_LATIN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z](?:[A-Za-z0-9/]*[A-Za-z0-9])?(?![A-Za-z0-9])")
+_CAPITALS = re.compile(r"(?<![A-Za-z0-9\-])[A-Z][A-Za-z0-9/]*[A-Z0-9]s?(?![A-Za-z0-9\-])")
+_TYPE = re.compile(r"(?:[1-9一二三四ⅠⅡⅢ]|I{1,3})\s*型\s*$")
+"""Type number before a short form in Chinese: 2型DM."""
+_WORD_PARTS, _HAN_PARTS = re.compile(r"[A-Za-z]+[ -]"), re.compile(rf"[{HAN}]")
+_LINE_HEAD = re.compile(r"(?:^|\n|[.;。；]\s)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
+_COLON = re.compile(r"[ \t]*(?::|-[ \t])")
+_CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
+_NUMBER = r"\d+(?:[.,]\d+)*"
+_CAPITALISED = r"[A-Z][a-z]*\.?"
+
+
+class Meaning(NamedTuple):
+    """A meaning of a short form or word: its wordings, and the places that it has it in."""
+
+    wordings: tuple[str, ...]
+    places: frozenset[str] = frozenset()
+
+
+Meanings = tuple[Meaning, ...]
+
+
+class Word(NamedTuple):
+    """A word that stands for a finding."""
+
+    meaning: Meaning
+    absent: bool
+    """The word says that the finding is absent: *afebrile*."""
+    predicate: bool
+    """It counts only where no noun follows but that of a person: *diabetic*, no *diabetic diet*."""
+
+
+class NoFinding:
+    """A context in which a name is no finding; all conditions that it states must hold.
+
+    Args:
+        entry: A table of the file.
+        lists: Lists of words for the phrases.
+    """
+
+    def __init__(self, entry: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
+        wordings = {
+            key: [wording for phrase in entry.get(key, ()) for wording in expand(phrase, lists)]
+            for key in ("names", "before", "after", "unless")
+        }
+        self.reason: str = entry["reason"]
+        self.names = frozenset(wordings["names"])
+        self._where = entry.get("where", "")
+        before, after, unless = (_compile(wordings[key]) for key in ("before", "after", "unless"))
+        denied = rf"(?![^\n.,;，。；]{{0,24}}?{unless})" if unless else ""
+        self._before = re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
+        self._after = re.compile(rf"[ \t\-–'\"]*{after or ''}{denied}") if after or unless else None
+
+    def holds(self, text: str, start: int, end: int) -> bool:
+        """Whether a mention stands in the context.
+
+        Args:
+            text: A text, in half-width and simplified characters.
+            start: Start of the mention.
+            end: Its end.
+        """
+        mention = text[start:end]
+        if self.names and mention.lower() not in self.names:
+            return False
+        is_where = _WHERE.get(self._where)
+        if is_where is not None and not is_where(mention):
+            return False
+        if self._where == "heading" and not _is_heading(text, start, end):
+            return False
+        if self._after is not None and not self._after.match(text, end):
+            return False
+        begin = max(0, start - _REACH, text.rfind("\n", 0, start) + 1)
+        return self._before is None or self._before.search(text[begin:start]) is not None
+
+
+def _is_heading(text: str, start: int, end: int) -> bool:
+    """Whether a span heads a line or sentence, with a colon behind it, or is a line in capitals."""
+    if not _LINE_HEAD.search(text, max(0, start - _REACH), start):
+        return False
+    is_line = text[start:end].isupper() and text.startswith("\n", end)
+    return is_line or _COLON.match(text, end) is not None
+
+
+def _compile(wordings: Iterable[str]) -> str:
+    """Write the expression of some wordings; those with a capital count only as written."""
+    options = [
+        (rf"(?:{_fill(own)})" if cased else rf"(?i:{_fill(own)})")
+        for cased in (False, True)
+        if (own := [each for each in wordings if (each != each.lower()) is cased])
+    ]
+    return f"(?:{'|'.join(options)})" if options else ""
+
+
+def _fill(wordings: Iterable[str]) -> str:
+    """Write an expression with boundaries of words, numbers for ``#`` and names for ``~``."""
+    latin = "[A-Za-z0-9]"
+    by_edges: dict[tuple[bool, bool], list[str]] = {}
+    for each in wordings:
+        edges = each[0].isascii() and each[0].isalnum(), each[-1].isascii() and each[-1].isalnum()
+        by_edges.setdefault(edges, []).append(each)
+    return "|".join(
+        (f"(?<!{latin})" if begins else "")
+        + f"(?:{compile_words(own)})".replace(r"\#", _NUMBER).replace(r"\~", _CAPITALISED)
+        + (f"(?!{latin})" if ends else "")
+        for (begins, ends), own in by_edges.items()
+    )
+
+
+class ClinicalLexicon:
+    """Content of the files of ``lexicon/``."""
+
+    def __init__(self) -> None:
+        content = {name: _read(name) for name in ("contexts", "en", "zh")}
+        contexts = content.pop("contexts")
+        self.no_finding = tuple(
+            NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]
+        )
+        self.kinds = {
+            kind: re.compile(_compile(wording for each in phrases for wording in expand(each, {})))
+            for kind, phrases in contexts["documents"].items()
+        }
+        """Words of the kinds of documents."""
+        self.short_forms = {
+            language: {short: _meanings(value) for short, value in tables["short_forms"].items()}
+            for language, tables in content.items()
+        }
+        self.words: dict[str, dict[str, Word]] = {
+            language: {
+                wording.lower(): Word(_meanings(value)[0], kind == "absent", kind == "predicates")
+                for kind in ("words", "predicates", "absent")
+                for phrase, value in tables.get(kind, {}).items()
+                for wording in expand(phrase, tables.get("lists", {}))
+            }
+            for language, tables in content.items()
+        }
+        """Words by language, in lower case."""
+        self.word_patterns = {
+            "en": re.compile(rf"(?<![\w\-])(?:{compile_words(self.words['en'])})(?![\w\-])"),
+            "zh": re.compile(_fill(self.words["zh"])),
+        }
+        followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
+        self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
+
+    def meanings(self, short: str, *, in_chinese: bool) -> Meanings:
+        """Return the meanings of a short form.
+
+        Args:
+            short: The short form.
+            in_chinese: It stands in Chinese text: its Chinese meanings, if there are any.
+        """
+        found = self.short_forms["zh"].get(short, ()) if in_chinese else ()
+        return found or self.short_forms["en"].get(short, ())
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = files("biograft.linking") / "lexicon" / f"{name}.toml"
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _meanings(value: str | list[str]) -> Meanings:
+    meanings = []
+    for each in [value] if isinstance(value, str) else value:
+        wordings, _, places = each.partition("@")
+        meanings.append(Meaning(_split(wordings, "|"), frozenset(_split(places, ","))))
+    return tuple(meanings)
+
+
+def _split(text: str, mark: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(mark) if part.strip())
+
+
+@cache
+def clinical_lexicon() -> ClinicalLexicon:
+    """Load the lexicon, once."""
+    return ClinicalLexicon()
+
+
+def is_short(text: str) -> bool:
+    """Whether a text in capitals may be a short form: *RA*, *CD4*, *DMs*; not *Hip*."""
+    plain = text[:-1] if is_plural(text) else text
+    n_letters = sum(map(str.isalnum, plain))
+    return plain.isascii() and plain.isupper() and 2 <= n_letters <= MAX_LENGTH and " " not in plain
+
+
+def is_plural(text: str) -> bool:
+    """Whether a text is the plural of capitals: *MIs*."""
+    return text.endswith("s") and len(text) > 2 and text[:-1].isupper() and text.isascii()
+
+
+_WHERE: dict[str, Callable[[str], bool]] = {
+    "capitals": is_short,
+    "all capitals": str.isupper,
+    "capitalised": lambda text: text.isalpha() and text.istitle(),
+    "small letters": str.islower,
+}
+"""What a context asks of the mention."""
+
+
+class NoteContext:
+    """A note as the lexicon reads it: its sections, and the kind of document that it is.
+
+    Args:
+        text: The text of a note.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._lexicon = clinical_lexicon()
+        self.text = simplify(text.translate(HALF_WIDTH))
+        self.is_chinese = HAN_CHARACTER.search(text) is not None
+
+    @cached_property
+    def _layout(self) -> tuple[list[Any], list[tuple[int, int]]]:
+        rules = AssertionRules.shipped("zh" if self.is_chinese else "en")
+        return find_sections(self.text, lower(self.text, rules), rules)
+
+    @cached_property
+    def _title(self) -> frozenset[str]:
+        return self._kinds(0, _TITLE)
+
+    def _kinds(self, start: int, end: int) -> frozenset[str]:
+        kinds = self._lexicon.kinds.items()
+        return frozenset(kind for kind, words in kinds if words.search(self.text, start, end))
+
+    def places(self, start: int, end: int) -> Iterator[frozenset[str]]:
+        """Yield what says where a span stands: its line, its section, the document, anywhere.
+
+        Args:
+            start: Start of the span.
+            end: Its end.
+        """
+        begin = max(self.text.rfind("\n", 0, start) + 1, start - 2 * _REACH)
+        line_end = self.text.find("\n", end)
+        yield self._kinds(begin, min(len(self.text) if line_end < 0 else line_end, end + _REACH))
+        sections = self._layout[0]
+        row = bisect_right(sections, start, key=lambda each: each.start) - 1
+        yield frozenset({sections[row].name} if row >= 0 else ())
+        yield self._title
+        yield ANYWHERE
+
+    def no_finding(self, mention: Mention) -> str | None:
+        """Return why a mention is no finding; None if it may be one."""
+        start, end = mention.start, mention.end
+        for context in self._lexicon.no_finding:
+            if context.holds(self.text, start, end):
+                return context.reason
+        in_heading = any(first <= start and end <= last for first, last in self._layout[1])
+        return "a heading" if in_heading else None
+
+
+class KnownForm(NamedTuple):
+    """A short form or word in a text, and the wording to look up for it."""
+
+    start: int
+    end: int
+    short: str
+    long: str
+    factor: float = AS_LISTED
+    """What the score is multiplied by."""
+    is_word: bool = False
+    absent: bool = False
+    """The word says that the finding is absent."""
+
+
+class StoreLexicon:
+    """The lexicon with the concepts of a store that its wordings mean."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._lexicon = clinical_lexicon()
+        self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
+        self.read = lru_cache(16)(NoteContext)
+        """Read a note."""
+
+    def find(self, text: str, mentions: Collection[str]) -> Iterator[KnownForm]:
+        """Find the short forms and words in a text that have a meaning in the store.
+
+        Args:
+            text: A text.
+            mentions: Texts of its mentions, which decide between several meanings.
+        """
+        note = self.read(text)
+        for match in _CAPITALS.finditer(note.text):
+            short = self._listed(match[0], in_chinese=note.is_chinese)
+            if short is None:
+                continue
+            start, end = match.span()
+            meanings = self._lexicon.meanings(short, in_chinese=note.is_chinese)
+            long, factor = self._long(short, meanings, mentions, note.places(start, end))
+            if note.is_chinese and (kind := _TYPE.search(note.text, max(0, start - 6), start)):
+                typed = self.expand(note.text[kind.start() : end])
+                if typed and self._rows(typed):
+                    start, long = kind.start(), typed
+            if long:
+                yield KnownForm(start, end, text[start:end], long, factor)
+        for language in ("en", "zh") if note.is_chinese else ("en",):
+            yield from self._words(text, note, language)
+
+    def _words(self, text: str, note: NoteContext, language: str) -> Iterator[KnownForm]:
+        """Find the words of a language."""
+        low, words = note.text.lower(), self._lexicon.words[language]
+        if len(low) != len(text):
+            return
+        for match in self._lexicon.word_patterns[language].finditer(low):
+            word, start, end = words[match[0]], match.start(), match.end()
+            if word.predicate and not self._lexicon.after_predicate.match(low, end):
+                continue
+            for template in word.meaning.wordings:
+                begin, wording = start, template
+                if "_" in template:
+                    begin, wording = self._completed(note.text, start, template)
+                if begin >= 0 and self._rows(wording) and not self._rows(note.text[begin:end]):
+                    short = text[begin:end]
+                    yield KnownForm(begin, end, short, wording, AS_WORD, True, word.absent)
+                    break
+
+    def _completed(self, text: str, end: int, wording: str) -> tuple[int, str]:
+        """Return where a name begins that ends in a word, *rib fx*, and the name; -1: nowhere."""
+        parts = _HAN_PARTS if HAN_CHARACTER.search(wording) else _WORD_PARTS
+        starts: list[int] = []
+        for part in reversed(list(parts.finditer(text, max(0, end - _REACH), end))):
+            if part.end() != (starts[-1] if starts else end):
+                break
+            starts.append(part.start())
+        names = ((at, wording.replace("_", text[at:end].strip(" -"))) for at in reversed(starts))
+        return next((each for each in names if self._rows(each[1])), (-1, wording))
+
+    def expand(
+        self,
+        mention: str,
+        mentions: Collection[str] = (),
+        places: Iterable[frozenset[str]] = (ANYWHERE,),
+    ) -> str | None:
+        """Return the long form of a given mention, or None; 2型DM becomes 2型糖尿病.
+
+        Args:
+            mention: The mention.
+            mentions: Texts of the other mentions, which decide between several meanings.
+            places: What says where it stands, see :meth:`NoteContext.places`.
+
+        >>> StoreLexicon(kb).expand("HTN")  # doctest: +SKIP
+        'hypertension'
+        """
+        plain = chinese(simplify(mention)).strip()
+        in_chinese = HAN_CHARACTER.search(plain) is not None
+        for match in _LATIN.finditer(plain):
+            if match[0] != plain and not in_chinese:
+                return None
+            short = self._listed(match[0], in_chinese=in_chinese)
+            if short is None:
+                continue
+            before, after = plain[: match.start()], plain[match.end() :]
+            meanings = self._lexicon.meanings(short, in_chinese=in_chinese)
+            if before or after:
+                names = (f"{before}{w}{after}" for each in meanings for w in each.wordings)
+                if name := next((name for name in names if self._rows(name)), None):
+                    return name
+            if long := self._long(short, meanings, mentions, places)[0]:
+                return f"{before}{long}{after}"
+        return None
+
+    def agrees(
+        self, short: str, concept_row: int, places: Iterable[frozenset[str]] = (ANYWHERE,)
+    ) -> bool:
+        """Return whether a short form means a concept, by the list and by where it stands.
+
+        Args:
+            short: The short form.
+            concept_row: Row of the concept.
+            places: What says where it stands, see :meth:`NoteContext.places`.
+        """
+        listed = self._listed(short, in_chinese=False) or ""
+        meanings = self._lexicon.meanings(listed, in_chinese=False)
+        meaning, _ = self._choose(meanings, frozenset(), places)
+        return meaning is not None and concept_row in self._concepts(meaning)
+
+    def _listed(self, short: str, *, in_chinese: bool) -> str | None:
+        """Return a short form as listed: in capitals, without a plural *s*."""
+        forms = (short.upper(), short.removesuffix("s").upper())
+        return next((f for f in forms if self._lexicon.meanings(f, in_chinese=in_chinese)), None)
+
+    def _long(
+        self,
+        short: str,
+        meanings: Meanings,
+        mentions: Collection[str],
+        places: Iterable[frozenset[str]],
+    ) -> tuple[str | None, float]:
+        """Return the wording to look up, if not the short form itself, and its factor."""
+        named = frozenset[int]()
+        if len(meanings) > 1:
+            named = named.union(*map(self._rows, set(mentions) - {short, f"{short}s"}))
+        meaning, factor = self._choose(meanings, named, places)
+        if meaning is None or self._rows(short) & self._concepts(meaning):
+            return None, factor
+        return next((w for w in meaning.wordings if self._rows(w)), None), factor
+
+    def _choose(
+        self, meanings: Meanings, named: frozenset[int], places: Iterable[frozenset[str]]
+    ) -> tuple[Meaning | None, float]:
+        """Choose the meaning that fits: the only one, that of a named concept, that of a place."""
+        if len(meanings) == 1 and not meanings[0].places:
+            return meanings[0], AS_LISTED
+        fit = [each for each in meanings if self._concepts(each) & named]
+        if len(fit) == 1:
+            return fit[0], AS_LISTED
+        for place in places if not fit else ():
+            fit = [each for each in meanings if each.places & place]
+            if len(fit) == 1:
+                return fit[0], BY_DEFAULT if place is ANYWHERE else BY_PLACE
+        return None, AS_LISTED
+
+    def _concepts(self, meaning: Meaning) -> frozenset[int]:
+        return frozenset[int]().union(*map(self._rows, meaning.wordings))
