@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from biograft.artifacts import new_file
+from biograft.clinical import Trigger
 from biograft.config import Config, check_choice
 from biograft.errors import ConfigError
 from biograft.evaluation.assertion import Finding
@@ -55,13 +56,11 @@ Piece: TypeAlias = tuple[int, int, str | tuple[int, int]]
 TYPOS = "typos"
 _AROUND = 60
 """Characters around a change that are shown."""
-_SINGLE_BLANK = re.compile(r"(?<=\S) (?=\S)")
-_LINE_END = re.compile(r"(?<=\S)(?=\n|$)")
-_HARD_BLANKS = "\u00a0\u2009\u202f"
-_WIDE_BLANK = "\u3000"
+_BLANK = re.compile(r"(?<=\S) (?=\S)")
 _ITEM = re.compile(r"[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）:：]|[，。；：、）)]")
 """Beginning of a line that may be an item of a list, or that no line has."""
 _SEPARATOR = re.compile(r"\s*(?:,\s*(?:and|or|nor)?|\b(?:and|or|nor)\b)\s*|[、，,或及和]", re.ASCII)
+_BETWEEN_HAN = re.compile(rf"(?<=[{HAN}])(?=[{HAN}])")
 _LIST_END = re.compile(r"\s*(?:[.;。；]|\n\s*\n|$)")
 _UNKNOWN = ("zorblitis", "quamble", "vextrosis", "drinular pain"), ("佐布症", "夸姆", "鞴鼾样变")
 _SPECIAL = re.compile(
@@ -71,16 +70,11 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(rf"[A-Za-z]{{4,}}|(?<![{HAN}])[{HAN}]{{2,6}}(?![{HAN}])")
-_HEADING = re.compile(r"(?:\A|\n[ \t]*\n)[ \t]*([A-Za-z]{5,}(?: [A-Za-z]{5,}| of| and)*)(?=:)")
-_TYPO_WORD = re.compile(r"[A-Za-z]{5,}")
-_HALF, _FULL = ",:;()?", "，：；（）？"
-_TO_FULL = str.maketrans(
-    {char: chr(ord(char) + 0xFEE0) for char in string.ascii_letters + string.digits}
-    | dict(zip(_HALF, _FULL, strict=True))
-)
-_TO_HALF = {code: char for char, code in zip(_HALF, map(ord, _FULL), strict=True)}
+_HEADING = re.compile(r"(?:(?<=\n\n)|\A)[A-Za-z]{5,}(?: [A-Za-z]{5,}| of| and)*(?=:)")
+_LONG_WORD = re.compile(r"[A-Za-z]{5,}")
+_TO_FULL = {ord(c): ord(c) + 0xFEE0 for c in string.ascii_letters + string.digits + ",:;()?"}
 _HALF_WIDTH = re.compile(r"(?<!\d)[,:;()?]|[,:;()?](?!\d)|[A-Za-z0-9]")
-_FULL_WIDTH = re.compile(f"[{_FULL}]")
+_FULL_WIDTH = re.compile(r"[，：；（）？]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,15 +102,25 @@ class Note(NamedTuple):
     mentions: tuple[LinkedMention, ...]
     is_chinese: bool
 
-    def free(self, pattern: re.Pattern[str], *, of: int = 0) -> list[tuple[int, int]]:
-        """Return the spans of a pattern that overlap no mention.
+    def free(self, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
+        """Return the spans of a pattern that overlap no mention."""
+        spans = [found.span() for found in pattern.finditer(self.text)]
+        return [s for s in spans if not _overlaps(self.mentions, *s)]
+
+    def is_trigger(self, start: int, end: int) -> bool:
+        """Return True if a span overlaps a trigger.
 
         Args:
-            pattern: The pattern.
-            of: Its group.
+            start: Its start.
+            end: Its end.
         """
-        spans = [found.span(of) for found in pattern.finditer(self.text)]
-        return [s for s in spans if not any(m.start < s[1] and s[0] < m.end for m in self.mentions)]
+        return any(
+            m.assertion and _overlaps(m.assertion.triggers, start, end) for m in self.mentions
+        )
+
+
+def _overlaps(others: Iterable[LinkedMention | Trigger], start: int, end: int) -> bool:
+    return any(each.start < end and start < each.end for each in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ class RobustnessCase:
 
 @dataclass(slots=True)
 class RobustnessResult:
-    """Number of variants of each kind, of those that changed, and these."""
+    """Number of variants of each kind, of those that changed, and these cases."""
 
     n_documents: int = 0
     variants: Counter[str] = field(default_factory=Counter)
@@ -346,47 +350,30 @@ def _some(spans: Iterable[tuple[int, int]], rng: random.Random) -> list[tuple[in
     return chosen or spans[:1]
 
 
-def _blanks(note: Note, rng: random.Random) -> list[Piece]:
-    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
-    return [(*span, " " * rng.choice((2, 2, 3))) for span in _some(spans, rng)]
+def _replaced(
+    pattern: re.Pattern[str], *choices: str, chinese: str = ""
+) -> Callable[[Note, random.Random], list[Piece]]:
+    """Return a kind that puts one of some texts in some places; in Chinese, others, too."""
 
+    def change(note: Note, rng: random.Random) -> list[Piece]:
+        texts = (*choices, *(chinese * note.is_chinese))
+        spans = (found.span() for found in pattern.finditer(note.text))
+        return [(*span, rng.choice(texts)) for span in _some(spans, rng)]
 
-def _tabs(note: Note, rng: random.Random) -> list[Piece]:
-    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
-    return [(*span, "\t") for span in _some(spans, rng)]
-
-
-def _trailing(note: Note, rng: random.Random) -> list[Piece]:
-    spans = (found.span() for found in _LINE_END.finditer(note.text))
-    return [(*span, rng.choice((" ", "  ", "\t"))) for span in _some(spans, rng)]
-
-
-def _hard_blanks(note: Note, rng: random.Random) -> list[Piece]:
-    blank = rng.choice(_HARD_BLANKS + _WIDE_BLANK * note.is_chinese)
-    spans = (found.span() for found in _SINGLE_BLANK.finditer(note.text))
-    return [(*span, blank) for span in _some(spans, rng)]
-
-
-def _crlf(note: Note, rng: random.Random) -> list[Piece]:
-    return [(found.start(), found.end(), "\r\n") for found in re.finditer(r"(?<!\r)\n", note.text)]
+    return change
 
 
 def _wraps(note: Note, rng: random.Random) -> list[Piece]:
-    text, breaks, position = note.text, list[Piece](), 0
+    breaks: list[Piece] = []
     width = rng.randint(25, 50) if note.is_chinese else rng.randint(50, 100)
-    while position < len(text):
-        end = text.find("\n", position, position + width + 1)
-        if end >= 0 or position + width >= len(text):
-            if end < 0:
+    for line in re.finditer(r".+", note.text):
+        start = line.start()
+        while start + width < line.end():
+            at = _break(note, start, start + width)
+            if at is None:
                 break
-            position = end + 1
-            continue
-        at = _break(note, position, position + width)
-        if at is None:
-            position = text.find("\n", position) + 1 or len(text)
-        else:
             breaks.append((*at, "\n"))
-            position = at[1]
+            start = at[1]
     return breaks
 
 
@@ -394,45 +381,32 @@ def _break(note: Note, start: int, end: int) -> tuple[int, int] | None:
     """Return the last blank of a line that may be a line break; in Chinese any place."""
     text = note.text
     for at in range(end, (start + end) // 2, -1):
-        span = (at, at + 1) if text[at] == " " else (at, at)
-        between = HAN_CHARACTER.match(text, at) and HAN_CHARACTER.match(text, at - 1)
-        if span[0] == span[1] and not between:
-            continue
+        is_blank = text[at] == " " != text[at - 1]
         inside = note.is_chinese and any(m.start < at < m.end for m in note.mentions)
-        if not (inside or text[at - 1].isspace() or _ITEM.match(text, span[1])):
-            return span
+        if inside or not (is_blank or _BETWEEN_HAN.match(text, at)):
+            continue
+        if not _ITEM.match(text, at + is_blank):
+            return at, at + is_blank
     return None
 
 
 def _widths(note: Note, rng: random.Random) -> list[Piece]:
-    if not note.is_chinese:
-        return []
-    pattern, table = rng.choice(((_HALF_WIDTH, _TO_FULL), (_FULL_WIDTH, _TO_HALF)))
-    spans = _some(note.free(pattern), rng)
-    return [(*span, note.text[slice(*span)].translate(table)) for span in spans]
+    to_full = rng.random() < 0.5
+    spans = note.free(_HALF_WIDTH if to_full else _FULL_WIDTH) if note.is_chinese else ()
+    changed = _TO_FULL if to_full else {full: half for half, full in _TO_FULL.items()}
+    return [(*span, note.text[slice(*span)].translate(changed)) for span in _some(spans, rng)]
 
 
-def _lists(note: Note, *, absent: bool = False) -> list[list[LinkedMention]]:
+def _lists(note: Note) -> list[list[LinkedMention]]:
     """Return the lists of findings of one status."""
-    lists: list[list[LinkedMention]] = []
-    run: list[LinkedMention] = []
-    found = [each for each in note.mentions if each.concept is not None]
-    for mention in found:
-        if run and not (
-            mention.status == run[-1].status
-            and mention.start >= run[-1].end
-            and _SEPARATOR.fullmatch(note.text, run[-1].end, mention.start)
-        ):
-            lists.append(run)
-            run = []
-        run.append(mention)
-    return [
-        each
-        for each in [*lists, run]
-        if len(each) > 1
-        and _LIST_END.match(note.text, each[-1].end)
-        and (not absent or each[0].status == "absent")
-    ]
+    lists: list[list[LinkedMention]] = [[]]
+    for mention in note.mentions:
+        last = lists[-1][-1] if lists[-1] else mention
+        between = _SEPARATOR.fullmatch(note.text, last.end, max(mention.start, last.end))
+        if mention.concept is None or mention.status != last.status or not between:
+            lists.append([])
+        lists[-1].append(mention)
+    return [each for each in lists if len(each) > 1 and _LIST_END.match(note.text, each[-1].end)]
 
 
 def _order(note: Note, rng: random.Random) -> list[Piece]:
@@ -444,7 +418,7 @@ def _order(note: Note, rng: random.Random) -> list[Piece]:
 
 
 def _unknown(note: Note, rng: random.Random) -> list[Piece]:
-    lists = _lists(note, absent=True)
+    lists = [each for each in _lists(note) if each[0].status == "absent"]
     if not lists:
         return []
     run = rng.choice(lists)
@@ -453,12 +427,7 @@ def _unknown(note: Note, rng: random.Random) -> list[Piece]:
 
 
 def _concepts(note: Note, rng: random.Random) -> tuple[Mention, ...]:
-    triggers = [t for m in note.mentions if m.assertion for t in m.assertion.triggers]
-    words = [
-        span
-        for span in note.free(_WORD)
-        if not any(t.start < span[1] and span[0] < t.end for t in triggers)
-    ]
+    words = [span for span in note.free(_WORD) if not note.is_trigger(*span)]
     special = note.free(_SPECIAL)
     pool = special if special and rng.random() < 0.5 else words
     chosen = sorted(rng.sample(pool, min(len(pool), rng.randint(1, 3))))
@@ -466,47 +435,29 @@ def _concepts(note: Note, rng: random.Random) -> tuple[Mention, ...]:
 
 
 def _headings(note: Note, rng: random.Random) -> list[Piece]:
-    pieces: list[Piece] = []
-    for span in note.free(_HEADING, of=1):
-        heading = note.text[slice(*span)]
-        pieces.append((*span, heading.title() if heading.isupper() else heading.upper()))
-    return pieces
+    headings = [(*span, note.text[slice(*span)]) for span in note.free(_HEADING)]
+    return [(a, b, name.title() if name.isupper() else name.upper()) for a, b, name in headings]
 
 
 def _typos(note: Note, rng: random.Random) -> list[Piece]:
-    triggers = {
-        (found.start(), found.end())
-        for mention in note.mentions
-        if mention.assertion
-        for trigger in mention.assertion.triggers
-        for found in _TYPO_WORD.finditer(note.text, trigger.start, trigger.end)
-    }
-    free = sorted(triggers & set(note.free(_TYPO_WORD)))
-    if not free:
+    words = [span for span in note.free(_LONG_WORD) if note.is_trigger(*span)]
+    if not words:
         return []
-    start, end = rng.choice(free)
-    word = _misspell(note.text[start:end], rng)
-    return [] if word.lower() in english_words() else [(start, end, word)]
-
-
-def _misspell(word: str, rng: random.Random) -> str:
-    at, letter = rng.randrange(1, len(word) - 1), rng.choice(string.ascii_lowercase)
-    return rng.choice(
-        (
-            word[:at] + word[at + 1 :],
-            word[:at] + word[at] + word[at:],
-            word[:at] + letter + word[at + 1 :],
-            word[:at] + word[at + 1] + word[at] + word[at + 2 :],
-        )
-    )
+    start, end = rng.choice(words)
+    word, at = note.text[start:end], rng.randrange(1, end - start - 1)
+    before, here, after = word[:at], word[at], word[at + 1 :]
+    middle = ("", here * 2, rng.choice(string.ascii_lowercase), after[0] + here)
+    kind = rng.randrange(len(middle))
+    typo = before + middle[kind] + after[kind == 3 :]
+    return [] if typo.lower() in english_words() else [(start, end, typo)]
 
 
 KINDS: dict[str, Callable[[Note, random.Random], list[Piece] | tuple[Mention, ...]]] = {
-    "blanks": _blanks,
-    "tabs": _tabs,
-    "trailing": _trailing,
-    "hard-blanks": _hard_blanks,
-    "crlf": _crlf,
+    "blanks": _replaced(_BLANK, "  ", "   "),
+    "tabs": _replaced(_BLANK, "\t"),
+    "trailing": _replaced(re.compile(r"(?<=\S)(?=\n|$)"), " ", "  ", "\t"),
+    "hard-blanks": _replaced(_BLANK, "\u00a0", "\u2009", "\u202f", chinese="\u3000"),
+    "crlf": _replaced(re.compile(r"(?<!\r)\n"), "\r\n"),
     "wraps": _wraps,
     "widths": _widths,
     "order": _order,

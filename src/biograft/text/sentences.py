@@ -4,14 +4,15 @@ Sentences are split in one pass over the punctuation that may end one. A full st
 further, since it also follows abbreviations (*e.g.*, *Fig.*), initials and section numbers. The
 language of a text need not be known.
 
-Blanks and line breaks that only wrap a sentence are folded into one blank: rules, scopes and gaps
-of :mod:`biograft.clinical` are defined on sentences with single blanks. What the layout of a text
-means stays: line breaks between statements, blank lines, headings, list items, and the gap between
-two columns, *Fever: no   Cough: yes*. A line goes on in the next one where
+Blanks and line breaks that only wrap a sentence are folded into one blank, in Chinese into nothing:
+rules, scopes and gaps of :mod:`biograft.clinical` are defined on sentences with single blanks. What
+the layout of a text means stays: line breaks between statements, as single characters without
+blanks around them, blank lines, headings, list items, and the gap between two columns, *Fever: no
+Cough: yes*. A line goes on in the next one where
 
 * it is long, or its last word or mark cannot end a statement (*no*, *of*, a comma);
 * the next line begins with a word or mark that cannot begin one (*or*);
-* it began with a capital letter, and the next one does not;
+* it began with no small letter, and the next one does;
 * it began with a small letter, and lines that do so, too, follow up to a full stop.
 """
 
@@ -20,9 +21,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
-from biograft.kb.names import HAN
+from biograft.kb.names import HAN, HAN_CHARACTER
 
 _END = re.compile(
     rf"""[。！？]+[”’」』）】]*          # Chinese: whatever follows it
@@ -118,11 +118,11 @@ def _follows_plain_word(before: str) -> bool:
 
 BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(?=\D)")
 """Beginning of a list item, at the start of a line."""
-_GAP = re.compile(r"[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|\t")
+_GAP = re.compile(r"[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|[^\S\n ]")
 """Whitespace that is not a single blank."""
 _COLUMN = re.compile(r"[^\W\d][\w /()-]{0,30}[:：]")
 """The label of a column."""
-_MIN_WRAPPED = 50
+_MIN_WRAPPED, _MIN_WRAPPED_HAN = 50, 18
 """Characters of a line that may have been wrapped; a shorter one may be a statement."""
 _GOES_ON = re.compile(
     r"(?:,|[、，]"
@@ -130,6 +130,7 @@ _GOES_ON = re.compile(
     r"|that|the|this|to|was|were|when|which|who|with|without)"
     r"|^[^:]*\bden(?:y|ied|ies|ying)|(?:^|[，。；、：])[^\S\n]*(?:患者|病人)?(?:无|否认|未见|没有))$"
 )
+_HAN_BOTH = re.compile(rf"[{HAN}，、；：（）]{{2}}")
 _CONTINUES = re.compile(r"(?:and|but|for|nor|of|or|than|to)\b|[,，、)）]|[或及和]")
 _ENDED = ".:;!?。；：！？"
 
@@ -144,21 +145,23 @@ class FoldedText:
             text: The text.
             headings: Spans of headings, whose line breaks stay.
         """
-        gaps = _find_gaps(text, headings)
-        self._starts = [start for start, _ in gaps]
-        self._removed = [0, *accumulate(end - start - 1 for start, end in gaps)]
-        self._folded = [
-            start - removed for start, removed in zip(self._starts, self._removed, strict=False)
-        ]
-        self._ends = [end for _, end in gaps]
-        bounds = zip([0, *self._ends], [*self._starts, len(text)], strict=True)
-        self.text = " ".join(text[start:end] for start, end in bounds)
+        parts: list[str] = []
+        self._starts, self._ends, self._folded, self._removed = [], [], [], [0]
+        position = 0
+        for start, end, new in _find_gaps(text, headings):
+            parts += (text[position:start], new)
+            self._starts.append(start)
+            self._ends.append(end)
+            self._folded.append(start - self._removed[-1] + len(new))
+            self._removed.append(end - self._folded[-1])
+            position = end
+        self.text = "".join([*parts, text[position:]])
 
     def fold(self, offset: int) -> int:
         """Return the offset in the folded text of an offset in the original text."""
         before = bisect_left(self._starts, offset)
         if before and offset < self._ends[before - 1]:
-            return self._folded[before - 1] + 1
+            return self._folded[before - 1]
         return offset - self._removed[before]
 
     def unfold(self, start: int, end: int) -> tuple[int, int]:
@@ -168,8 +171,8 @@ class FoldedText:
             start: Start in the folded text.
             end: End in the folded text.
         """
-        first = bisect_left(self._folded, start)
-        last = bisect_left(self._folded, max(end - 1, start))
+        first = bisect_right(self._folded, start)
+        last = bisect_left(self._folded, end)
         return start + self._removed[first], end + self._removed[last]
 
 
@@ -178,27 +181,28 @@ def needs_folding(text: str) -> bool:
     return _GAP.search(text) is not None
 
 
-def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of whitespace that stands for a single blank."""
+def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """Yield the spans of whitespace that stands for other one, and this."""
     starts = [start for start, _ in headings]
-    gaps: list[tuple[int, int]] = []
     line_start = 0  # of the first of the lines that were wrapped
     for gap in _GAP.finditer(text):
         start, end = gap.span()
         if start == 0 or end == len(text):
             continue
         if "\n" not in gap[0]:
-            labelled = ":" in text[line_start:start] or "：" in text[line_start:start]
+            is_gap = end - start > 1 or gap[0] == "\t"
+            labelled = is_gap and (":" in text[line_start:start] or "：" in text[line_start:start])
             if not (labelled and _COLUMN.match(text, end)):
-                gaps.append((start, end))
+                yield start, end, " "
             continue
         heading = bisect_right(starts, start) - 1
         in_heading = heading >= 0 and start <= headings[heading][1]
         if not in_heading and _is_wrapped(text, line_start, start, end):
-            gaps.append((start, end))
+            yield start, end, "" if _HAN_BOTH.match(text[start - 1] + text[end]) else " "
         else:
             line_start = end
-    return gaps
+            if gap[0] != "\n":
+                yield start, end, "\n"
 
 
 def _is_wrapped(text: str, line_start: int, end: int, next_start: int) -> bool:
@@ -207,15 +211,18 @@ def _is_wrapped(text: str, line_start: int, end: int, next_start: int) -> bool:
     following = _line_at(text, next_start)
     if not following.strip() or not line.strip() or line[-1] in _ENDED:
         return False
-    if BULLET.match(following) or ":" in following[:30] or "：" in following[:12]:
+    if BULLET.match(following) or _COLUMN.match(following):
         return False
-    if len(line) >= _MIN_WRAPPED or _GOES_ON.search(line.lower()) or _CONTINUES.match(following):
+    is_han = HAN_CHARACTER.match(line[-1])
+    if len(line) >= (_MIN_WRAPPED_HAN if is_han else _MIN_WRAPPED):
+        return True
+    if _GOES_ON.search(line.lower()) or _CONTINUES.match(following):
         return True
     if not following[0].islower():
         return False
     bullet = BULLET.match(text, line_start)
     first = text[bullet.end() if bullet else line_start :].lstrip()[:1]
-    return first.isupper() or (first.islower() and _ends_in_full_stop(text, next_start))
+    return not first.islower() or _ends_in_full_stop(text, next_start)
 
 
 def _ends_in_full_stop(text: str, start: int) -> bool:
