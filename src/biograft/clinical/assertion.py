@@ -281,18 +281,13 @@ def _assert(
     headings: list[tuple[int, int]],
     spans: Sequence[tuple[int, int]],
 ) -> list[Assertion]:
-    if len(spans) == 1:
-        events = find_events(low, rules, headings, spans)
-        scan = Scan(low, events, rules)
-        return [_conclude(scan.run(spans)[0], text, sections)]
-    order = sorted(range(len(spans)), key=spans.__getitem__)
-    ordered = [spans[row] for row in order]
-    events = find_events(low, rules, headings, ordered)
-    scan = Scan(low, events, rules)
-    results = [PRESENT] * len(spans)
-    for row, found in zip(order, scan.run(ordered), strict=True):
-        results[row] = _conclude(found, text, sections)
-    return results
+    ordered = sorted(set(spans))  # the parts of a composite share a span
+    scan = Scan(low, find_events(low, rules, headings, ordered), rules)
+    results = {
+        span: _conclude(found, text, sections)
+        for span, found in zip(ordered, scan.run(ordered), strict=True)
+    }
+    return [results[span] for span in spans]
 
 
 def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion:

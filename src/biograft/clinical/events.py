@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ HEADING_END = CompiledRule("heading", EventKind.LINE)
 """Ends the statement before a heading, and the heading itself."""
 _LAST_WORD = re.compile(r"[\w.]*\w$")
 _FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
+_PLAIN = {ord(c) + 0xFEE0: c for c in string.ascii_lowercase + string.digits}
 _HEADING_MARKS = ("\n", ":", "：", "【")
 """Without any of them, a text has no heading."""
 _LONG_TEXT = 400
@@ -40,6 +42,8 @@ class Section(NamedTuple):
 def lower(text: str, rules: AssertionRules) -> str:
     """Return the text in lower case and simplified Chinese, every character at its offset.
 
+    Letters and digits of full width are plain ones.
+
     Args:
         text: A text.
         rules: Rules whose language counts.
@@ -47,7 +51,9 @@ def lower(text: str, rules: AssertionRules) -> str:
     low = text.lower()
     if len(low) != len(text):
         low = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
-    return simplify(low) if rules.language == "zh" else low
+    if low.isascii():
+        return low
+    return (simplify(low) if rules.language == "zh" else low).translate(_PLAIN)
 
 
 def find_sections(
@@ -66,7 +72,9 @@ def find_sections(
         return sections, spans
     for match in rules.heading.finditer(low):
         if match["name"] is not None:
-            if match["inside"] is not None and not _is_inside_heading(text, match):
+            if not (match["inside"] is None or _is_inside_heading(text, match)):
+                continue
+            if _is_unmarked(text, match):
                 continue
             name, flags, reach = rules.section_of(match["name"])
             sections.append(Section(match.start("name"), name, ()))  # the heading itself
@@ -90,6 +98,12 @@ def _is_inside_heading(text: str, match: re.Match[str]) -> bool:
     name = match["name"]
     heading = text[match.start("name") : match.end("name")]
     return len(name) > _SHORT_HEADING and heading.isupper() and text[match.end() - 1] in ":："
+
+
+def _is_unmarked(text: str, match: re.Match[str]) -> bool:
+    """Whether a heading within a line has no mark after it: a word before a line break."""
+    last = text[match.end() - 1]
+    return (last == "\n" or last.isalnum()) and text[: match.start()][-1:] not in ("", "\n")
 
 
 _BLANKS = re.compile(r"\s*")
@@ -143,7 +157,8 @@ def find_events(
 ) -> list[Event]:
     """Return the events of a text in lower case; a phrase holds a span whole, or none of it.
 
-    What a phrase holds is a mention that is a trigger, too: *mother* in *her mother had asthma*.
+    What a phrase holds is a mention that is part of a trigger, *mother* in *her mother had asthma*,
+    or of what looks like one, *month* in *a six month history of*.
 
     Args:
         low: A text in lower case.
@@ -191,13 +206,16 @@ def _longest_phrase(
     limit = spans[begun][0] if begun < len(spans) else sys.maxsize
     if begun and start < spans[begun - 1][1]:
         limit, first = spans[begun - 1][1], begun - 1
-    longest = rules.trie.match(low, tokens, index, limit)
+    wide = limit
     if first < len(spans) and 0 <= spans[first][0] - start <= _LONGEST_LEAD:
-        limit = spans[first + 1][0] if first + 1 < len(spans) else sys.maxsize
-        wider = rules.trie.match(low, tokens, index, limit)
-        if wider is not None and wider[1] is not None and wider[1].may_be_mention:
-            return wider if tokens.spans[wider[0]][1] >= spans[first][1] else longest
-    return longest
+        wide = spans[first + 1][0] if first + 1 < len(spans) else sys.maxsize
+    longest, wider = rules.trie.match_within(low, tokens, index, limit, wide)
+    if wider is longest or wider is None:
+        return longest
+    mention, rule = low[slice(*spans[first])], wider[1]
+    beyond = tokens.spans[wider[0]][1] - spans[first][1]
+    holds = mention in rules.trie.root if rule is None else rule.may_be_mention
+    return wider if beyond > 0 or (beyond == 0 and holds) else longest
 
 
 def _stretches(

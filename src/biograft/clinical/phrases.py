@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -48,7 +49,7 @@ _PLACEHOLDERS = re.compile(r"####|#")
 _AT_PLACEHOLDERS = re.compile(r"(####|#)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_FILLERS = 3
-_MIN_LETTERS = 6
+_MIN_LETTERS = 5
 """Letters of a word of phrases that may be misspelt."""
 _MAX_CORRECTIONS = 1 << 17
 MAX_CHARACTERS, MAX_WORDINGS = 200, 100_000
@@ -98,15 +99,16 @@ def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequenc
 class TriggerSpelling(dict[str, str]):
     """Tokens of texts, and the words of phrases that they are, but for a letter; else themselves.
 
-    An ordinary word is never a misspelt one.
+    An ordinary word is never a misspelt one. Of several words, the one with the same first letter
+    counts, then the one that most phrases have.
 
     Args:
-        tokens: The tokens of each word of phrases.
+        uses: Number of phrases of each word.
     """
 
-    def __init__(self, tokens: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, uses: Mapping[str, int]) -> None:
         super().__init__()
-        self._tokens = tokens
+        self._uses = uses
 
     def __missing__(self, token: str) -> str:
         if len(self) > _MAX_CORRECTIONS:
@@ -115,7 +117,7 @@ class TriggerSpelling(dict[str, str]):
         return found
 
     def _correct(self, token: str) -> str:
-        if len(token) < _MIN_LETTERS - 1 or not token.isalpha() or token in self._words:
+        if len(token) < _MIN_LETTERS - 1 or not token.isalpha() or token in self._uses:
             return token
         from biograft.text.spelling.corrections import english_words
 
@@ -123,18 +125,14 @@ class TriggerSpelling(dict[str, str]):
             return token
         near = {word for part in _deletions(token) for word in self._near.get(part, ())}
         near = {word for word in near if _differ_by_one(word, token)}
-        return near.pop() if len(near) == 1 else token
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        """All words of phrases."""
-        return frozenset(token for tokens in self._tokens.values() for token in tokens)
+        rank = {word: (word[0] == token[0], self._uses[word], word) for word in near}
+        return max(near, key=rank.__getitem__, default=token)
 
     @cached_property
     def _near(self) -> dict[str, list[str]]:
         """Words of phrases by what is left of them without one letter."""
         near: dict[str, list[str]] = {}
-        for word in self._words:
+        for word in self._uses:
             if len(word) >= _MIN_LETTERS and word.isalpha():
                 for part in _deletions(word):
                     near.setdefault(part, []).append(word)
@@ -177,7 +175,8 @@ class PhraseTrie(Generic[R]):
         self.root: Node = {}
         self.characters = characters
         self._tokens: dict[str, list[str]] = {}
-        self.corrected = TriggerSpelling(self._tokens)
+        self._uses: Counter[str] = Counter()
+        self.corrected = TriggerSpelling(self._uses)
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
@@ -191,6 +190,7 @@ class PhraseTrie(Generic[R]):
         for word in phrase.split(" "):
             for token in self._tokens.get(word) or self._split(word):
                 node = node.setdefault(token, {})
+                self._uses[token] += 1
         rules: list[R | None] = node.setdefault(_RULES, [])
         rules.append(rule)
         return rules
@@ -228,12 +228,27 @@ class PhraseTrie(Generic[R]):
             first: Index of the first token of the phrase.
             limit: Offset that the phrase must not cross.
         """
+        return self.match_within(low, tokens, first, limit, limit)[0]
+
+    def match_within(
+        self, low: str, tokens: PhraseTokens, first: int, limit: int, wide: int
+    ) -> tuple[tuple[int, R | None] | None, tuple[int, R | None] | None]:
+        """Return the longest phrase up to ``limit``, and the longest up to ``wide``.
+
+        Args:
+            low: A text in lower case.
+            tokens: Its tokens.
+            first: Index of the first token of the phrase.
+            limit: Offset that the first phrase must not cross.
+            wide: Offset that the second one must not cross, not before ``limit``.
+        """
         texts, spans, fillers = tokens.texts, tokens.spans, self._fillers
-        best: tuple[int, R | None] | None = None
+        inner: tuple[int, R | None] | None = None
+        outer: tuple[int, R | None] | None = None
         branches = [(self.root, first, 0)]  # a filler may also be a word of a phrase
         while branches:
             node, position, skipped = branches.pop()
-            while position < len(spans) and spans[position][1] <= limit:
+            while position < len(spans) and (end := spans[position][1]) <= wide:
                 token = texts[position]
                 child = _child(node, token)
                 may_skip = token in fillers and skipped < _MAX_FILLERS and position > first
@@ -241,14 +256,21 @@ class PhraseTrie(Generic[R]):
                     if may_skip:
                         branches.append((node, position + 1, skipped + 1))
                     node = child
-                    if best is None or position > best[0]:
-                        best = _complete(node, low, spans[first][0], tokens, position) or best
+                    found = _complete(node, low, spans[first][0], tokens, position)
+                    if found is not None and (outer is None or position > outer[0]):
+                        outer = found
+                    if (
+                        found is not None
+                        and end <= limit
+                        and (inner is None or position > inner[0])
+                    ):
+                        inner = found
                 elif may_skip:
                     skipped += 1
                 elif token != "\n" or position == first or not texts[position + 1].isalnum():
                     break
                 position += 1
-        return best
+        return inner, outer
 
 
 def _deletions(word: str) -> set[str]:

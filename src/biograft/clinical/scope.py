@@ -269,7 +269,8 @@ class Scan:
         self.affirmed = False
 
     def _backward(self, start: int, end: int, rule: CompiledRule) -> None:
-        targets = self._targets(start, rule)
+        inside = [m for m in self.open if m.end > start]  # *trauma* in *trauma history*
+        targets = [*self._targets(start, rule), *inside]
         for mention in targets:
             for flag in rule.flags:
                 if flag == HISTORICAL and mention.bits & 1 << FAMILY:
@@ -289,7 +290,7 @@ class Scan:
 
     def _targets(self, start: int, rule: CompiledRule) -> list[Found]:
         """Return the open mentions that a trigger after them reaches."""
-        reached = self.open
+        reached = [m for m in self.open if m.end <= start]
         if not reached:
             reached = self.closing if start - self.verb_end <= _VERB_GAP else []
         if not reached:
@@ -299,7 +300,7 @@ class Scan:
             if rule.condition == "end" and self.joined and start - last.end <= _JOINED_GAP:
                 return [m for m in reached if m.segment == last.segment and not m.shielded]
             return [m for m in reached if self._beside(m, start)]
-        beside = not self.low[last.end : start].strip(" ,，") and last.end <= start
+        beside = not self.low[last.end : start].strip(" ,，")
         if follows_on(self.low, last.start):  # *AKI on CKD resolved*
             reached = reached[:-1]
             if not reached:
@@ -307,7 +308,7 @@ class Scan:
             last = reached[-1]
         if beside:
             return [last] if not self.joined else [m for m in reached if m.segment == last.segment]
-        reached = [m for m in reached if not m.shielded and m.end <= start]
+        reached = [m for m in reached if not m.shielded]
         if rule.rank == PHRASE or not self.joined or self.shield:
             reached = [m for m in reached if m.segment == self.segment]
         return reached

@@ -5,14 +5,14 @@ concept, status) must be the same. Kinds of variants:
 
 * ``blanks``, ``tabs``, ``trailing``, ``hard-blanks``: single blanks within lines become two or
   three, or tabs; blanks end lines; blanks become non-breaking, narrow or, in Chinese, wide ones.
-* ``crlf``, ``wraps``: lines end as in files of Windows; long lines are wrapped at 50 to 100
-  characters, Chinese ones at 25 to 50. No line then begins like an item of a list, *2.* or *-*, and
+* ``crlf``, ``wraps``: lines end as in files of Windows; long lines are wrapped at 64 to 100
+  characters, Chinese ones at 32 to 50. No line then begins like an item of a list, *2.* or *-*, and
   none is broken within a finding of a Chinese text.
 * ``widths``: in Chinese, punctuation, digits and letters outside of findings become full-width or
   half-width ones. Commas and colons between digits stay.
 * ``order``, ``unknown``: in lists of findings of one status, with nothing but commas, *and*, *or*
-  between them and punctuation after the last, the items change places; a list of absent findings
-  gets one more, which no knowledge base has.
+  between them, a trigger or a mark before the first and a mark after the last, the items change
+  places; a list of absent findings gets one more, which no knowledge base has.
 * ``concepts``: one to three other words of the text are mentions, too, as they would be if the
   knowledge base had them: words of relatives, risk, history, screening, and any that are neither
   within findings nor triggers.
@@ -62,7 +62,7 @@ _ITEM = re.compile(r"[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）:：]|[，。�
 _SEPARATOR = re.compile(r"\s*(?:,\s*(?:and|or|nor)?|\b(?:and|or|nor)\b)\s*|[、，,或及和]", re.ASCII)
 _BETWEEN_HAN = re.compile(rf"(?<=[{HAN}])(?=[{HAN}])")
 _LIST_END = re.compile(r"\s*(?:[.;。；]|\n\s*\n|$)")
-_UNKNOWN = ("zorblitis", "quamble", "vextrosis", "drinular pain"), ("佐布症", "夸姆", "鞴鼾样变")
+_UNKNOWN = ("zorblitis", "quamble", "vextrosis"), ("佐布症", "夸姆", "鞴鼾样变")
 _SPECIAL = re.compile(
     r"\b(?:mother|father|mom|dad|brother|sister|son|daughter|wife|husband|aunt|uncle|cousin|partner"
     r"|friend|donor|contact|family|history|risk|screening|suspicion|status post|exposure"
@@ -159,6 +159,8 @@ class RobustnessCase:
     lost: tuple[tuple[str, str, str], ...]
     """Text, concept and status of findings of the note only; ``gained``: of the variant only."""
     gained: tuple[tuple[str, str, str], ...]
+    added: tuple[str, ...] = ()
+    """Words that the variant has as mentions."""
 
 
 @dataclass(slots=True)
@@ -300,6 +302,7 @@ def _compare(
         other[max(0, at.start - _AROUND) : at.start + _AROUND] if at else "",
         tuple((text[f.start : f.end], f.concept, f.status) for f in lost),
         tuple((other[f.start : f.end], f.concept, f.status) for f in gained),
+        tuple(each.text for each in variant.document.mentions),
     )
 
 
@@ -365,7 +368,7 @@ def _replaced(
 
 def _wraps(note: Note, rng: random.Random) -> list[Piece]:
     breaks: list[Piece] = []
-    width = rng.randint(25, 50) if note.is_chinese else rng.randint(50, 100)
+    width = rng.randint(32, 50) if note.is_chinese else rng.randint(64, 100)
     for line in re.finditer(r".+", note.text):
         start = line.start()
         while start + width < line.end():
@@ -406,7 +409,17 @@ def _lists(note: Note) -> list[list[LinkedMention]]:
         if mention.concept is None or mention.status != last.status or not between:
             lists.append([])
         lists[-1].append(mention)
-    return [each for each in lists if len(each) > 1 and _LIST_END.match(note.text, each[-1].end)]
+    return [
+        each
+        for each in lists
+        if len(each) > 1
+        and _LIST_END.match(note.text, each[-1].end)
+        and (note.is_trigger(each[0].start - 2, each[0].start) or _begins(note.text, each[0].start))
+    ]
+
+
+def _begins(text: str, start: int) -> bool:
+    return text[:start].rstrip(" ")[-1:] in (*"\n.,;:()。，；：（）、", "")
 
 
 def _order(note: Note, rng: random.Random) -> list[Piece]:

@@ -127,7 +127,10 @@ _MIN_WRAPPED, _MIN_WRAPPED_HAN = 50, 18
 _GOES_ON = re.compile(
     r"(?:,|[、，]"
     r"|\b(?:an?|and|any|are|as|at|by|for|from|had|has|have|her|his|if|in|is|no|nor|not|of|on|or|than"
-    r"|that|the|this|to|was|were|when|which|who|with|without)"
+    r"|that|the|this|to|was|were|when|which|who|with|without"
+    r"|hx|h/o|s/p|r/o|includes?|including|recent|known|prior|previous|shows?|showed|reveals?|revealed"
+    r"|suspicious|suggests?|suggestive|consistent|due|secondary|into|between|after|before|during"
+    r"|since|until)"
     r"|^[^:]*\bden(?:y|ied|ies|ying)|(?:^|[，。；、：])[^\S\n]*(?:患者|病人)?(?:无|否认|未见|没有))$"
 )
 _HAN_BOTH = re.compile(rf"[{HAN}，、；：（）]{{2}}")
