@@ -208,14 +208,20 @@ def _longest_phrase(
         limit, first = spans[begun - 1][1], begun - 1
     wide = limit
     if first < len(spans) and 0 <= spans[first][0] - start <= _LONGEST_LEAD:
-        wide = spans[first + 1][0] if first + 1 < len(spans) else sys.maxsize
+        wide = spans[first + 2][0] if first + 2 < len(spans) else sys.maxsize
     longest, wider = rules.trie.match_within(low, tokens, index, limit, wide)
     if wider is longest or wider is None:
         return longest
-    mention, rule = low[slice(*spans[first])], wider[1]
-    beyond = tokens.spans[wider[0]][1] - spans[first][1]
-    holds = mention in rules.trie.root if rule is None else rule.may_be_mention
-    return wider if beyond > 0 or (beyond == 0 and holds) else longest
+    (last, rule), (begin, end) = wider, spans[first]
+    stop = tokens.spans[last][1]
+    is_last = stop <= end
+    if stop < end or any(a < stop < b for a, b in spans[first + 1 : first + 2]):
+        return longest
+    if rule is None:
+        holds = begin > start and (not is_last or low[begin:end] in rules.trie.root)
+    else:
+        holds = rule.may_be_mention or (rule.kind is EventKind.TRIGGER and not is_last)
+    return wider if holds else longest
 
 
 def _stretches(

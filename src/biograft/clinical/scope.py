@@ -209,7 +209,8 @@ class Scan:
 
     def _take(self, mention: Found) -> None:
         for trigger in self.active:
-            if trigger.end > mention.start:
+            inside = trigger.flag == NEGATED and trigger.start < mention.start
+            if trigger.end > mention.start and not inside:
                 continue
             if trigger.flag == HISTORICAL and follows_on(self.low, mention.start):
                 continue  # *history of diabetes on metformin*

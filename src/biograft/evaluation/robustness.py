@@ -453,7 +453,11 @@ def _headings(note: Note, rng: random.Random) -> list[Piece]:
 
 
 def _typos(note: Note, rng: random.Random) -> list[Piece]:
-    words = [span for span in note.free(_LONG_WORD) if note.is_trigger(*span)]
+    words = [
+        span
+        for span in note.free(_LONG_WORD)
+        if note.is_trigger(*span) and note.text[slice(*span)].lower() in english_words()
+    ]
     if not words:
         return []
     start, end = rng.choice(words)

@@ -95,8 +95,38 @@ def test_notes(shared_data, language, least):
         ("无多饮、多尿、口干", "口干", "absent"),
         ("非感染性腹泻", "腹泻", "present"),
         ("拟行胆囊切除术", "胆囊切除术", "hypothetical"),
+        ("No\u00a0fever.\u2009Gout.", "Gout", "present"),
+        ("Xray of chest shows no fracture. Denies falls. Hx\nasthma. ", "asthma", "historical"),
+        ("1 child, no edema, no\nvertigo. Plan: rest", "vertigo", "absent"),
+        ("双侧胸腔未见明显异常，心影不大，腹腔未见\n积液。", "积液", "absent"),
+        ("无黑矇、晕厥。既往\n高血压病10年，血压控制不佳，2型糖尿病", "2型糖尿病", "present"),
+        ("双下肢肌力正常，双侧病理征阴性，无大\n小便失禁。", "小便失禁", "absent"),
+        ("ｈｘ ｏｆ asthma", "asthma", "historical"),
+        ("Her unccle has gout.", "gout", "family"),
+        ("Rikss of gout were explained.", "gout", "hypothetical"),
+        ("Findings are suspiciogs for gout", "gout", "possible"),
     ],
 )
 def test_kinds(text, finding, status):
     start = text.index(finding)
     assert assert_status(text, [(start, start + len(finding))], None)[0].status == status
+
+
+@pytest.mark.parametrize(
+    ("text", "finding", "other", "status"),
+    [
+        ("A six month history of vertigo", "vertigo", "month", "present"),
+        ("Found by daughter w/ vertigo", "vertigo", "daughter", "present"),
+        ("No signs or symptoms of gout", "gout", "symptoms", "absent"),
+        ("No filling defect to suggest gout", "filling defect", "gout", "absent"),
+        ("肺结核可能性大", "肺结核", "可能", "possible"),
+        ("梅毒筛查阴性", "梅毒", "筛查", "absent"),
+        ("否认家族性痛风", "痛风", "家族", "absent"),
+        ("否认外伤史", "外伤", "外伤史", "absent"),
+    ],
+)
+def test_another_concept_beside_it_changes_nothing(text, finding, other, status):
+    spans = [(text.index(each), text.index(each) + len(each)) for each in (finding, other)]
+    alone = assert_status(text, spans[:1], None)[0].flags
+    assert {assert_status(text, s, None)[0].flags for s in (spans, [*spans, *spans])} == {alone}
+    assert status in (assert_status(text, spans, None)[0].status, *alone) or "negated" in alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -119,6 +120,19 @@ def test_typos_are_counted_apart(linker):
     result, _ = run(linker, ENGLISH, spoil=lambda text: text != ENGLISH, kinds=("typos",))
     assert result.changed["typos"] == result.variants["typos"] > 0
     assert result.n_changed == 0
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_layout_changes_no_finding_of_notes(linker, shared_data, language):
+    """Notes that the rules were not written with; typos may change 2 of 100."""
+    notes = shared_data(f"clinical/notes_{language}_dev.txt").read_text("utf-8")
+    plain = re.sub(r"\[\[(.*?)(?:\|.*?)?\]\]", r"\1", notes)
+    texts = re.split(r"^(?:@@ |#\d).*\n", plain, flags=re.MULTILINE)[1:]
+    documents = [Document(str(number), text.strip()) for number, text in enumerate(texts)]
+    result = evaluate_robustness(linker, documents, RobustnessConfig(variants=6))
+    assert result.n_changed == 0
+    assert result.variants.total() > 300
+    assert result.changed["typos"] <= 0.02 * result.variants["typos"]
 
 
 def test_refusals(linker):
