@@ -24,6 +24,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN, HAN_CHARACTER
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.documents import Mention
+from biograft.text.sentences import FoldedText
 from biograft.text.tokens import simplify
 
 AS_LISTED, BY_PLACE, BY_DEFAULT, AS_WORD = 1.0, 0.95, 0.8, 0.9
@@ -244,13 +245,19 @@ class NoteContext:
 
     def __init__(self, text: str) -> None:
         self._lexicon = clinical_lexicon()
-        self.text = simplify(text.translate(HALF_WIDTH))
         self.is_chinese = HAN_CHARACTER.search(text) is not None
+        plain = simplify(text.translate(HALF_WIDTH))
+        self.folded = FoldedText(plain, self._sections(plain)[1])
+        self.text = self.folded.text
+        """The text in half-width, simplified characters, with single blanks."""
+
+    def _sections(self, text: str) -> tuple[list[Any], list[tuple[int, int]]]:
+        rules = AssertionRules.shipped("zh" if self.is_chinese else "en")
+        return find_sections(text, lower(text, rules), rules)
 
     @cached_property
     def _layout(self) -> tuple[list[Any], list[tuple[int, int]]]:
-        rules = AssertionRules.shipped("zh" if self.is_chinese else "en")
-        return find_sections(self.text, lower(self.text, rules), rules)
+        return self._sections(self.text)
 
     @cached_property
     def _title(self) -> frozenset[str]:
@@ -267,6 +274,7 @@ class NoteContext:
             start: Start of the span.
             end: Its end.
         """
+        start, end = self.folded.fold(start), self.folded.fold(end)
         begin = max(self.text.rfind("\n", 0, start) + 1, start - 2 * _REACH)
         line_end = self.text.find("\n", end)
         yield self._kinds(begin, min(len(self.text) if line_end < 0 else line_end, end + _REACH))
@@ -278,7 +286,7 @@ class NoteContext:
 
     def no_finding(self, mention: Mention) -> str | None:
         """Return why a mention is no finding; None if it may be one."""
-        start, end = mention.start, mention.end
+        start, end = self.folded.fold(mention.start), self.folded.fold(mention.end)
         for context in self._lexicon.no_finding:
             if context.holds(self.text, start, end):
                 return context.reason
@@ -323,12 +331,14 @@ class StoreLexicon:
                 continue
             start, end = match.span()
             meanings = self._lexicon.meanings(short, in_chinese=note.is_chinese)
-            long, factor = self._long(short, meanings, mentions, note.places(start, end))
+            places = note.places(*note.folded.unfold(start, end))
+            long, factor = self._long(short, meanings, mentions, places)
             if note.is_chinese and (kind := _TYPE.search(note.text, max(0, start - 6), start)):
                 typed = self.expand(note.text[kind.start() : end])
                 if typed and self._rows(typed):
                     start, long = kind.start(), typed
             if long:
+                start, end = note.folded.unfold(start, end)
                 yield KnownForm(start, end, text[start:end], long, factor)
         for language in ("en", "zh") if note.is_chinese else ("en",):
             yield from self._words(text, note, language)
@@ -336,7 +346,7 @@ class StoreLexicon:
     def _words(self, text: str, note: NoteContext, language: str) -> Iterator[KnownForm]:
         """Find the words of a language."""
         low, words = note.text.lower(), self._lexicon.words[language]
-        if len(low) != len(text):
+        if len(low) != len(note.text):
             return
         for match in self._lexicon.word_patterns[language].finditer(low):
             word, start, end = words[match[0]], match.start(), match.end()
@@ -347,8 +357,9 @@ class StoreLexicon:
                 if "_" in template:
                     begin, wording = self._completed(note.text, start, template)
                 if begin >= 0 and self._rows(wording) and not self._rows(note.text[begin:end]):
-                    short = text[begin:end]
-                    yield KnownForm(begin, end, short, wording, AS_WORD, True, word.absent)
+                    first, last = note.folded.unfold(begin, end)
+                    short = text[first:last]
+                    yield KnownForm(first, last, short, wording, AS_WORD, True, word.absent)
                     break
 
     def _completed(self, text: str, end: int, wording: str) -> tuple[int, str]:
