@@ -46,6 +46,7 @@ _WORD_PARTS, _HAN_PARTS = re.compile(r"[A-Za-z]+[ -]"), re.compile(rf"[{HAN}]")
 _LINE_HEAD = re.compile(r"(?:^|\n|[.;。；]\s)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
 _COLON = re.compile(r"[ \t]*(?::|-[ \t])")
 _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
+_SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _CAPITALISED = r"[A-Z][a-z]*\.?"
 
@@ -164,6 +165,8 @@ class ClinicalLexicon:
             language: {short: _meanings(value) for short, value in tables["short_forms"].items()}
             for language, tables in content.items()
         }
+        self.ordinary = frozenset(content["en"]["ordinary"])
+        """Short forms that are ordinary words, too."""
         self.words: dict[str, dict[str, Word]] = {
             language: {
                 wording.lower(): Word(_meanings(value)[0], kind == "absent", kind == "predicates")
@@ -195,6 +198,15 @@ class ClinicalLexicon:
 def _read(name: str) -> dict[str, Any]:
     path = files("biograft.linking") / "lexicon" / f"{name}.toml"
     return tomllib.loads(path.read_text("utf-8"))
+
+
+def _is_shouted(text: str, short: re.Match[str]) -> bool:
+    """Whether a short form stands among words in capitals: *ALL OF WHICH*."""
+    before, after = (
+        text[max(0, short.start() - _REACH) : short.start()],
+        text[short.end() :][:_REACH],
+    )
+    return bool(_SHOUTED_BEFORE.search(before) or _SHOUTED_AFTER.match(after))
 
 
 def _meanings(value: str | list[str]) -> Meanings:
@@ -327,7 +339,7 @@ class StoreLexicon:
         note = self.read(text)
         for match in _CAPITALS.finditer(note.text):
             short = self._listed(match[0], in_chinese=note.is_chinese)
-            if short is None:
+            if short is None or (short in self._lexicon.ordinary and _is_shouted(note.text, match)):
                 continue
             start, end = match.span()
             meanings = self._lexicon.meanings(short, in_chinese=note.is_chinese)
@@ -421,6 +433,15 @@ class StoreLexicon:
         meanings = self._lexicon.meanings(listed, in_chinese=False)
         meaning, _ = self._choose(meanings, frozenset(), places)
         return meaning is not None and concept_row in self._concepts(meaning)
+
+    def agree(self, first: str, second: str) -> bool:
+        """Return whether two names share a concept.
+
+        Args:
+            first: A name.
+            second: Another one.
+        """
+        return bool(self._rows(first) & self._rows(second))
 
     def _listed(self, short: str, *, in_chinese: bool) -> str | None:
         """Return a short form as listed: in capitals, without a plural *s*."""

@@ -23,7 +23,8 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -240,8 +241,8 @@ class Expand:
         listed: dict[tuple[int, int], KnownForm] = {}
         if self.lexicon is not None:
             found = self.lexicon.find(text, {mention.text for mention in mentions})
-            known = [each for each in found if long_forms.expand(each.short) is None]
-            mentions, listed = _with_known(mentions, known)
+            known = (each for each in found if long_forms.expand(each.short) is None)
+            mentions, listed = _with_known(mentions, known, self.lexicon)
         more = forms.short_mentions(text, mentions, long_forms)
         mentions = in_text_order([*mentions, *more])
         if self.lexicon is not None:
@@ -319,25 +320,27 @@ class Expand:
 
 
 def _with_known(
-    mentions: Sequence[Mention], known: Sequence[KnownForm]
+    mentions: Sequence[Mention], known: Iterable[KnownForm], lexicon: StoreLexicon
 ) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
-    """Add what the lexicon knows: a word where it is more than the names that it overlaps."""
+    """Add what the lexicon knows: a word where it says more than the names that it overlaps."""
     names = [each for each in mentions if not isinstance(each, MisspeltMention)]
+    starts = [name.start for name in names]
     own: list[Mention] = []
-    for each in known:
-        mention = Mention(each.start, each.end, each.short)
-        inside = [
-            name
-            for name in names
-            if (each.start, -each.end) <= (name.start, -name.end)
-            and name.end <= each.end
-            and len(name.text) < len(each.short)
-        ]
-        others = [name for name in names if name not in inside]
-        if not each.is_word or outside([mention], others):
-            own += outside([mention], in_text_order(own))
-    listed = {(each.start, each.end): each for each in reversed(known)}
-    return in_text_order([*own, *outside(mentions, in_text_order(own))]), listed
+    listed: dict[tuple[int, int], KnownForm] = {}
+    for each in sorted(known, key=lambda each: (each.start, -each.end)):
+        if own and each.start < own[-1].end:
+            continue
+        row = bisect_left(starts, each.end) - 1
+        while each.is_word and row >= 0 and names[row].end > each.start:
+            name = names[row]
+            is_inside = each.start <= name.start and name.end <= each.end
+            if not is_inside or name.text == each.short or lexicon.agree(name.text, each.long):
+                break
+            row -= 1
+        else:
+            own.append(Mention(each.start, each.end, each.short))
+            listed[each.start, each.end] = each
+    return in_text_order([*own, *outside(mentions, own)]), listed
 
 
 def _long_forms(document: Document, mentions: Sequence[Mention], forms: MentionForms) -> LongForms:
