@@ -110,8 +110,8 @@ class NoFinding:
             return False
         if self._after is not None and not self._after.match(text, end):
             return False
-        begin = max(0, start - _REACH, text.rfind("\n", 0, start) + 1)
-        return self._before is None or self._before.search(text[begin:start]) is not None
+        line = text[max(0, start - _REACH) : start].rpartition("\n")[2]
+        return self._before is None or self._before.search(line) is not None
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -204,7 +204,7 @@ def _is_shouted(text: str, short: re.Match[str]) -> bool:
     """Whether a short form stands among words in capitals: *ALL OF WHICH*."""
     before, after = (
         text[max(0, short.start() - _REACH) : short.start()],
-        text[short.end() :][:_REACH],
+        text[short.end() : short.end() + _REACH],
     )
     return bool(_SHOUTED_BEFORE.search(before) or _SHOUTED_AFTER.match(after))
 
@@ -287,9 +287,9 @@ class NoteContext:
             end: Its end.
         """
         start, end = self.folded.fold(start), self.folded.fold(end)
-        begin = max(self.text.rfind("\n", 0, start) + 1, start - 2 * _REACH)
-        line_end = self.text.find("\n", end)
-        yield self._kinds(begin, min(len(self.text) if line_end < 0 else line_end, end + _REACH))
+        before = self.text[max(0, start - 2 * _REACH) : start].rpartition("\n")[2]
+        after = self.text[end : end + _REACH].partition("\n")[0]
+        yield self._kinds(start - len(before), end + len(after))
         sections = self._layout[0]
         row = bisect_right(sections, start, key=lambda each: each.start) - 1
         yield frozenset({sections[row].name} if row >= 0 else ())
@@ -302,8 +302,9 @@ class NoteContext:
         for context in self._lexicon.no_finding:
             if context.holds(self.text, start, end):
                 return context.reason
-        in_heading = any(first <= start and end <= last for first, last in self._layout[1])
-        return "a heading" if in_heading else None
+        headings = self._layout[1]
+        row = bisect_right(headings, start, key=lambda span: span[0]) - 1
+        return "a heading" if row >= 0 and end <= headings[row][1] else None
 
 
 class KnownForm(NamedTuple):
