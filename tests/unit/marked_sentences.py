@@ -14,6 +14,12 @@ LETTERS = {
     "f": "family",
     "o": "other_person",
     "c": "conditional",
+    "a": "active",
+    "r": "resolved",
+    "e": "recurrent",
+    "l": "unlikely",
+    "p": "planned",
+    "d": "donor",
 }
 _MENTION = re.compile(r"\[([^\[\]/]+)(?:/([a-z]+))?\]")
 

@@ -13,6 +13,7 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.clinical.assertion import (
+        AXES as AXES,
         STATUSES as STATUSES,
         Assertion as Assertion,
         AssertionModel as AssertionModel,
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
         find_measurements as find_measurements,
     )
     from biograft.clinical.phrases import PhraseTrie as PhraseTrie
-    from biograft.clinical.rules import FLAGS as FLAGS, AssertionRules as AssertionRules
+    from biograft.clinical.rules import (
+        FLAGS as FLAGS,
+        MORE_FLAGS as MORE_FLAGS,
+        AssertionRules as AssertionRules,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

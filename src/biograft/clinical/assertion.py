@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from biograft.clinical.events import Section, find_events, find_sections, lower
-from biograft.clinical.rules import FLAGS, LANGUAGES, AssertionRules
+from biograft.clinical.rules import FLAGS, IMPLIED, LANGUAGES, MORE_FLAGS, AssertionRules
 from biograft.clinical.scope import (
+    ACTIVE,
     AFFIRMED,
     CONDITIONAL,
     FAMILY,
@@ -27,6 +28,8 @@ from biograft.clinical.scope import (
     HYPOTHETICAL,
     NEGATED,
     OTHER_PERSON,
+    RECURRENT,
+    RESOLVED,
     UNCERTAIN,
     Found,
     Scan,
@@ -58,6 +61,26 @@ _ORDER = (
     (HISTORICAL, "historical"),
 )
 """The flag that decides the status, first to last."""
+AXES: dict[str, dict[str, str]] = {
+    "polarity": {"": "affirmed", "negated": "negated"},
+    "certainty": {"": "confirmed", "unlikely": "unlikely", "uncertain": "possible"},
+    "time": {"": "current", "hypothetical": "future", "historical": "past"},
+    "course": {"": "", "resolved": "resolved", "recurrent": "recurrent", "active": "active"},
+    "experiencer": {
+        "": "patient",
+        "family": "family",
+        "donor": "donor",
+        "other_person": "contact",
+    },
+    "plan": {"": "", "planned": "planned"},
+    "condition": {
+        "": "",
+        "planned": "",
+        "conditional": "conditional",
+        "hypothetical": "hypothetical",
+    },
+}
+"""Values of each axis by the flag that gives them, first to last; "" has the default."""
 _AROUND = 12
 """Characters around a mention that decide its language."""
 _EXPLICIT = (
@@ -67,11 +90,15 @@ _EXPLICIT = (
     | 1 << FAMILY
     | 1 << OTHER_PERSON
     | 1 << CONDITIONAL
+    | 1 << ACTIVE
     | 1 << AFFIRMED
 )
 """Flags of a trigger that replace the default of a section."""
+_IMPLIED = {FLAGS.index(flag): FLAGS.index(other) for flag, other in IMPLIED.items()}
 _WEAK = (UNCERTAIN, HYPOTHETICAL, CONDITIONAL)
 """Defaults of sections that any trigger replaces."""
+_COURSE = 1 << ACTIVE | 1 << RESOLVED | 1 << RECURRENT
+"""Flags that replace no weak default."""
 _NOT_THERE = 1 << NEGATED | 1 << HYPOTHETICAL
 """Absent or hypothetical mentions cannot be conditional: *no pain on exertion*."""
 _REACTION = re.compile(r"[(（:：=→>–—][^;；.。\n]*$|\s-\s[^;；.。\n]*$")
@@ -98,6 +125,15 @@ class Assertion(NamedTuple):
     family: bool = False
     other_person: bool = False
     conditional: bool = False
+    active: bool = False
+    resolved: bool = False
+    recurrent: bool = False
+    unlikely: bool = False
+    """The low end of ``uncertain``, which is set as well."""
+    planned: bool = False
+    """A plan, so that ``hypothetical`` is set as well."""
+    donor: bool = False
+    """The ``other_person`` is a donor."""
     status: str = "present"
     """The flags in one word, see ``STATUSES``."""
     section: str = ""
@@ -109,9 +145,70 @@ class Assertion(NamedTuple):
         """Names of the flags that are set."""
         return tuple(flag for flag, is_set in zip(FLAGS, self, strict=False) if is_set)
 
+    @property
+    def label(self) -> str:
+        """The status with what else is said: "historical, resolved"; empty for present alone."""
+        said = [self.status] if self.status != "present" else []
+        return ", ".join([*said, *(flag for flag in MORE_FLAGS if getattr(self, flag))])
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """Value of each axis, see ``AXES``."""
+        return {axis: values[self._deciding(axis)] for axis, values in AXES.items()}
+
+    @property
+    def polarity(self) -> str:
+        """affirmed or negated."""
+        return self.axes["polarity"]
+
+    @property
+    def certainty(self) -> str:
+        """confirmed, possible or unlikely."""
+        return self.axes["certainty"]
+
+    @property
+    def time(self) -> str:
+        """current, past or future."""
+        return self.axes["time"]
+
+    @property
+    def course(self) -> str:
+        """active, resolved or recurrent; empty where the text does not say."""
+        return self.axes["course"]
+
+    @property
+    def experiencer(self) -> str:
+        """patient, family, contact or donor."""
+        return self.axes["experiencer"]
+
+    @property
+    def plan(self) -> str:
+        """planned, or empty."""
+        return self.axes["plan"]
+
+    @property
+    def condition(self) -> str:
+        """conditional, hypothetical, or empty; a plan is no condition."""
+        return self.axes["condition"]
+
+    def evidence(self, axis: str) -> tuple[Trigger, ...]:
+        """Return the triggers that gave an axis its value; none if it is a default.
+
+        >>> (found,) = assert_status("Pneumonia, now resolved.", [(0, 9)])
+        >>> found.course, [trigger.text for trigger in found.evidence("course")]
+        ('resolved', ['resolved'])
+        """
+        flag = self._deciding(axis)
+        return tuple(trigger for trigger in self.triggers if trigger.flag == flag)
+
+    def _deciding(self, axis: str) -> str:
+        """Return the flag that gives an axis its value."""
+        return next((flag for flag in AXES[axis] if flag and getattr(self, flag)), "")
+
     def to_json(self) -> dict[str, Any]:
         """Return the assertion as plain values."""
-        return {**self._asdict(), "triggers": [trigger._asdict() for trigger in self.triggers]}
+        triggers = [trigger._asdict() for trigger in self.triggers]
+        return {**self._asdict(), "axes": self.axes, "triggers": triggers}
 
 
 PRESENT = Assertion()
@@ -134,7 +231,8 @@ class RuleAssertions:
 
     Args:
         language: ``en`` or ``zh``; None decides by the script around each span.
-        rules: Rules, or the file of some, in place of the shipped ones.
+        rules: Rules, or the file of some, for texts in their language; the shipped ones are for
+            others.
 
     >>> RuleAssertions("en").assert_status("Denies fever.", [(7, 12)])[0].negated
     True
@@ -167,22 +265,25 @@ class RuleAssertions:
                 raise ConfigError(
                     f"spans: ({start}, {end}) is not within the text of {len(text)} characters"
                 )
-        if self._rules is not None:
-            return _apply(self._rules, text, spans)
         if self._language is not None:
-            return _apply(AssertionRules.shipped(self._language), text, spans)
+            return _apply(self._rules_of(self._language), text, spans)
         return self._by_script(text, spans)
+
+    def _rules_of(self, language: str) -> AssertionRules:
+        if self._rules is not None and self._rules.language == language:
+            return self._rules
+        return AssertionRules.shipped(language)
 
     def _by_script(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
         """Use for each span the rules of the language around it."""
         if text.isascii() or not HAN_CHARACTER.search(text):
-            return _apply(AssertionRules.shipped("en"), text, spans)
+            return _apply(self._rules_of("en"), text, spans)
         chinese = [_is_chinese(text, start, end) for start, end in spans]
         results: list[Assertion] = [PRESENT] * len(spans)
         for language, is_chinese in (("en", False), ("zh", True)):
             rows = [row for row, value in enumerate(chinese) if value is is_chinese]
             if rows:
-                found = _apply(AssertionRules.shipped(language), text, [spans[row] for row in rows])
+                found = _apply(self._rules_of(language), text, [spans[row] for row in rows])
                 for row, assertion in zip(rows, found, strict=True):
                     results[row] = assertion
         return results
@@ -209,7 +310,7 @@ def assert_status(
         text: A text.
         spans: Start and end of each mention, in characters of the text.
         language: Language of the rules, "en" or "zh"; None decides by the script around each span.
-        rules: Rules, or the file of some, in place of the shipped ones.
+        rules: Rules, or the file of some; a file with ``extends`` adds to the shipped ones.
 
     >>> [a.negated for a in assert_status("无发热、咳嗽，伴头痛", [(1, 3), (4, 6), (8, 10)], "zh")]
     [True, True, False]
@@ -236,7 +337,7 @@ def assert_documents(
         documents: Documents with mentions.
         language: Language of the rules; default: that of the document, else by the script of its
             text.
-        rules: Rules, or the file of some, in place of the shipped ones.
+        rules: Rules, or the file of some; a file with ``extends`` adds to the shipped ones.
     """
     models: dict[str | None, RuleAssertions] = {}
     for document in documents:
@@ -294,6 +395,9 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     """Make the assertion of what was found, with the default of its section."""
     if found.bits & _NOT_THERE:
         found.drop(CONDITIONAL)
+    if found.bits & 1 << NEGATED:  # *no active bleeding*
+        found.drop(ACTIVE)
+        found.drop(RECURRENT)
     bits, section = found.bits, ""
     if not bits and not sections:
         return PRESENT
@@ -302,7 +406,8 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
         if position >= 0:
             start, section, defaults = sections[position]
             for flag in defaults:
-                if (flag in _WEAK and bits) or bits & _EXPLICIT:
+                weak = flag in _WEAK and found.bits & ~_COURSE
+                if weak or found.bits & _EXPLICIT:
                     continue
                 if flag == HISTORICAL and follows_on(text, found.start):
                     continue
@@ -312,13 +417,15 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     bits &= ~(1 << AFFIRMED)
     if not bits:
         return PRESENT if not section else Assertion(section=section)
-    triggers = tuple(
-        [
-            Trigger(t.start, t.end, text[t.start : t.end], FLAGS[t.flag], t.rule.name)
-            for t in found.triggers
-        ]
-    )
-    return Assertion(*_VALUES[bits], section, triggers)
+    triggers = []
+    for t in found.triggers:
+        flags = (t.flag, *[flag for flag in t.rule.details if _IMPLIED[flag] == t.flag])
+        for flag in flags:
+            bits |= 1 << flag
+            triggers.append(
+                Trigger(t.start, t.end, text[t.start : t.end], FLAGS[flag], t.rule.name)
+            )
+    return Assertion(*_values(bits), section, tuple(triggers))
 
 
 def as_absent(assertion: Assertion, mention: Mention) -> Assertion:
@@ -348,10 +455,8 @@ def status_of(flags: Iterable[str]) -> str:
     return next((name for flag, name in _ORDER if FLAGS[flag] in held), "present")
 
 
-def _values(bits: int) -> tuple[bool, bool, bool, bool, bool, bool, bool, str]:
+@functools.cache
+def _values(bits: int) -> tuple[Any, ...]:
     """Return the flags of a bit mask, and its status."""
     flags = [bool(bits & 1 << flag) for flag in range(len(FLAGS))]
-    return (*flags, next((name for flag, name in _ORDER if flags[flag]), "present"))  # type: ignore[return-value]
-
-
-_VALUES = [_values(bits) for bits in range(1 << len(FLAGS))]
+    return (*flags, next((name for flag, name in _ORDER if flags[flag]), "present"))

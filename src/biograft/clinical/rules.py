@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -27,13 +27,24 @@ FLAGS: tuple[str, ...] = (
     "family",
     "other_person",
     "conditional",
+    "active",
+    "resolved",
+    "recurrent",
+    "unlikely",
+    "planned",
+    "donor",
 )
 """Flags of a mention, in the order of the fields of an ``Assertion``."""
+MORE_FLAGS = FLAGS[7:]
+"""Flags that decide no status by themselves."""
+COURSE = frozenset(("active", "resolved", "recurrent"))
+IMPLIED = {"unlikely": "uncertain", "planned": "hypothetical", "donor": "other_person"}
+"""Flags that say more of another flag, which they imply."""
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both", "row")
 """``row``: forward where a box begins the line, *[ ] asthma [x] gout*, else backward."""
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
-WHERE = ("", "end", "attached", "leading", "begins", "object", "not_attribute")
+WHERE = ("", "end", "attached", "leading", "begins", "sentence", "object", "not_attribute")
 REACHES = ("section", "sentence")
 SHIPPED = Path(__file__).with_name("rules")
 LANGUAGES = ("en", "zh")
@@ -58,6 +69,7 @@ class EventKind(IntEnum):
     PERIOD = 13
     LINE = 14
     DASH = 15
+    COURSE = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +87,8 @@ class RuleEntry(Config):
     """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
     ``attached``: only where it touches the next word, and not the one before, *-fever*;
     ``leading``: only with a word after it on the line, and apart from the one before, *? flu*;
-    ``begins``: only where a clause begins; ``object``: only with a word after it;
+    ``begins``: only where a clause begins; ``sentence``: only where a sentence, line or item begins,
+    *Resolved pneumonia*; ``object``: only with a word after it;
     ``not_attribute``: not before 性 or 型, 非萎缩性."""
 
 
@@ -95,8 +108,10 @@ class SectionEntry(Config):
 class RuleFile(Config):
     """A whole file."""
 
-    language: Annotated[str, Choice(*LANGUAGES)]
-    rule: tuple[Any, ...]
+    language: Annotated[str | None, Choice(*LANGUAGES)] = None
+    extends: Annotated[str | None, Choice(*LANGUAGES)] = None
+    """Language whose shipped rules the file adds to; its own phrases and headings go first."""
+    rule: tuple[Any, ...] = ()
     """Tables of ``RuleEntry``."""
     section: tuple[Any, ...] = ()
     """Tables of ``SectionEntry``."""
@@ -111,6 +126,11 @@ class RuleFile(Config):
     """Last words of a heading that no section has: it ends the section before."""
 
 
+def flag_indices(flags: Iterable[str]) -> tuple[int, ...]:
+    """Return the positions of flags in ``FLAGS``, each once."""
+    return tuple(map(FLAGS.index, dict.fromkeys(flags)))
+
+
 class CompiledRule:
     """A rule as the scan needs it.
 
@@ -119,15 +139,19 @@ class CompiledRule:
         kind: Kind of event that the phrase is.
         rank: How far its scope reaches, from ``NEXT`` to ``SENTENCE``.
         entry: Entry of the file of rules; None has neither flags nor a condition.
+
+    Its ``flags`` take part in the scan; its ``details`` are flags that say more of one of these.
     """
 
-    __slots__ = ("condition", "direction", "flags", "kind", "name", "rank")
+    __slots__ = ("condition", "details", "direction", "flags", "kind", "name", "rank")
 
     def __init__(
         self, name: str, kind: EventKind, rank: int = 0, entry: RuleEntry | None = None
     ) -> None:
         self.name, self.kind, self.rank = name, kind, rank
-        self.flags = tuple(FLAGS.index(flag) for flag in entry.flags) if entry else ()
+        flags = entry.flags if entry else ()
+        self.flags = flag_indices(IMPLIED.get(flag, flag) for flag in flags)
+        self.details = flag_indices(flag for flag in flags if flag in IMPLIED)
         self.direction = entry.direction if entry else "forward"
         self.condition = entry.where if entry else ""
 
@@ -157,6 +181,8 @@ class CompiledRule:
         before = low[start - 1 : start]
         if self.condition == "begins":
             return not before or before in " \t\n，,。；;：:！？.()（）"
+        if self.condition == "sentence":
+            return low[max(0, start - _INDENT) : start].rstrip(" \t#*-•)")[-1:] in ("", *"\n.;:。；：")
         if self.condition == "leading":
             return _LEADING.match(low, end) is not None and before in " \t\n(,;/"
         return _ATTACHED.match(low, end) is not None and before in " \t(,;/"
@@ -179,6 +205,8 @@ _HEADING_NUMBER = (
 _AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
 _ATTRIBUTE = re.compile(r"[^\s，。、；：,;.:]{1,5}?[性型]")
 _ATTACHED = re.compile(r"[^\W\d]")
+_INDENT = 12
+"""Characters of a bullet with its blanks."""
 _LEADING = re.compile(r"[ \t]*[^\W\d]")
 
 
@@ -191,28 +219,42 @@ class AssertionRules:
     """
 
     def __init__(self, values: Mapping[str, Any], where: str = "rules") -> None:
-        try:
-            entries = from_mapping(RuleFile, values)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from None
-        rules = _read_entries(RuleEntry, "rule", entries.rule, where)
-        sections = _read_entries(SectionEntry, "section", entries.section, where)
-        self.where, self.language = where, entries.language
-        self.abbreviations = frozenset(entries.abbreviations)
-        self.heading_words = frozenset(entries.heading_words)
-        self.modifier = self._compile_modifiers(entries.modifiers)
-        self._lists = self._read_lists(entries.lists or {})
+        self.where = where
+        entries = self._read_file(values)
+        parts, shipped = [entries], entries.extends
+        if shipped:
+            parts.append(self._read_file(load_toml(SHIPPED / f"{shipped}.toml")))
+        self.language = entries.language or shipped or ""
+        if not self.language:
+            raise ConfigError(f"{where}: missing key 'language', or 'extends'")
+        if shipped not in (None, self.language):
+            raise ConfigError(f"{where}: language: is {self.language!r}, but extends {shipped!r}")
+        self._lists: dict[str, tuple[str, ...]] = {}
+        for part in parts:
+            self._read_lists(part.lists or {})
+
+        def words(key: str) -> tuple[str, ...]:
+            return tuple(word for part in parts for word in getattr(part, key))
+
+        self.abbreviations = frozenset(words("abbreviations"))
+        self.heading_words = frozenset(words("heading_words"))
+        self.modifier = self._compile_modifiers(words("modifiers"))
         self.marks = {
             mark: CompiledRule(mark, kind) for kind, marks in _MARKS.items() for mark in marks
         }
         self.trie: PhraseTrie[CompiledRule] = PhraseTrie(
-            characters=self.language == "zh", fillers=entries.fillers
+            characters=self.language == "zh", fillers=words("fillers")
         )
-        for entry in sorted(rules, key=lambda entry: not entry.where):
-            self._add(entry)
+        own: set[str] = set()
+        for part in parts:  # a phrase of the first file replaces the shipped one
+            rules = _read_entries(RuleEntry, "rule", part.rule, where)
+            for entry in sorted(rules, key=lambda entry: not entry.where):
+                own.update(self._add(entry, own if part is not entries else ()))
         self.starts = self.trie.starts()
         self.sections: dict[str, tuple[str, tuple[int, ...], str]] = {}
-        self.heading = self._compile_headings(sections)
+        for part in parts:
+            self._add_sections(_read_entries(SectionEntry, "section", part.section, where))
+        self.heading = self._compile_headings()
 
     @classmethod
     def load(cls, path: str | Path) -> AssertionRules:
@@ -238,16 +280,21 @@ class AssertionRules:
             return re.compile(rf"[^，。；,;\n]{{0,12}}?(?:{known}|\d+(?:余|多|\+)?个?[天日周月年])")
         return re.compile(rf"\s+{known}(?![\w-])")
 
-    def _read_lists(self, lists: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-        read: dict[str, tuple[str, ...]] = {}
+    def _read_file(self, values: Mapping[str, Any]) -> RuleFile:
+        try:
+            return from_mapping(RuleFile, values)
+        except ConfigError as error:
+            raise ConfigError(f"{self.where}: {error}") from None
+
+    def _read_lists(self, lists: Mapping[str, Any]) -> None:
+        """Add the words of each list to those that it has."""
         for name, words in lists.items():
             if not isinstance(words, Sequence) or isinstance(words, str) or not words:
                 raise ConfigError(f"{self.where}: lists.{name}: expected a list of words")
-            read[name] = tuple(map(str, words))
-        return read
+            self._lists[name] = (*self._lists.get(name, ()), *map(str, words))
 
-    def _add(self, entry: RuleEntry) -> None:
-        """Enter all wordings of the phrases of a rule in the trie."""
+    def _add(self, entry: RuleEntry, known: Collection[str]) -> Iterator[str]:
+        """Enter the wordings of the phrases of a rule in the trie, but for those known."""
         where = f"{self.where}: rule {entry.name!r}"
         if entry.kind == "trigger" and not entry.flags:
             raise ConfigError(f"{where}: flags: a trigger asserts at least one of {FLAGS}")
@@ -255,13 +302,15 @@ class AssertionRules:
             raise ConfigError(f"{where}: phrases: expected at least one")
         rule = None
         if entry.kind != "ignore":
-            rule = CompiledRule(
-                entry.name, EventKind[entry.kind.upper()], SCOPES.index(entry.scope), entry
-            )
+            course = entry.kind == "trigger" and COURSE.issuperset(entry.flags)
+            kind = EventKind.COURSE if course else EventKind[entry.kind.upper()]
+            rule = CompiledRule(entry.name, kind, SCOPES.index(entry.scope), entry)
         for phrase in entry.phrases:
             for wording in filter(None, self._wordings(phrase, where)):
-                same = self.trie.add(wording, rule)
-                self._refuse_two(entry, wording, same)
+                if wording not in known:
+                    same = self.trie.add(wording, rule)
+                    self._refuse_two(entry, wording, same)
+                    yield wording
 
     def _wordings(self, phrase: str, where: str) -> list[str]:
         try:
@@ -285,12 +334,18 @@ class AssertionRules:
                     f"{f'rule {name!r}' if name else 'a rule to ignore'}; keep one"
                 )
 
-    def _compile_headings(self, sections: Sequence[SectionEntry]) -> re.Pattern[str]:
+    def _add_sections(self, sections: Sequence[SectionEntry]) -> None:
+        """Enter headings; those of two sections of a file are of the later one."""
+        read: dict[str, tuple[str, tuple[int, ...], str]] = {}
         for section in sections:
-            flags = tuple(FLAGS.index(flag) for flag in section.flags)
+            implied = [IMPLIED.get(flag, flag) for flag in section.flags]
+            flags = flag_indices([*implied, *section.flags])
             for heading in section.headings:
                 for wording in self._wordings(heading, f"{self.where}: section {section.name!r}"):
-                    self.sections[wording] = (section.name, flags, section.reach)
+                    read[wording] = (section.name, flags, section.reach)
+        self.sections = {**read, **self.sections}
+
+    def _compile_headings(self) -> re.Pattern[str]:
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
             r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)))"

@@ -22,9 +22,8 @@ from biograft.clinical.events import Event
 from biograft.clinical.rules import FLAGS, AssertionRules, CompiledRule, EventKind
 from biograft.text.sentences import BULLET
 
-(NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL) = range(
-    len(FLAGS)
-)
+(NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL) = range(7)
+(ACTIVE, RESOLVED, RECURRENT, UNLIKELY, PLANNED, DONOR) = range(7, len(FLAGS))
 AFFIRMED = len(FLAGS)
 """Bit of a mention that a trigger says to be present."""
 NEXT, PHRASE, LIST, CLAUSE, SENTENCE = range(5)
@@ -247,6 +246,8 @@ class Scan:
         """Whether a trigger of either direction belongs to what is before it."""
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
+            if rule.kind is EventKind.COURSE:  # *肺炎复发2次*
+                return is_last or not self.low[self.open[-1].end : start].strip()
             if self.chinese or rule.rank != PHRASE or NEGATED not in rule.flags:
                 return is_last
             return is_last or not self.low[self.open[-1].end : start].strip(" \t")  # *HIV neg*
@@ -259,7 +260,9 @@ class Scan:
         if self.separator is not None and self.active:
             since, until = self.separator
             if start - until <= _SEGMENT_GAP:
-                self.active = [t for t in self.active if t.start > since or t.flag >= FAMILY]
+                self.active = [
+                    t for t in self.active if t.start > since or FAMILY <= t.flag <= CONDITIONAL
+                ]
         if any(t.flag in rule.flags and t.rank > rule.rank for t in self.active):
             return  # *neither the patient nor his wife reported*
         self.active = [t for t in self.active if t.flag not in rule.flags]
@@ -283,6 +286,14 @@ class Scan:
                     if not mention.reached_by_comma():
                         continue
                     mention.drop(NEGATED)
+                elif rule.kind is EventKind.COURSE and mention.bits & 1 << NEGATED:
+                    if not mention.reached_by_comma():
+                        continue
+                    mention.drop(NEGATED)  # *no fever, cough resolved*
+                elif flag == ACTIVE:
+                    mention.drop(HISTORICAL)
+                elif PLANNED in rule.details and mention.shielded:
+                    continue  # *no surgery for the aneurysm is planned*
                 mention.add(Active(flag, rule, start, end, self.segment))
         # *sarcoidosis was considered but ruled out*
         again = UNCERTAIN in rule.flags and _BUT.match(self.low, end) is not None
@@ -511,5 +522,6 @@ _STEPS = (
     Scan._period,
     Scan._line,
     Scan._dash,
+    Scan._trigger,
 )
 """Actions of events by kind."""

@@ -2,7 +2,8 @@
 
 The gold standard has one JSON object a line: ``id``, ``text``, optionally ``language``, and
 ``mentions``, each with ``start``, ``end``, ``text`` and ``status``, the list of its flags (see
-``docs/clinical.md``). An empty list is a mention that is present.
+``docs/clinical.md``). An empty list is a mention that is present. Flags of the course, of plans and
+so on (``MORE_FLAGS``) count only where the gold standard marks them at all.
 
 Findings are what a linker finds in the plain text of each note, with concept and assertion status.
 Levels, each with precision, recall and F1:
@@ -26,7 +27,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from biograft.clinical import FLAGS, STATUSES, AssertionModel, RuleAssertions, status_of
+from biograft.clinical import FLAGS, MORE_FLAGS, STATUSES, AssertionModel, RuleAssertions, status_of
 from biograft.clinical.rules import LANGUAGES
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.sources.files import read_lines
@@ -168,15 +169,15 @@ def evaluate_assertions(
     wrong: Counter[str] = Counter()
     missed: Counter[str] = Counter()
     mistakes: list[AssertionMistake] = []
-    n_documents = n_mentions = 0
+    documents = list(documents)
+    marked = {flag for document in documents for each in document.mentions for flag in each.flags}
+    counted = [flag for flag in FLAGS if flag in marked or flag not in MORE_FLAGS]
     for document in documents:
-        n_documents += 1
-        n_mentions += len(document.mentions)
         asserting = model or RuleAssertions(document.language)
         spans = [(mention.start, mention.end) for mention in document.mentions]
         answers = asserting.assert_status(document.text, spans)
         for gold, answer in zip(document.mentions, answers, strict=True):
-            flags = frozenset(answer.flags)
+            flags = frozenset(answer.flags).intersection(counted)
             right.update(flags & gold.flags)
             wrong.update(flags - gold.flags)
             missed.update(gold.flags - flags)
@@ -188,12 +189,13 @@ def evaluate_assertions(
                         gold.end,
                         document.text[gold.start : gold.end],
                         tuple(flag for flag in FLAGS if flag in gold.flags),
-                        answer.flags,
+                        tuple(flag for flag in FLAGS if flag in flags),
                         tuple(trigger.text for trigger in answer.triggers),
                     )
                 )
-    counts = {flag: Counts(right[flag], wrong[flag], missed[flag]) for flag in FLAGS}
-    return AssertionResult(counts, n_documents, n_mentions, tuple(mistakes))
+    counts = {flag: Counts(right[flag], wrong[flag], missed[flag]) for flag in counted}
+    n_mentions = sum(len(document.mentions) for document in documents)
+    return AssertionResult(counts, len(documents), n_mentions, tuple(mistakes))
 
 
 # ---- findings

@@ -310,6 +310,11 @@ class LinkedMention:
         return None if self.assertion is None else self.assertion.status
 
     @property
+    def axes(self) -> dict[str, str] | None:
+        """Polarity, certainty, time, course and so on; None where they were not computed."""
+        return None if self.assertion is None else self.assertion.axes
+
+    @property
     def section(self) -> str | None:
         """Section of the note, empty outside one; None where it was not computed."""
         return None if self.assertion is None else self.assertion.section

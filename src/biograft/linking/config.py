@@ -168,6 +168,14 @@ class LinkerConfig(Config):
         bool,
         Option("Compute the assertion status of mentions in text (absent, possible, ...)."),
     ] = True
+    assertion_rules: Annotated[
+        Path | None,
+        Option(
+            "Assertion rules of your own, TOML; with the key extends they are added to the shipped "
+            "ones.",
+            metavar="FILE",
+        ),
+    ] = None
     stop_words: StopWords = ()
     extra_steps: Annotated[
         tuple[str, ...],
@@ -206,6 +214,7 @@ class LinkerSettings(TypedDict, total=False):
     coordinations: bool
     qualifiers: bool
     assertions: bool
+    assertion_rules: Path | None
     stop_words: tuple[str, ...]
     extra_steps: tuple[str, ...]
     explain: bool

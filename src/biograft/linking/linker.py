@@ -82,7 +82,7 @@ class Linker:
         names: Index of the names found in texts; default: made on first use.
         ranker: Trained ranker, re-ranker or generative linker.
         calibration: Makes probabilities of scores.
-        assertions: Decides about the status of mentions; default: the shipped rules.
+        assertions: Decides about the status of mentions; default: rules.
         reviewed: Decisions of reviewers.
         config: Settings.
 
@@ -112,7 +112,8 @@ class Linker:
         self._filter = ConceptFilter(kb, types, sources, self.value_set) if limits else None
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
-        self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
+        self.assertions = assertions or RuleAssertions(rules=self.config.assertion_rules)
+        """Decides about the status of mentions, where ``config.assertions`` asks for it."""
         self._reopen: Callable[[], Linker] | None = None
         whole = CandidateSearch(kb, search, ranker, calibration, self._filter, reviewed)
         lexical, self._ranking = self._lexical_alone(whole), self._make_ranking(whole)
@@ -286,11 +287,13 @@ class Linker:
         """Return a linker with other settings, over the same store, search and models.
 
         Settings of the search itself (``search``, ``languages``, ``lexical_weight``,
-        ``similarity``) belong to the opened index, and cannot be changed.
+        ``similarity``) belong to the opened index, and cannot be changed; nor can
+        ``assertion_rules``, which are read then.
 
         >>> linker.with_settings(k=20, assertions=False)  # doctest: +SKIP
         """
-        fixed = sorted({"search", "languages", "lexical_weight", "similarity"} & settings.keys())
+        opened = {"search", "languages", "lexical_weight", "similarity", "assertion_rules"}
+        fixed = sorted(opened & settings.keys())
         if fixed:
             raise ConfigError(f"{fixed[0]}: is fixed when the index is opened; open another linker")
         return Linker(
@@ -300,7 +303,7 @@ class Linker:
             names=self.names,
             ranker=self.ranker,
             calibration=self.calibration,
-            assertions=self._assertions,
+            assertions=self.assertions,
             reviewed=self.reviewed,
             config=changed(self.config, settings),
         )
@@ -332,8 +335,8 @@ class Linker:
         if lexicon is not None and self.ranker is None:
             yield Agree(self.kb, lexicon)
         yield Decide(rankings)
-        if self._assertions is not None:
-            yield Assert(self._assertions)
+        if config.assertions:
+            yield Assert(self.assertions)
         yield AddMeasurements()
         if config.explain:
             yield Explain(self.kb, rankings, limits)

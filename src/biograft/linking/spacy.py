@@ -26,6 +26,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("spacy", "the spaCy component") from error
 
 from biograft.artifacts import new_file
+from biograft.clinical import Assertion, RuleAssertions
 from biograft.config import Choice, Config
 from biograft.errors import ConfigError, StoreError
 from biograft.kb.fingerprints import store_fingerprint
@@ -213,10 +214,16 @@ def _finding(mention: LinkedMention) -> dict[str, Any]:
             }
             for each in mention.candidates
         ],
-        "status": mention.status,
-        "section": mention.section,
+        **(_said(mention.assertion) if mention.assertion else {}),
         "measurements": [each.text for each in mention.measurements],
     }
+
+
+def _said(assertion: Assertion) -> dict[str, Any]:
+    """Return what the text says, as plain values."""
+    triggers = [trigger._asdict() for trigger in assertion.triggers]
+    known = {"status": assertion.status, "section": assertion.section}
+    return {**known, "axes": assertion.axes, "triggers": triggers}
 
 
 def _linked_ents(doc: Doc, linked: list[Span]) -> list[Span]:
@@ -241,7 +248,7 @@ def _known(span: Span, key: str) -> Any:
     """Return what is known of a span: of its concept, else of any at its place."""
     found = span._.get(SPANS) or {}
     finding = found.get(span.kb_id_) or next(iter(found.values()), None)
-    return None if finding is None else finding[key]
+    return None if finding is None else finding.get(key)
 
 
 def _concepts(span: Span) -> Any:
@@ -250,6 +257,10 @@ def _concepts(span: Span) -> Any:
 
 def _status(span: Span) -> Any:
     return _known(span, "status")
+
+
+def _axes(span: Span) -> Any:
+    return _known(span, "axes")
 
 
 def _section(span: Span) -> Any:
@@ -267,6 +278,7 @@ def _add_extensions() -> None:
     getters = {
         "concepts": _concepts,
         "status": _status,
+        "axes": _axes,
         "section": _section,
         "measurements": _measurements,
     }
@@ -280,7 +292,7 @@ _add_extensions()
 
 @Language.factory(
     "biograft",
-    assigns=["doc.ents", "doc.spans", "span._.concepts", "span._.status"],
+    assigns=["doc.ents", "doc.spans", "span._.concepts", "span._.status", "span._.axes"],
     default_config={"kb": "", **{k: v for k, v in asdict(SpacyConfig(kb="")).items() if k != "kb"}},
 )
 def make_biograft(
@@ -331,3 +343,44 @@ def make_biograft(
         label=label,
     )
     return SpacyLinker(config, name)
+
+
+class SpacyAssertions:
+    """The component ``biograft_assertions``: status and axes of entities; needs no store.
+
+    Args:
+        language: Language of the rules; None: by the script around each entity.
+        rules: File of rules.
+    """
+
+    def __init__(self, language: str | None = None, rules: str | None = None) -> None:
+        self.model = RuleAssertions(language, rules)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set ``status``, ``axes``, ``section`` of the entities."""
+        spans = [(ent.start_char, ent.end_char) for ent in doc.ents]
+        for ent, said in zip(doc.ents, self.model.assert_status(doc.text, spans), strict=True):
+            known = ent._.get(SPANS) or {}
+            finding = {**known.get(ent.kb_id_, {}), **_said(said)}
+            ent._.set(SPANS, {**known, ent.kb_id_: finding})
+        return doc
+
+
+@Language.factory(
+    "biograft_assertions",
+    requires=["doc.ents"],
+    assigns=["span._.status", "span._.axes"],
+    default_config={"language": None, "rules": None},
+)
+def make_assertions(
+    nlp: Language, name: str, language: str | None, rules: str | None
+) -> SpacyAssertions:
+    """Make the component, by ``nlp.add_pipe("biograft_assertions")``.
+
+    Args:
+        nlp: Pipeline of spaCy.
+        name: Name of the component in it.
+        language: Language of the rules, "en" or "zh"; default: by the script around each entity.
+        rules: File of rules; with the key ``extends`` they are added to the shipped ones.
+    """
+    return SpacyAssertions(language, rules)

@@ -27,6 +27,8 @@ from biograft.serve.review import add_review
 from biograft.serve.schemas import (
     MAX_QUERY,
     PER_REQUEST,
+    AssertionsAnswer,
+    AssertionsRequest,
     BatchAnswer,
     CandidateAnswer,
     ConceptAnswer,
@@ -222,6 +224,20 @@ def _add_text(app: FastAPI, service: Service) -> None:
         service.metrics.mentions.inc(len(answers))
         pairs = zip(asked.mentions, answers, strict=True)
         return json_answer({"mentions": [_term(text, found).model_dump() for text, found in pairs]})
+
+
+    @app.post(
+        "/v1/assertions",
+        response_model=AssertionsAnswer,
+        responses=_ERRORS,
+        summary="Assertion status of given spans of a text",
+    )
+    async def assertions(asked: AssertionsRequest) -> Response:
+        if refused := _refusal([asked.text], "text", limits):
+            return refused
+        engine = service.engine
+        found = await asyncio.to_thread(engine.assert_status, asked.text, asked.spans)
+        return json_answer({"assertions": found})
 
 
 def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | None:

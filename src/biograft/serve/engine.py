@@ -245,6 +245,20 @@ class ServiceEngine:
 
     # ---- text
 
+    def assert_status(self, text: str, spans: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+        """Return what a text says about spans of it, as plain values.
+
+        Args:
+            text: A text.
+            spans: Start and end of each.
+        """
+        pairs = [(start, end) for start, end in spans]
+        found = self.linker.assertions.assert_status(text, pairs)
+        return [
+            {"start": start, "end": end, **each.to_json()}
+            for (start, end), each in zip(pairs, found, strict=True)
+        ]
+
     def link(self, jobs: Sequence[LinkJob]) -> list[list[LinkedDocument] | list[list[Candidate]]]:
         """Answer several requests; texts that are linked by the same settings go together.
 

@@ -330,9 +330,9 @@ class ConceptTools:
         """Find the medical names in a text, with the concept and the status of each.
 
         `start` and `end` are offsets of characters in the text. Heed `status`: absent, possible,
-        historical, family, ... Do not report an absent finding as present. `concept` is null where
-        no concept is good enough. Where `ambiguous` lists other ids, decide by the text, among the
-        candidates only.
+        historical, family, ... Do not report an absent finding as present. `axes` says more: course
+        (resolved), plan, time, experiencer. `concept` is null where no concept is good enough.
+        Where `ambiguous` lists other ids, decide by the text, among the candidates only.
         """
         with self._linking:
             (linked,) = self.engine.link([LinkJob((text,), settings_of(k=k))])[0]
@@ -347,6 +347,7 @@ class ConceptTools:
             "text": mention.text,
             "concept": None if answer is None else self._candidate(answer),
             "status": mention.status,
+            "axes": mention.axes,
             "section": mention.section,
             "ambiguous": list(mention.ambiguous[:_SHOWN_IDS]),
             "candidates": [self._candidate(each) for each in mention.candidates[:k]],

@@ -139,6 +139,7 @@ class MentionAnswer(_Answer):
     probability: float | None = None
     types: list[str] = Field([], description="Codes of the concept's semantic types.")
     status: str | None = Field(description="Such as present, absent, possible, family.")
+    axes: dict[str, str] | None = Field(None, description="Such as course: resolved.")
     section: str | None = None
     ambiguous: list[str] = Field([], description="Other concepts with the same name.")
     candidates: list[CandidateAnswer] = []
@@ -170,6 +171,36 @@ class MentionsAnswer(BaseModel):
     """The answers to terms, in the order of the request."""
 
     mentions: list[TermAnswer]
+
+
+class AssertionsRequest(Request):
+    """A text, and the spans of it that are asked about."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"text": _NOTE, "spans": [[7, 17], [30, 45]]}]},
+    )
+    text: str
+    spans: list[Annotated[list[Span], Field(min_length=2, max_length=2)]]
+
+
+class AssertionAnswer(BaseModel):
+    """What a text says about a span: the status, the axes and the flags, with their triggers."""
+
+    model_config = ConfigDict(extra="allow")
+    start: Span
+    end: Span
+    status: str
+    axes: dict[str, str]
+    section: str
+    triggers: list[dict[str, Any]]
+
+
+class AssertionsAnswer(BaseModel):
+    """The assertions of the spans, in the order of the request."""
+
+    assertions: list[AssertionAnswer]
 
 
 class SearchHit(BaseModel):

@@ -24,7 +24,7 @@ def negation(name: str) -> Counts:
 
 @pytest.mark.parametrize(
     ("name", "n", "f1"),
-    [("en-dev", 400, 0.975), ("en-test", 150, 0.96), ("zh-dev", 90, 0.985), ("zh-test", 100, 0.97)],
+    [("en-dev", 400, 0.975), ("en-test", 150, 0.96), ("zh-dev", 90, 0.98), ("zh-test", 100, 0.97)],
 )
 def test_negation_on_sentences(name, n, f1):
     counts = negation(name)

@@ -31,7 +31,7 @@ from biograft.clinical import assert_status
         (
             "en",
             "AKI on CKD (Cr 2.4 from 1.6) resolved with holding lisinopril",
-            {"AKI": "absent", "CKD": "present", "Cr": "present", "lisinopril": "present"},
+            {"AKI": "present", "CKD": "present", "Cr": "present", "lisinopril": "present"},
         ),
         ("en", "Pulmonary embolism (PE) was ruled out", {"Pulmonary": "absent", "PE": "absent"}),
         ("en", "PMHx: hx of DM on metformin", {"DM": "historical", "metformin": "present"}),

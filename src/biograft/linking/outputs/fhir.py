@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from biograft.clinical import AXES, Assertion
 from biograft.kb.vocabularies import coding
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.findings import DECIMALS
@@ -80,6 +81,9 @@ _RELATIVES = {
     "外祖父": "GRFTH",
 }
 _FAMILY_MEMBER = "FAMMEMB"
+_VERIFIED = {"confirmed": "confirmed", "possible": "provisional", "unlikely": "unconfirmed"}
+"""Verification status by certainty."""
+_DIFFERENTIAL = re.compile(r"differential|\bddx|\bvs\b|versus|鉴别")
 
 
 def bundle(linked: LinkedDocument, run: OutputRun) -> Resource:
@@ -141,6 +145,7 @@ def _left_out(mention: LinkedMention) -> str:
     reasons = {
         "mentions without a concept": mention.concept is None,
         "findings that are neither conditions nor observations": kind is None,
+        "planned findings": mention.assertion is not None and mention.assertion.planned,
         "hypothetical findings": mention.hypothetical,
         "conditional findings": mention.conditional,
         "findings of other persons": mention.other_person,
@@ -179,19 +184,33 @@ def _resource(
 def _condition_status(mention: LinkedMention) -> Resource:
     """Return the two statuses of a Condition; none where the linker does not say.
 
-    A refuted condition has no clinical status. One of the past is inactive: the text does not say
-    that it cannot return (resolved).
+    A refuted condition has no clinical status. One of the past is inactive, unless the text says
+    that it is resolved.
     """
-    if mention.assertion is None:
+    said = mention.assertion
+    if said is None:
         return {}
-    if mention.negated:
+    if said.negated:
         return {"verificationStatus": _concept("condition-ver-status", "refuted")}
-    clinical = "inactive" if mention.historical else "active"
-    verified = "unconfirmed" if mention.uncertain else "confirmed"
+    clinical = "inactive" if said.historical else "active"
+    if said.resolved:
+        clinical = "resolved"
+    elif said.recurrent and not said.historical:
+        words = " ".join(each.text.lower() for each in said.evidence("course"))
+        clinical = "relapse" if "relaps" in words else "recurrence"
+    verified = _VERIFIED[said.certainty]
+    if said.certainty == "possible" and _is_differential(said):
+        verified = "differential"
     return {
         "clinicalStatus": _concept("condition-clinical", clinical),
         "verificationStatus": _concept("condition-ver-status", verified),
     }
+
+
+def _is_differential(said: Assertion) -> bool:
+    """Whether it is one of several diagnoses: by its words, or by a section that makes it so."""
+    words = [trigger.text.lower() for trigger in said.evidence("certainty")]
+    return not words or any(_DIFFERENTIAL.search(each) for each in words)
 
 
 def _concept(system: str, code: str) -> Resource:
@@ -221,13 +240,14 @@ def _relationship(mention: LinkedMention) -> Resource:
 
 def _extension(mention: LinkedMention, document: str) -> Resource:
     """Return the extension that says where a finding is, and what is known of it beside."""
-    section, first = mention.section, mention.candidates[0]
+    section, first, axes = mention.section, mention.candidates[0], mention.axes or {}
     values: list[tuple[str, str, Any]] = [
         ("document", "valueString", _clean(document)),
         ("start", "valueUnsignedInt", mention.start),
         ("end", "valueUnsignedInt", mention.end),
         ("text", "valueString", _clean(mention.text)),
         ("status", "valueCode", mention.status),
+        *((axis, "valueCode", said) for axis, said in axes.items() if said != AXES[axis][""]),
         ("section", "valueString", _clean(section or "")),
         ("measurement", "valueString", _clean("; ".join(m.text for m in mention.measurements))),
         ("score", "valueDecimal", round(first.score, DECIMALS)),

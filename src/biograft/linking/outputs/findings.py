@@ -58,7 +58,7 @@ def finding_rows(
 def _row(document: str, mention: LinkedMention) -> dict[str, Any]:
     answer = mention.answer
     first = mention.candidates[0] if mention.candidates else None
-    said = mention.assertion is not None
+    said = mention.assertion
     return {
         "document": document,
         "start": mention.start,
@@ -73,7 +73,7 @@ def _row(document: str, mention: LinkedMention) -> dict[str, Any]:
             None if mention.probability is None else round(mention.probability, DECIMALS)
         ),
         "status": mention.status,
-        **{flag: getattr(mention, flag) if said else None for flag in FLAGS},
+        **{flag: None if said is None else getattr(said, flag) for flag in FLAGS},
         "section": mention.section,
         "measurements": [each.text for each in mention.measurements],
         "tied": list(mention.ambiguous) if answer else [],

@@ -68,7 +68,8 @@ def _rows(
     text = visible(mention.text)
     if mention.form != mention.text:
         text += f" ({visible(mention.form)})"
-    status = f" [{mention.status}]" if mention.status not in (None, "present") else ""
+    label = mention.assertion.label if mention.assertion else ""
+    status = f" [{label}]" if label else ""
     text = cut(text, _MAX_WIDTH["mention"]) + status
     if mention.concept is None:
         best = mention.candidates[0].concept_name if mention.candidates else ""

@@ -35,6 +35,8 @@ _MAX_NOTE_ID = 2_000_000_000
 _MAX_TEXT = 250
 _MAX_MODIFIERS = 2000
 _MODIFIERS = ("negated", "uncertain", "hypothetical", "conditional", "historical")
+_THERE = frozenset(("historical", "active", "resolved", "recurrent"))
+"""Flags of what the patient has or had."""
 
 
 def note_nlp_chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
@@ -68,10 +70,12 @@ def _row(
         around = max(_MAX_TEXT - (mention.end - mention.start), 0) // 2
         window = text[max(mention.start - around, 0) : mention.end + around]
         snippet = cut(visible(window), _MAX_TEXT)
-    if mention.assertion is not None:
-        temporal = "past" if mention.historical else "present"
+    if (said := mention.assertion) is not None:
+        temporal = "past" if said.historical or said.resolved else "present"
+        if said.time == "future":
+            temporal = None
         # the patient has or had it: not if it is negated, uncertain or of others
-        exists = "N" if set(mention.assertion.flags) - {"historical"} else "Y"
+        exists = "Y" if _THERE.issuperset(said.flags) else "N"
     return (
         row,
         note,
@@ -107,9 +111,10 @@ def _modifiers(mention: LinkedMention, document: str, run: OutputRun) -> str:
     """Return what the text says of a mention, and what the table has no column for."""
     values: dict[str, str | None] = {}
     if assertion := mention.assertion:
-        subject = "family" if mention.family else "other" if mention.other_person else "patient"
         said = {flag: "yes" if flag in assertion.flags else "no" for flag in _MODIFIERS}
-        values = {"negated": None, "subject": subject, **said, "section": mention.section}
+        values = {"negated": None, "subject": assertion.experiencer, **said}
+        values |= {"unlikely": "yes" if assertion.unlikely else None, "course": assertion.course}
+        values |= {"planned": "yes" if assertion.plan else None, "section": mention.section}
     identifier, vocabulary = mention.concept, ""
     if identifier is not None and ":" not in identifier:
         vocabulary = run.ids.vocabulary(identifier)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from unicodedata import category
 
+from biograft.clinical.rules import IMPLIED
 from biograft.errors import visible
 from biograft.kb import Concept
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
@@ -92,6 +93,12 @@ _LABELS = {
     "hypothetical": "if",
     "family": "family",
     "other_person": "other person",
+    "active": "active",
+    "resolved": "resolved",
+    "recurrent": "recurrent",
+    "unlikely": "unlikely",
+    "planned": "planned",
+    "donor": "donor",
 }
 _COLUMNS = ("concept", "name", "score", "found by")
 _GOLDEN_ANGLE = 137.508
@@ -208,7 +215,9 @@ def _look(mentions: Sequence[LinkedMention], page: _Page) -> str:
 def _label(mentions: Sequence[LinkedMention]) -> str:
     """Return the status of a mention as a label, where its looks do not say it."""
     assertion = mentions[0].assertion
-    words = [_LABELS[flag] for flag in (assertion.flags if assertion else ()) if flag in _LABELS]
+    flags = assertion.flags if assertion else ()
+    said = set(flags) - {IMPLIED.get(flag) for flag in flags}
+    words = [label for flag, label in _LABELS.items() if flag in said]
     return f"<sup>{', '.join(words)}</sup>" if words else ""
 
 

@@ -108,8 +108,8 @@ function show() {
   state.mentions.forEach((mention, number) => {
     if (!isShown(mention) || mention.start < done) return;
     parts.push(state.text.slice(done, mention.start).join(""), marked(mention, number));
-    const label = state.words.status[mention.status];
-    if (label && mention.status !== "absent") parts.push(make("sup", ` ${label}`));
+    const label = said(mention, "absent").join(", ");
+    if (label) parts.push(make("sup", ` ${label}`));
     done = mention.end;
   });
   parts.push(state.text.slice(done).join(""));
@@ -122,13 +122,20 @@ function show() {
   }));
 }
 
+/* The status and the axes of a mention in words, but for one that is seen otherwise. */
+function said(mention, seen) {
+  const values = new Set([mention.status, ...Object.values(mention.axes || {})]);
+  values.delete(seen);
+  return [...values].map((value) => state.words.status[value]).filter(Boolean);
+}
+
 function marked(mention, number) {
   const classes = ["finding"];
   if (!mention.concept) classes.push("nil");
   if (mention.status === "absent") classes.push("absent");
   if (UNCERTAIN.includes(mention.status)) classes.push("possible");
   if (number === state.at) classes.push("chosen");
-  const status = state.words.status[mention.status];
+  const status = said(mention).join(", ");
   const name = mention.name || state.words.nil;
   const element = button(state.text.slice(mention.start, mention.end).join(""),
     () => choose(number), {
@@ -145,11 +152,11 @@ function choose(number) {
   const mention = state.mentions[number];
   $("detail").hidden = false;
   $("detail-title").textContent = mention.text;
-  const said = [state.words.status[mention.status], mention.section].filter(Boolean);
+  const about = [...said(mention), mention.section].filter(Boolean);
   if (mention.ambiguous && mention.ambiguous.length) {
-    said.push(`${state.words.ambiguous} ${mention.ambiguous.join(", ")}`);
+    about.push(`${state.words.ambiguous} ${mention.ambiguous.join(", ")}`);
   }
-  $("said").textContent = said.join(" · ");
+  $("said").textContent = about.join(" · ");
   $("candidates").replaceChildren(...mention.candidates.map((candidate) => {
     const evidence = (candidate.evidence || [])
       .map((each) => `${each.generator} #${each.rank} ${each.name}`).join("; ");
