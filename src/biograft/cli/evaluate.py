@@ -361,7 +361,9 @@ def text(
     kb: Kb,
     files: LinkerFiles,
     reading: Annotated[InputConfig, Offered("encoding")],
-    linker: Annotated[LinkerConfig, Offered(without=(*NOT_OF_TEXT, "assertion_rules"), k=1, assertions=False)],
+    linker: Annotated[
+        LinkerConfig, Offered(without=(*NOT_OF_TEXT, "assertion_rules"), k=1, assertions=False)
+    ],
     gold: Annotated[str, "PATH"],
     form: Annotated[str, "--format", "F"] = "",
     types: Types = "",

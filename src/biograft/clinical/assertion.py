@@ -158,37 +158,37 @@ class Assertion(NamedTuple):
 
     @property
     def polarity(self) -> str:
-        """affirmed or negated."""
+        """Polarity: affirmed or negated."""
         return self.axes["polarity"]
 
     @property
     def certainty(self) -> str:
-        """confirmed, possible or unlikely."""
+        """Certainty: confirmed, possible or unlikely."""
         return self.axes["certainty"]
 
     @property
     def time(self) -> str:
-        """current, past or future."""
+        """Time: current, past or future."""
         return self.axes["time"]
 
     @property
     def course(self) -> str:
-        """active, resolved or recurrent; empty where the text does not say."""
+        """Course: active, resolved or recurrent; empty where the text does not say."""
         return self.axes["course"]
 
     @property
     def experiencer(self) -> str:
-        """patient, family, contact or donor."""
+        """Whose it is: patient, family, contact or donor."""
         return self.axes["experiencer"]
 
     @property
     def plan(self) -> str:
-        """planned, or empty."""
+        """Plan: planned, or empty."""
         return self.axes["plan"]
 
     @property
     def condition(self) -> str:
-        """conditional, hypothetical, or empty; a plan is no condition."""
+        """Condition: conditional, hypothetical, or empty; a plan is none."""
         return self.axes["condition"]
 
     def evidence(self, axis: str) -> tuple[Trigger, ...]:
@@ -425,7 +425,7 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
             triggers.append(
                 Trigger(t.start, t.end, text[t.start : t.end], FLAGS[flag], t.rule.name)
             )
-    return Assertion(*_values(bits), section, tuple(triggers))
+    return Assertion._make((*_values(bits), section, tuple(triggers)))
 
 
 def as_absent(assertion: Assertion, mention: Mention) -> Assertion:

@@ -87,8 +87,8 @@ class RuleEntry(Config):
     """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
     ``attached``: only where it touches the next word, and not the one before, *-fever*;
     ``leading``: only with a word after it on the line, and apart from the one before, *? flu*;
-    ``begins``: only where a clause begins; ``sentence``: only where a sentence, line or item begins,
-    *Resolved pneumonia*; ``object``: only with a word after it;
+    ``begins``: only where a clause begins; ``sentence``: only where a sentence, line or item
+    begins, *Resolved pneumonia*; ``object``: only with a word after it;
     ``not_attribute``: not before 性 or 型, 非萎缩性."""
 
 
@@ -182,7 +182,10 @@ class CompiledRule:
         if self.condition == "begins":
             return not before or before in " \t\n，,。；;：:！？.()（）"
         if self.condition == "sentence":
-            return low[max(0, start - _INDENT) : start].rstrip(" \t#*-•)")[-1:] in ("", *"\n.;:。；：")
+            return low[max(0, start - _INDENT) : start].rstrip(" \t#*-•)")[-1:] in (
+                "",
+                *"\n.;:。；：",
+            )
         if self.condition == "leading":
             return _LEADING.match(low, end) is not None and before in " \t\n(,;/"
         return _ATTACHED.match(low, end) is not None and before in " \t(,;/"

@@ -46,6 +46,8 @@ _SLASHED = re.compile(rf"(?:[{re.escape(_BESIDE)}]|/ ?\w+)*")
 """Text between it and a mention that shares its statement: *nausea/vomiting*."""
 _VALUE = re.compile(r"\s*(?:of|was|is|[:=<>])?\s*\d")
 """A value after a mention in brackets: *AKI (Cr 2.4) resolved*."""
+_RESULTS = re.compile(r"\s+(?:results?|reports?|pathology|read)\b|结果|报告")
+"""Results of what is done already."""
 _JOINED_GAP = 40
 """Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
 _ZH_ITEM = 4
@@ -213,6 +215,8 @@ class Scan:
                 continue
             if trigger.flag == HISTORICAL and follows_on(self.low, mention.start):
                 continue  # *history of diabetes on metformin*
+            if PLANNED in trigger.rule.details and _RESULTS.match(self.low, mention.end):
+                continue  # *await biopsy results*
             gap = 0 if trigger.rule.condition == "attached" else self.next_gap
             if trigger.rank == NEXT and mention.start - trigger.end > gap:
                 continue

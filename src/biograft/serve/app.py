@@ -225,7 +225,6 @@ def _add_text(app: FastAPI, service: Service) -> None:
         pairs = zip(asked.mentions, answers, strict=True)
         return json_answer({"mentions": [_term(text, found).model_dump() for text, found in pairs]})
 
-
     @app.post(
         "/v1/assertions",
         response_model=AssertionsAnswer,

@@ -68,8 +68,8 @@ def _rows(
     text = visible(mention.text)
     if mention.form != mention.text:
         text += f" ({visible(mention.form)})"
-    label = mention.assertion.label if mention.assertion else ""
-    status = f" [{label}]" if label else ""
+    said = mention.assertion.label if mention.assertion else ""
+    status = f" [{said}]" if said else ""
     text = cut(text, _MAX_WIDTH["mention"]) + status
     if mention.concept is None:
         best = mention.candidates[0].concept_name if mention.candidates else ""
