@@ -217,10 +217,13 @@ def _longest_phrase(
     is_last = stop <= end
     if stop < end or any(a < stop < b for a, b in spans[first + 1 : first + 2]):
         return longest
-    if rule is None:
-        holds = begin > start and (not is_last or low[begin:end] in rules.trie.root)
+    if rule is None:  # *six month history of*, *found by her mother*, but not *pain with*
+        holds = (not is_last or low[begin:end] in rules.trie.root) and (
+            begin > start or last > index + 1
+        )
     else:
-        holds = rule.may_be_mention or (rule.kind is EventKind.TRIGGER and not is_last)
+        is_name = rule.kind is EventKind.TRIGGER or end - begin > 2  # no *w* of *w/*
+        holds = rule.may_be_mention or (not is_last and is_name)
     return wider if holds else longest
 
 

@@ -6,8 +6,8 @@ concept, status) must be the same. Kinds of variants:
 * ``blanks``, ``tabs``, ``trailing``, ``hard-blanks``: single blanks within lines become two or
   three, or tabs; blanks end lines; blanks become non-breaking, narrow or, in Chinese, wide ones.
 * ``crlf``, ``wraps``: lines end as in files of Windows; long lines are wrapped at 64 to 100
-  characters, Chinese ones at 32 to 50. No line then begins like an item of a list, *2.* or *-*, and
-  none is broken within a finding of a Chinese text.
+  characters, Chinese ones at 32 to 50, within sentences. No line then begins like an item of a list
+  or a label, *2.*, *-* or *Plan:*, and none is broken within a finding of a Chinese text.
 * ``widths``: in Chinese, punctuation, digits and letters outside of findings become full-width or
   half-width ones. Commas and colons between digits stay.
 * ``order``, ``unknown``: in lists of findings of one status, with nothing but commas, *and*, *or*
@@ -15,7 +15,7 @@ concept, status) must be the same. Kinds of variants:
   places; a list of absent findings gets one more, which no knowledge base has.
 * ``concepts``: one to three other words of the text are mentions, too, as they would be if the
   knowledge base had them: words of relatives, risk, history, screening, and any that are neither
-  within findings nor triggers.
+  within findings nor triggers nor words such as *than*, which no index of names has.
 * ``headings``: headings before a colon, at the beginning of a line after an empty one, of words of
   five letters or more and without findings, in capitals or not.
 * ``typos``: one letter of an English trigger is left out, doubled, changed or exchanged, in a word
@@ -49,6 +49,7 @@ from biograft.linking.steps import DocumentState, Step
 from biograft.metrics.precision_recall import percent
 from biograft.progress import Progress
 from biograft.text.documents import Document, Mention
+from biograft.text.name_rules import FUNCTION_WORDS
 from biograft.text.spelling.corrections import english_words
 
 Piece: TypeAlias = tuple[int, int, str | tuple[int, int]]
@@ -57,8 +58,8 @@ TYPOS = "typos"
 _AROUND = 60
 """Characters around a change that are shown."""
 _BLANK = re.compile(r"(?<=\S) (?=\S)")
-_ITEM = re.compile(r"[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）:：]|[，。；：、）)]")
-"""Beginning of a line that may be an item of a list, or that no line has."""
+_ITEM = re.compile(r"\s|[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）]|[\w /()-]{1,40}[:：]|[，。；：、）)]")
+"""Beginning of a line that may be an item of a list or a label, or that no line has."""
 _SEPARATOR = re.compile(r"\s*(?:,\s*(?:and|or|nor)?|\b(?:and|or|nor)\b)\s*|[、，,或及和]", re.ASCII)
 _BETWEEN_HAN = re.compile(rf"(?<=[{HAN}])(?=[{HAN}])")
 _LIST_END = re.compile(r"\s*(?:[.;。；]|\n\s*\n|$)")
@@ -388,7 +389,7 @@ def _break(note: Note, start: int, end: int) -> tuple[int, int] | None:
         inside = note.is_chinese and any(m.start < at < m.end for m in note.mentions)
         if inside or not (is_blank or _BETWEEN_HAN.match(text, at)):
             continue
-        if not _ITEM.match(text, at + is_blank):
+        if text[at - 1] not in ".!?:;" and not _ITEM.match(text, at + is_blank):
             return at, at + is_blank
     return None
 
@@ -440,7 +441,11 @@ def _unknown(note: Note, rng: random.Random) -> list[Piece]:
 
 
 def _concepts(note: Note, rng: random.Random) -> tuple[Mention, ...]:
-    words = [span for span in note.free(_WORD) if not note.is_trigger(*span)]
+    words = [
+        span
+        for span in note.free(_WORD)
+        if not note.is_trigger(*span) and note.text[slice(*span)].lower() not in FUNCTION_WORDS
+    ]
     special = note.free(_SPECIAL)
     pool = special if special and rng.random() < 0.5 else words
     chosen = sorted(rng.sample(pool, min(len(pool), rng.randint(1, 3))))
