@@ -406,8 +406,9 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
         if position >= 0:
             start, section, defaults = sections[position]
             for flag in defaults:
+                past = 1 << HISTORICAL if flag == FAMILY else 0  # *FH: no history of gout*
                 weak = flag in _WEAK and found.bits & ~_COURSE
-                if weak or found.bits & _EXPLICIT:
+                if weak or found.bits & _EXPLICIT & ~past:
                     continue
                 if flag == HISTORICAL and follows_on(text, found.start):
                     continue

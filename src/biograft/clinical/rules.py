@@ -351,7 +351,7 @@ class AssertionRules:
     def _compile_headings(self) -> re.Pattern[str]:
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
-            r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)))"
+            r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)|(?<=:\s)))"
             rf"[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
             rf"(?P<name>{known})"
             r"[ \t*_\]】>]*(?:[:：][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"

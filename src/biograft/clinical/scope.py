@@ -168,7 +168,7 @@ class Scan:
         self.open: list[Found] = []
         self.closing: list[Found] = []
         self.verb_end = self.last_end = self.trigger_end = -1
-        self.segment = 0
+        self.segment, self.first_item = 0, -1
         self.separator: tuple[int, int] | None = None
         self.joined = self.shield = self.affirmed = self.seen = False
 
@@ -342,7 +342,7 @@ class Scan:
             return
         ended = rule.flags or (NEGATED, UNCERTAIN, HISTORICAL)
         self.active = [t for t in self.active if t.flag not in ended or t.rank == SENTENCE]
-        self.affirmed = True
+        self.affirmed = HISTORICAL in ended
         self._verb(index, start, end, rule)
 
     # ---- words that end scopes
@@ -476,6 +476,10 @@ class Scan:
             self.active, before = self.saved.pop()
             inside = [m for m in self.open if m not in before]
             self.open = before + [m for m in inside if not _VALUE.match(self.low, m.end)]
+        elif self.low[start - 1 : start].isdigit():  # *1) hernia s/p repair 2) gout*
+            self.first_item = start if self.first_item < 0 else self.first_item
+            self.active = [t for t in self.active if t.end <= self.first_item]
+            self._close_mentions()
 
     def _colon(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         """End what a heading of one line does not begin with: *Denies: fever* goes on."""
@@ -493,7 +497,7 @@ class Scan:
         self._close_mentions()
 
     def _period(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
-        self.active, self.carried, self.saved = [], [], []
+        self.active, self.carried, self.saved, self.first_item = [], [], [], -1
         self._close_mentions()
 
     def _line(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
