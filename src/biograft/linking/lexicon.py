@@ -47,6 +47,7 @@ _LINE_HEAD = re.compile(r"(?:^|\n|[.;。；]\s)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
 _COLON = re.compile(r"[ \t]*(?::|-[ \t])")
 _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
 _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
+_UNSLASHED = re.compile(r"[^/]+")
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _CAPITALISED = r"[A-Z][a-z]*\.?"
 
@@ -85,33 +86,35 @@ class NoFinding:
             for key in ("names", "before", "after", "unless")
         }
         self.reason: str = entry["reason"]
-        self.names = frozenset(wordings["names"])
+        self._names = frozenset(wordings["names"])
         self._where = entry.get("where", "")
         before, after, unless = (_compile(wordings[key]) for key in ("before", "after", "unless"))
         denied = rf"(?![^\n.,;，。；]{{0,24}}?{unless})" if unless else ""
         self._before = re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
         self._after = re.compile(rf"[ \t\-–'\"]*{after or ''}{denied}") if after or unless else None
 
+    def concerns(self, mention: str) -> bool:
+        """Whether the context is one of a mention, by its text alone."""
+        is_where = _WHERE.get(self._where)
+        is_named = not self._names or mention.lower() in self._names
+        return is_named and (is_where is None or is_where(mention))
+
     def holds(self, text: str, start: int, end: int) -> bool:
-        """Whether a mention stands in the context.
+        """Whether a mention that the context concerns stands in it.
 
         Args:
             text: A text, in half-width and simplified characters.
             start: Start of the mention.
             end: Its end.
         """
-        mention = text[start:end]
-        if self.names and mention.lower() not in self.names:
-            return False
-        is_where = _WHERE.get(self._where)
-        if is_where is not None and not is_where(mention):
-            return False
         if self._where == "heading" and not _is_heading(text, start, end):
             return False
         if self._after is not None and not self._after.match(text, end):
             return False
+        if self._before is None:
+            return True
         line = text[max(0, start - _REACH) : start].rpartition("\n")[2]
-        return self._before is None or self._before.search(line) is not None
+        return self._before.search(line) is not None
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -153,9 +156,11 @@ class ClinicalLexicon:
     def __init__(self) -> None:
         content = {name: _read(name) for name in ("contexts", "en", "zh")}
         contexts = content.pop("contexts")
-        self.no_finding = tuple(
-            NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]
+        no_finding = [NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]]
+        self.contexts_of = lru_cache(_CACHE_SIZE)(
+            lambda mention: [each for each in no_finding if each.concerns(mention)]
         )
+        """The contexts in which a mention is no finding."""
         self.kinds = {
             kind: re.compile(_compile(wording for each in phrases for wording in expand(each, {})))
             for kind, phrases in contexts["documents"].items()
@@ -200,12 +205,9 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(path.read_text("utf-8"))
 
 
-def _is_shouted(text: str, short: re.Match[str]) -> bool:
+def _is_shouted(text: str, start: int, end: int) -> bool:
     """Whether a short form stands among words in capitals: *ALL OF WHICH*."""
-    before, after = (
-        text[max(0, short.start() - _REACH) : short.start()],
-        text[short.end() : short.end() + _REACH],
-    )
+    before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
     return bool(_SHOUTED_BEFORE.search(before) or _SHOUTED_AFTER.match(after))
 
 
@@ -258,8 +260,9 @@ class NoteContext:
     def __init__(self, text: str) -> None:
         self._lexicon = clinical_lexicon()
         self.is_chinese = HAN_CHARACTER.search(text) is not None
-        plain = simplify(text.translate(HALF_WIDTH))
-        self.folded = FoldedText(plain, self._sections(plain)[1])
+        self._plain = simplify(text.translate(HALF_WIDTH))
+        self._plain_layout = self._sections(self._plain)
+        self.folded = FoldedText(self._plain, self._plain_layout[1])
         self.text = self.folded.text
         """The text in half-width, simplified characters, with single blanks."""
 
@@ -269,7 +272,7 @@ class NoteContext:
 
     @cached_property
     def _layout(self) -> tuple[list[Any], list[tuple[int, int]]]:
-        return self._sections(self.text)
+        return self._plain_layout if self.text == self._plain else self._sections(self.text)
 
     @cached_property
     def _title(self) -> frozenset[str]:
@@ -299,7 +302,7 @@ class NoteContext:
     def no_finding(self, mention: Mention) -> str | None:
         """Return why a mention is no finding; None if it may be one."""
         start, end = self.folded.fold(mention.start), self.folded.fold(mention.end)
-        for context in self._lexicon.no_finding:
+        for context in self._lexicon.contexts_of(self.text[start:end]):
             if context.holds(self.text, start, end):
                 return context.reason
         headings = self._layout[1]
@@ -338,23 +341,31 @@ class StoreLexicon:
             mentions: Texts of its mentions, which decide between several meanings.
         """
         note = self.read(text)
-        for match in _CAPITALS.finditer(note.text):
-            short = self._listed(match[0], in_chinese=note.is_chinese)
-            if short is None or (short in self._lexicon.ordinary and _is_shouted(note.text, match)):
+        for begin, end in self._capitals(note):
+            short = self._listed(note.text[begin:end], in_chinese=note.is_chinese)
+            is_word = short in self._lexicon.ordinary and _is_shouted(note.text, begin, end)
+            if short is None or is_word:
                 continue
-            start, end = match.span()
+            first, last = note.folded.unfold(begin, end)
             meanings = self._lexicon.meanings(short, in_chinese=note.is_chinese)
-            places = note.places(*note.folded.unfold(start, end))
-            long, factor = self._long(short, meanings, mentions, places)
-            if note.is_chinese and (kind := _TYPE.search(note.text, max(0, start - 6), start)):
+            long, factor = self._long(short, meanings, mentions, note.places(first, last))
+            if note.is_chinese and (kind := _TYPE.search(note.text, max(0, begin - 6), begin)):
                 typed = self.expand(note.text[kind.start() : end])
                 if typed and self._rows(typed):
-                    start, long = kind.start(), typed
+                    (first, _), long = note.folded.unfold(kind.start(), end), typed
             if long:
-                start, end = note.folded.unfold(start, end)
-                yield KnownForm(start, end, text[start:end], long, factor)
+                yield KnownForm(first, last, text[first:last], long, factor)
         for language in ("en", "zh") if note.is_chinese else ("en",):
             yield from self._words(text, note, language)
+
+    def _capitals(self, note: NoteContext) -> Iterator[tuple[int, int]]:
+        """Yield the spans of words in capitals; *DVT/PE* are two, unless it is listed."""
+        for match in _CAPITALS.finditer(note.text):
+            if "/" in match[0] and not self._listed(match[0], in_chinese=note.is_chinese):
+                for part in _UNSLASHED.finditer(note.text, *match.span()):
+                    yield part.span()
+            else:
+                yield match.span()
 
     def _words(self, text: str, note: NoteContext, language: str) -> Iterator[KnownForm]:
         """Find the words of a language."""
@@ -365,18 +376,17 @@ class StoreLexicon:
             word, start, end = words[match[0]], match.start(), match.end()
             if word.predicate and not self._lexicon.after_predicate.match(low, end):
                 continue
-            for template in word.meaning.wordings:
-                begin, wording = start, template
-                if "_" in template:
-                    begin, wording = self._completed(note.text, start, template)
-                if begin >= 0 and self._rows(wording) and not self._rows(note.text[begin:end]):
-                    first, last = note.folded.unfold(begin, end)
-                    short = text[first:last]
-                    yield KnownForm(first, last, short, wording, AS_WORD, True, word.absent)
-                    break
+            forms = (self._form(note.text, start, each) for each in word.meaning.wordings)
+            known = ((begin, wording) for begin, wording in forms if self._rows(wording))
+            begin, wording = next(known, (end, ""))
+            if begin < end and not self._rows(note.text[begin:end]):
+                first, last = note.folded.unfold(begin, end)
+                yield KnownForm(first, last, text[first:last], wording, AS_WORD, True, word.absent)
 
-    def _completed(self, text: str, end: int, wording: str) -> tuple[int, str]:
-        """Return where a name begins that ends in a word, *rib fx*, and the name; -1: nowhere."""
+    def _form(self, text: str, end: int, wording: str) -> tuple[int, str]:
+        """Return where the form of a word begins, and its wording: *rib fx*, rib fracture."""
+        if "_" not in wording:
+            return end, wording
         parts = _HAN_PARTS if HAN_CHARACTER.search(wording) else _WORD_PARTS
         starts: list[int] = []
         for part in reversed(list(parts.finditer(text, max(0, end - _REACH), end))):
@@ -384,7 +394,7 @@ class StoreLexicon:
                 break
             starts.append(part.start())
         names = ((at, wording.replace("_", text[at:end].strip(" -"))) for at in reversed(starts))
-        return next((each for each in names if self._rows(each[1])), (-1, wording))
+        return next((each for each in names if self._rows(each[1])), (end, ""))
 
     def expand(
         self,

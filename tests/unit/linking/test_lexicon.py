@@ -195,3 +195,15 @@ def test_a_form_of_another_type_is_dropped(kb):
     linked = Linker.open(kb, types=("disease",))("BP 138/88, blood pressure fine, fever")
     assert [mention.concept for mention in linked.mentions] == ["Fever"]
     assert ("BP", "a concept that is left out") in [(m.text, r) for m, r in linked.dropped]
+
+
+@pytest.mark.parametrize(
+    ("text", "concepts"),
+    [
+        ("No DVT, MI/PE ruled out", ["Myocardial Infarction", "Pulmonary Embolism"]),
+        ("MASS EFFECT, ALL OF WHICH IS OLD. CANCER.", []),
+    ],
+)
+def test_slashes_and_words_in_capitals(linker, text, concepts):
+    """*SAH/SDH* was one unknown word; *ALL OF WHICH* leukaemia."""
+    assert found(linker, text) == concepts
