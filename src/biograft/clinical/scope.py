@@ -446,6 +446,8 @@ class Scan:
         events, joined = self.events, self.events[index][2].kind is EventKind.AND
         for position in range(index + 1, len(events)):
             rule = events[position][2]
+            if rule.name == "who":
+                return False  # *a man with gout and asthma who came in*
             if rule.kind is EventKind.VERB or self.low.startswith(_MODALS, events[position][0]):
                 following = events[position + 1][2].kind if position + 1 < len(events) else None
                 return not joined or following is not EventKind.SEEN

@@ -64,7 +64,7 @@ def marked(body):
     return text + body[end:], spans
 
 
-@pytest.mark.parametrize(("language", "least"), [("en", 0.91), ("zh", 0.95)])
+@pytest.mark.parametrize(("language", "least"), [("en", 0.96), ("zh", 0.95)])
 def test_notes(shared_data, language, least):
     heading = r"^@@ .*\n" if language == "en" else r"^#\d+ .*\n"
     notes = shared_data(f"clinical/notes_{language}_dev.txt").read_text("utf-8")
@@ -96,6 +96,27 @@ def test_notes(shared_data, language, least):
         ("无多饮、多尿、口干", "口干", "absent"),
         ("非感染性腹泻", "腹泻", "present"),
         ("拟行胆囊切除术", "胆囊切除术", "hypothetical"),
+        ("58M w/ h/o HTN, gout, asthma p/w cough", "asthma", "historical"),
+        ("History of HTN, gout, asthma presented to clinic", "asthma", "historical"),
+        ("A man with a history of gout and asthma who comes in today", "asthma", "historical"),
+        ("Safety net advice re vertigo, rash.", "rash", "hypothetical"),
+        ("Family history: no history of gout.", "gout", "family"),
+        ("FAMILY HISTORY: Significant for stroke.", "stroke", "family"),
+        ("PAST MEDICAL HISTORY: Significant for gout, asthma", "asthma", "historical"),
+        ("s/p lung transplant for emphysema", "emphysema", "historical"),
+        ("History of gout complicated by neuropathy.", "neuropathy", "historical"),
+        ("1) esophagitis s/p biopsy 2) hernia 3) gout", "gout", "present"),
+        ("Denies: 1) vertigo 2) gout", "gout", "absent"),
+        ("Psoriasis is high on the differential.", "Psoriasis", "possible"),
+        ("Hydrocele was repaired at 18 months.", "Hydrocele", "historical"),
+        ("Melanoma of arm (excised 2015)", "Melanoma", "historical"),
+        ("Tried statins, stopped because of myalgia.", "myalgia", "historical"),
+        ("Risks including infection and stroke were explained.", "stroke", "hypothetical"),
+        ("POH: cataract surgery, glaucoma", "glaucoma", "historical"),
+        ("His daughter herself has asthma.", "asthma", "family"),
+        ("PMH of gout and new diagnosis of asthma", "asthma", "present"),
+        ("青霉素过敏（皮疹）", "皮疹", "conditional"),
+        ("其妻亦为乙肝携带者", "乙肝携带者", "family"),
         ("No\u00a0fever.\u2009Gout.", "Gout", "present"),
         ("Xray of chest shows no fracture. Denies falls. Hx\nasthma. ", "asthma", "historical"),
         ("1 child, no edema, no\nvertigo. Plan: rest", "vertigo", "absent"),
