@@ -199,7 +199,7 @@ class Assertion(NamedTuple):
         ('resolved', ['resolved'])
         """
         flag = self._deciding(axis)
-        return tuple(trigger for trigger in self.triggers if trigger.flag == flag)
+        return tuple(t for t in self.triggers if t.flag == flag and AXES[axis][flag])
 
     def _deciding(self, axis: str) -> str:
         """Return the flag that gives an axis its value."""
@@ -395,9 +395,9 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     """Make the assertion of what was found, with the default of its section."""
     if found.bits & _NOT_THERE:
         found.drop(CONDITIONAL)
-    if found.bits & 1 << NEGATED:  # *no active bleeding*
-        found.drop(ACTIVE)
-        found.drop(RECURRENT)
+        if found.bits & 1 << NEGATED and found.bits & _COURSE:  # *no active bleeding*
+            found.drop(ACTIVE)
+            found.drop(RECURRENT)
     bits, section = found.bits, ""
     if not bits and not sections:
         return PRESENT
@@ -418,14 +418,16 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     bits &= ~(1 << AFFIRMED)
     if not bits:
         return PRESENT if not section else Assertion(section=section)
-    triggers = []
+    triggers = [
+        Trigger(t.start, t.end, text[t.start : t.end], FLAGS[t.flag], t.rule.name)
+        for t in found.triggers
+    ]
     for t in found.triggers:
-        flags = (t.flag, *[flag for flag in t.rule.details if _IMPLIED[flag] == t.flag])
-        for flag in flags:
-            bits |= 1 << flag
-            triggers.append(
-                Trigger(t.start, t.end, text[t.start : t.end], FLAGS[flag], t.rule.name)
-            )
+        for flag in t.rule.details:
+            if _IMPLIED[flag] == t.flag:
+                bits |= 1 << flag
+                said = text[t.start : t.end]
+                triggers.append(Trigger(t.start, t.end, said, FLAGS[flag], t.rule.name))
     return Assertion._make((*_values(bits), section, tuple(triggers)))
 
 

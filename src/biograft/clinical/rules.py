@@ -248,11 +248,11 @@ class AssertionRules:
         self.trie: PhraseTrie[CompiledRule] = PhraseTrie(
             characters=self.language == "zh", fillers=words("fillers")
         )
-        own: set[str] = set()
+        own: frozenset[str] = frozenset()
         for part in parts:  # a phrase of the first file replaces the shipped one
             rules = _read_entries(RuleEntry, "rule", part.rule, where)
-            for entry in sorted(rules, key=lambda entry: not entry.where):
-                own.update(self._add(entry, own if part is not entries else ()))
+            rules.sort(key=lambda entry: not entry.where)
+            own = frozenset([wording for entry in rules for wording in self._add(entry, own)])
         self.starts = self.trie.starts()
         self.sections: dict[str, tuple[str, tuple[int, ...], str]] = {}
         for part in parts:

@@ -44,6 +44,17 @@ def test_counts_of_a_model_that_is_wrong(tmp_path):
     assert [mistake.text for mistake in result.mistakes] == ["Cough", "flu"]
 
 
+def test_the_course_counts_where_the_gold_standard_marks_it(tmp_path):
+    text = "The cough has resolved."
+    mention = {"start": 4, "end": 9, "text": "cough", "status": []}
+    note = {"id": "1", "text": text, "mentions": [mention]}
+    result = evaluate_assertions(read_assertions(write(tmp_path / "a.jsonl", note)))
+    assert (result.accuracy, "resolved" in result.flags) == (1.0, False)
+    marked = {**note, "mentions": [mention | {"status": ["resolved"]}]}
+    result = evaluate_assertions(read_assertions(write(tmp_path / "b.jsonl", marked, note)))
+    assert (result.accuracy, result.flags["resolved"].right) == (0.5, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -41,6 +41,17 @@ def test_values_beside_mentions_are_part_of_the_result(kb):
     assert values["ovarian cancer"] == ["12 mm"]
 
 
+def test_rules_of_a_file_are_added(kb, tmp_path):
+    path = tmp_path / "rules.toml"
+    rule = 'name = "x"\nkind = "trigger"\nflags = ["donor"]\nphrases = ["zzz"]\n'
+    path.write_text(f'extends = "en"\n[[rule]]\n{rule}', encoding="utf-8")
+    linker = Linker.open(kb, assertion_rules=path)
+    found = linker("No breast cancer. Zzz ovarian cancer.").mentions
+    assert [mention.status for mention in found] == ["absent", "other_person"]
+    assert found[1].axes["experiencer"] == "donor"
+    assert linker.with_settings(k=1)("Zzz ovarian cancer.").mentions[0].status == "other_person"
+
+
 class AllUncertain:
     """A model of one method."""
 

@@ -72,6 +72,20 @@ def test_entities_of_others_are_linked_where_they_stand(kb):
     assert ents(nlp("Asthma.")) == []
 
 
+def test_entities_have_axes_with_and_without_a_store(kb, nlp):
+    text = "No fever. The asthma has resolved."
+    plain = spacy.blank("en")
+    ruler = plain.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "SICK", "pattern": each} for each in ("fever", "asthma")])
+    plain.add_pipe("biograft_assertions")
+    for doc in (nlp(text), plain(text)):
+        assert [ent._.status for ent in doc.ents] == ["absent", "present"]
+        assert [ent._.axes["course"] for ent in doc.ents] == ["", "resolved"]
+    assert [ent._.concepts for ent in plain(text).ents] == [[], []]
+    plain.add_pipe("biograft", config={"kb": kb, "reads": "ents"})
+    assert [ent.kb_id_ != "" for ent in plain(text).ents] == [True, True]
+
+
 @pytest.mark.parametrize(("overwrite", "label"), [(False, "RULE"), (True, "disease")])
 def test_entities_of_others_stay_unless_they_are_to_be_replaced(kb, overwrite, label):
     nlp = spacy.blank("en")

@@ -17,6 +17,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
 from fastapi.testclient import TestClient
 
+from biograft.clinical import assert_status
 from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
@@ -61,6 +62,26 @@ class TestLinking:
         assert post(client, "/v1/mentions", mentions=[]) == {"mentions": []}
         assert post(client, "/v1/link", texts=[]) == {"documents": []}
         assert post(client, "/v1/link", text="flu")["mentions"]
+
+    def test_given_spans_are_asserted_as_by_the_library(self, client):
+        text = "No fever. The cough has resolved. 否认胸痛。"
+        spans = [(text.index(word), text.index(word) + len(word)) for word in ("fever", "胸痛")]
+        spans.append((14, 19))
+        found = post(client, "/v1/assertions", text=text, spans=spans)["assertions"]
+        expected = assert_status(text, spans, None)
+        assert found == [
+            {"start": start, "end": end, **each.to_json()}
+            for (start, end), each in zip(spans, expected, strict=True)
+        ]
+        assert [each["status"] for each in found] == ["absent", "absent", "present"]
+        assert found[2]["axes"]["course"] == "resolved"
+        assert post(client, "/v1/assertions", text=text, spans=[]) == {"assertions": []}
+
+    @pytest.mark.parametrize("spans", [[[0, 99]], [[3, 1]], [[-1, 2]], [[1]], [[1, 2, 3]], [["a"]]])
+    def test_spans_outside_the_text_are_422(self, client, spans):
+        answer = client.post("/v1/assertions", json={"text": "No fever.", "spans": spans})
+        assert answer.status_code == 422
+        assert "spans" in answer.json()["detail"]
 
 
 class TestConcepts:

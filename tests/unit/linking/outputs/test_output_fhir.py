@@ -101,6 +101,39 @@ def test_conditional_findings_are_left_out(bundle, losses):
     assert losses == {"conditional findings": 1}
 
 
+@pytest.mark.parametrize(
+    ("text", "verified", "clinical"),
+    [
+        ("Asthma.", "confirmed", "active"),
+        ("Active asthma.", "confirmed", "active"),
+        ("The asthma has resolved.", "confirmed", "resolved"),
+        ("History of asthma, resolved.", "confirmed", "resolved"),
+        ("History of asthma.", "confirmed", "inactive"),
+        ("Recurrent asthma.", "confirmed", "recurrence"),
+        ("Relapse of asthma.", "confirmed", "relapse"),
+        ("Possible asthma.", "provisional", "active"),
+        ("Fever versus asthma.", "differential", "active"),
+        ("Differential Diagnosis: asthma", "differential", "active"),
+        ("Asthma is unlikely.", "unconfirmed", "active"),
+        ("No asthma.", "refuted", None),
+        ("No recurrence of asthma.", "refuted", None),
+    ],
+)
+def test_statuses_of_conditions(bundle, text, verified, clinical):
+    condition = resources(bundle(text))[-1]
+    assert first_code(condition["verificationStatus"]) == verified
+    said = condition.get("clinicalStatus")
+    assert (None if said is None else first_code(said)) == clinical
+
+
+def test_plans_are_no_conditions_and_the_course_is_in_the_extension(bundle, losses):
+    assert resources(bundle("Scheduled for asthma. Fever is planned.")) == []
+    assert losses["planned findings"] == 2
+    (condition,) = resources(bundle("The asthma has resolved."))
+    assert position(condition)["course"] == "resolved"
+    assert "polarity" not in position(condition)
+
+
 def test_a_value_stands_with_its_observation(bundle):
     first, second = resources(bundle("Glucose 8.2 mmol/L. Glucose was measured."))
     assert (first["valueString"], "dataAbsentReason" in first) == ("8.2 mmol/L", False)

@@ -21,6 +21,10 @@ def test_the_table_says_what_is_not_present(kb):
     lines = table(Linker.open(kb)("No heart attack. Breast cancer was found."))
     assert "heart attack [absent]" in lines[1]
     assert "[" not in lines[2]
+    lines = table(Linker.open(kb)("Heart attack, resolved. Breast cancer is unlikely."))
+    assert lines[1].startswith("0-12")
+    assert "Heart attack [resolved]" in lines[1]
+    assert "Breast cancer [possible, unlikely]" in lines[2]
 
 
 def test_json_has_names_types_and_no_similar_names_beside_an_equal_one(kb):

@@ -56,6 +56,26 @@ def test_a_value_is_a_modifier(base):
     assert ",measurement=39.1 °C" in row["term_modifiers"]
 
 
+@pytest.mark.parametrize(
+    ("text", "exists", "temporal", "modifiers"),
+    [
+        ("The cold has resolved.", "Y", "past", ",course=resolved"),
+        ("Recurrent cold.", "Y", "present", ",course=recurrent"),
+        ("History of a cold.", "Y", "past", ",historical=yes"),
+        ("A cold is unlikely.", "N", "present", ",uncertain=yes,"),
+        ("A cold is unlikely.", "N", "present", ",unlikely=yes"),
+        ("A cold is planned.", "N", "", ",planned=yes"),
+        ("Return if cold.", "N", "", ",hypothetical=yes"),
+        ("The donor had a cold.", "N", "present", "subject=donor"),
+        ("No cold.", "N", "present", "negated=yes"),
+    ],
+)
+def test_what_the_text_says(base, text, exists, temporal, modifiers):
+    (row,) = rows_of(base, Document("7", text))
+    assert (row["term_exists"], row["term_temporal"]) == (exists, temporal)
+    assert modifiers in row["term_modifiers"]
+
+
 def test_only_ids_of_omop_are_concept_ids(base):
     rows = rows_of(base, Document("7", "Diabetes, cold, fever"))
     assert [row["note_nlp_concept_id"] for row in rows] == ["201826", "0", "0"]

@@ -135,6 +135,9 @@ def test_the_page_shows_what_the_text_says_of_a_mention(kb, linker):
     assert 'class="m possible"' in source
     assert "ovarian cancer</a><sup>family</sup>" in source
     assert "uncertain (Possible)" in source
+    source = page(kb, linker("The heart attack has resolved. Breast cancer is planned."))
+    assert "heart attack</a><sup>resolved</sup>" in source
+    assert "Breast cancer</a><sup>planned</sup>" in source
 
 
 def test_a_page_without_assertions_has_no_marks_of_them(kb):
