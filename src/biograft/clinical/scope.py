@@ -215,9 +215,9 @@ class Scan:
                 continue
             if trigger.flag == HISTORICAL and follows_on(self.low, mention.start):
                 continue  # *history of diabetes on metformin*
-            if trigger.flag == HYPOTHETICAL and PLANNED in trigger.rule.details:
-                if _RESULTS.match(self.low, mention.end):
-                    continue  # *await biopsy results*
+            planned = trigger.flag == HYPOTHETICAL and PLANNED in trigger.rule.details
+            if planned and _RESULTS.match(self.low, mention.end):
+                continue  # *await biopsy results*
             gap = 0 if trigger.rule.condition == "attached" else self.next_gap
             if trigger.rank == NEXT and mention.start - trigger.end > gap:
                 continue
