@@ -47,6 +47,8 @@ _LINE_HEAD = re.compile(r"(?:^|\n|[.;。；]\s)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
 _COLON = re.compile(r"[ \t]*(?::|-[ \t])")
 _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
 _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
+_SENTENCE_END = re.compile(r"[。；;]|(?<=[a-z])\.\s+(?=[A-Z]|$)")
+_WORDS_AFTER = re.compile(r"(?: of(?: the)?| in(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
 _UNSLASHED = re.compile(r"[^/]+")
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _CAPITALISED = r"[A-Z][a-z]*\.?"
@@ -83,14 +85,17 @@ class NoFinding:
     def __init__(self, entry: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> None:
         wordings = {
             key: [wording for phrase in entry.get(key, ()) for wording in expand(phrase, lists)]
-            for key in ("names", "before", "after", "unless")
+            for key in ("names", "before", "after", "line", "unless")
         }
         self.reason: str = entry["reason"]
         self._names = frozenset(wordings["names"])
         self._where = entry.get("where", "")
-        before, after, unless = (_compile(wordings[key]) for key in ("before", "after", "unless"))
+        before, after, line, unless = (
+            _compile(wordings[key]) for key in ("before", "after", "line", "unless")
+        )
         denied = rf"(?![^\n.,;，。；]{{0,24}}?{unless})" if unless else ""
         self._before = re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
+        self._line = re.compile(line) if line else None
         self._after = re.compile(rf"[ \t\-–'\"]*{after or ''}{denied}") if after or unless else None
 
     def concerns(self, mention: str) -> bool:
@@ -111,10 +116,12 @@ class NoFinding:
             return False
         if self._after is not None and not self._after.match(text, end):
             return False
-        if self._before is None:
+        if self._before is None and self._line is None:
             return True
-        line = text[max(0, start - _REACH) : start].rpartition("\n")[2]
-        return self._before.search(line) is not None
+        line = text[max(0, start - 4 * _REACH) : start].rpartition("\n")[2]
+        if self._line is not None and not self._line.search(_SENTENCE_END.split(line)[-1]):
+            return False
+        return self._before is None or self._before.search(line[-_REACH:]) is not None
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -203,6 +210,26 @@ class ClinicalLexicon:
 def _read(name: str) -> dict[str, Any]:
     path = files("biograft.linking") / "lexicon" / f"{name}.toml"
     return tomllib.loads(path.read_text("utf-8"))
+
+
+def _forms(text: str, start: int, end: int, wording: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the spans that a word may be read in, and their names: *rib fx*, *fx of the rib*."""
+    if "_" not in wording:
+        yield start, end, wording
+        return
+    parts = _HAN_PARTS if HAN_CHARACTER.search(wording) else _WORD_PARTS
+    starts: list[int] = []
+    for part in reversed(list(parts.finditer(text, max(0, start - _REACH), start))):
+        if part.end() != (starts[-1] if starts else start):
+            break
+        starts.append(part.start())
+    for begin in reversed(starts):
+        yield begin, end, wording.replace("_", text[begin:start].strip(" -"))
+    if after := _WORDS_AFTER.match(text, end):
+        words = after["words"]
+        for part in reversed(list(re.finditer(r"\w\b", words))):
+            last = after.start("words") + part.end()
+            yield start, last, wording.replace("_", words[: part.end()].strip())
 
 
 def _is_shouted(text: str, start: int, end: int) -> bool:
@@ -376,25 +403,16 @@ class StoreLexicon:
             word, start, end = words[match[0]], match.start(), match.end()
             if word.predicate and not self._lexicon.after_predicate.match(low, end):
                 continue
-            forms = (self._form(note.text, start, each) for each in word.meaning.wordings)
-            known = ((begin, wording) for begin, wording in forms if self._rows(wording))
-            begin, wording = next(known, (end, ""))
-            if begin < end and not self._rows(note.text[begin:end]):
-                first, last = note.folded.unfold(begin, end)
-                yield KnownForm(first, last, text[first:last], wording, AS_WORD, True, word.absent)
-
-    def _form(self, text: str, end: int, wording: str) -> tuple[int, str]:
-        """Return where the form of a word begins, and its wording: *rib fx*, rib fracture."""
-        if "_" not in wording:
-            return end, wording
-        parts = _HAN_PARTS if HAN_CHARACTER.search(wording) else _WORD_PARTS
-        starts: list[int] = []
-        for part in reversed(list(parts.finditer(text, max(0, end - _REACH), end))):
-            if part.end() != (starts[-1] if starts else end):
-                break
-            starts.append(part.start())
-        names = ((at, wording.replace("_", text[at:end].strip(" -"))) for at in reversed(starts))
-        return next((each for each in names if self._rows(each[1])), (end, ""))
+            forms = (
+                form
+                for wording in word.meaning.wordings
+                for form in _forms(note.text, start, end, wording)
+                if self._rows(form[2])
+            )
+            form = next(forms, None)
+            if form is not None and not self._rows(note.text[form[0] : form[1]]):
+                first, last = note.folded.unfold(*form[:2])
+                yield KnownForm(first, last, text[first:last], form[2], AS_WORD, True, word.absent)
 
     def expand(
         self,
@@ -431,7 +449,12 @@ class StoreLexicon:
         return None
 
     def agrees(
-        self, short: str, concept_row: int, places: Iterable[frozenset[str]] = (ANYWHERE,)
+        self,
+        short: str,
+        concept_row: int,
+        places: Iterable[frozenset[str]] = (ANYWHERE,),
+        *,
+        in_chinese: bool = False,
     ) -> bool:
         """Return whether a short form means a concept, by the list and by where it stands.
 
@@ -439,9 +462,10 @@ class StoreLexicon:
             short: The short form.
             concept_row: Row of the concept.
             places: What says where it stands, see :meth:`NoteContext.places`.
+            in_chinese: It stands in Chinese text.
         """
-        listed = self._listed(short, in_chinese=False) or ""
-        meanings = self._lexicon.meanings(listed, in_chinese=False)
+        listed = self._listed(short, in_chinese=in_chinese) or ""
+        meanings = self._lexicon.meanings(listed, in_chinese=in_chinese)
         meaning, _ = self._choose(meanings, frozenset(), places)
         return meaning is not None and concept_row in self._concepts(meaning)
 

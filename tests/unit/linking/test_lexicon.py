@@ -97,6 +97,7 @@ def found(linker, text):
         ("Septic workup sent; hypertensive meds.", []),
         ("Not to be confused with it.", []),
         ("R 4-6 rib fx, breast CA.", ["Rib Fractures", "Breast Cancer"]),
+        ("Ca of the breast, cancer of the lung", ["Breast Cancer", "Lung Cancer"]),
         (
             "皮肤黄染，气促，房缺，完右。",
             ["Jaundice", "Dyspnea", "Atrial Septal Defect", "Right Bundle Branch Block"],
@@ -130,6 +131,7 @@ def test_words_of_absence(linker, text):
         ("Flu vaccine given. Hepatitis B vaccine, flu shot.", []),
         ("Vaccinated against hepatitis B; rubella immune.", []),
         ("Tetanus given.", []),
+        ("Immunizations: influenza, rubella. Influenza today.", ["Influenza"]),
         ("Hepatitis B surface antibody, anti-hepatitis B", []),
         ("Has hepatitis B, flu and tetanus.", ["Hepatitis B", "Influenza", "Tetanus"]),
         ("Hepatitis B antigen test pending.", []),
@@ -149,6 +151,8 @@ def test_words_of_absence(linker, text):
         ("打流感疫苗，乙肝疫苗，乙肝五项。", []),
         ("肿瘤科、肿瘤医院、糖尿病门诊会诊。", []),
         ("因胸痛门诊就诊。", ["Chest Pain"]),
+        ("接种史：乙肝、流感。现患流感。", ["Influenza"]),
+        ("高血压，最高血压180/110mmHg。", ["Hypertension"]),
         ("肿瘤中心坏死。", ["Neoplasms"]),
     ],
 )
