@@ -464,10 +464,13 @@ class StoreLexicon:
             places: What says where it stands, see :meth:`NoteContext.places`.
             in_chinese: It stands in Chinese text.
         """
-        listed = self._listed(short, in_chinese=in_chinese) or ""
-        meanings = self._lexicon.meanings(listed, in_chinese=in_chinese)
-        meaning, _ = self._choose(meanings, frozenset(), places)
-        return meaning is not None and concept_row in self._concepts(meaning)
+        for chinese_meanings in {in_chinese, False}:
+            listed = self._listed(short, in_chinese=chinese_meanings) or ""
+            meanings = self._lexicon.meanings(listed, in_chinese=chinese_meanings)
+            meaning, _ = self._choose(meanings, frozenset(), places)
+            if meaning is not None and concept_row in self._concepts(meaning):
+                return True
+        return False
 
     def agree(self, first: str, second: str) -> bool:
         """Return whether two names share a concept.

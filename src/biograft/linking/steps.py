@@ -425,7 +425,7 @@ class Agree:
     def _is_listed(self, mention: MentionState, note: NoteContext) -> bool:
         places = note.places(mention.mention.start, mention.mention.end)
         row = self.kb.row(mention.candidates[0].concept)
-        return self.lexicon.agrees(mention.form, row, places, in_chinese=note.is_chinese)
+        return self.lexicon.agrees(mention.form, row, [*places], in_chinese=note.is_chinese)
 
     def _decide(
         self, mention: MentionState, certain: set[str], *, listed: bool
