@@ -196,7 +196,7 @@ _MARKS = {
     EventKind.OPEN: "(（[",
     EventKind.CLOSE: ")）]",
     EventKind.COLON: ":：",
-    EventKind.END: ";；。！？!?",
+    EventKind.END: ";；。！？!?|",
     EventKind.PERIOD: ".",
     EventKind.LINE: "\n",
     EventKind.DASH: "-–—",
@@ -205,7 +205,7 @@ _HEADING_NUMBER = (
     r"(?:(?:[\d一二三四五六七八九十]{1,2}(?:\.\d)?|[ivx]{1,4})[.)、]\s?"
     r"|[(（][\d一二三四五六七八九十]{1,2}[)）]\s?)?"
 )
-_AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
+_AT_END = re.compile(r"[ \t]*(?:[,;.)|\]，；。、）\n]|$|[ \t]{2})")
 _ATTRIBUTE = re.compile(r"[^\s，。、；：,;.:]{1,5}?[性型]")
 _ATTACHED = re.compile(r"[^\W\d]")
 _INDENT = 12
@@ -352,9 +352,9 @@ class AssertionRules:
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
             r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)|(?<=:\s)))"
-            rf"[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
+            rf"[ \t#*_=<>|\[【]*{_HEADING_NUMBER}[*_]*"
             rf"(?P<name>{known})"
-            r"[ \t*_\]】>]*(?:[:：][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
+            r"[ \t*_\]】>]*(?:[:：|][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
             r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",
             re.MULTILINE,
         )

@@ -324,7 +324,8 @@ class Scan:
                 return []
             last = reached[-1]
         if beside:
-            return [last] if not self.joined else [m for m in reached if m.segment == last.segment]
+            alone = self.chinese and not self.joined
+            return [last] if alone else [m for m in reached if m.segment == last.segment]
         reached = [m for m in reached if not m.shielded]
         if rule.rank == PHRASE or not self.joined or self.shield:
             reached = [m for m in reached if m.segment == self.segment]

@@ -118,8 +118,12 @@ def _follows_plain_word(before: str) -> bool:
 
 BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(?=\D)")
 """Beginning of a list item, at the start of a line."""
-_GAP = re.compile(r"[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|[^\S\n ]")
-"""Whitespace that is not a single blank."""
+_INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
+_GAP = re.compile(
+    r"(?:(?<!=)=(?=\n))?[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|[^\S\n ]|&nbsp;"
+    rf"|[{_INVISIBLE}]+|\A[^\S\n]+"
+)
+"""Whitespace that is not a single blank, also as mail and web pages write it."""
 _COLUMN = re.compile(r"[^\W\d][\w /()-]{0,30}[:：]")
 """The label of a column."""
 _MIN_WRAPPED, _MIN_WRAPPED_HAN = 50, 18
@@ -186,21 +190,19 @@ def needs_folding(text: str) -> bool:
 
 def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of whitespace that stands for other one, and this."""
-    starts = [start for start, _ in headings]
     line_start = 0  # of the first of the lines that were wrapped
     for gap in _GAP.finditer(text):
         start, end = gap.span()
-        if start == 0 or end == len(text):
+        if end == len(text):
             continue
-        if "\n" not in gap[0]:
+        if start == 0 or not (gap[0].isspace() or gap[0].startswith(("=", "&"))):
+            yield start, end, "\n" if "\n" in gap[0] else ""
+        elif "\n" not in gap[0]:
             is_gap = end - start > 1 or gap[0] == "\t"
             labelled = is_gap and (":" in text[line_start:start] or "：" in text[line_start:start])
             if not (labelled and _COLUMN.match(text, end)):
                 yield start, end, " "
-            continue
-        heading = bisect_right(starts, start) - 1
-        in_heading = heading >= 0 and start <= headings[heading][1]
-        if not in_heading and _is_wrapped(text, line_start, start, end):
+        elif gap[0][0] == "=" or _is_wrapped(text, line_start, start, end, headings):
             yield start, end, "" if _HAN_BOTH.match(text[start - 1] + text[end]) else " "
         else:
             line_start = end
@@ -208,13 +210,22 @@ def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple
                 yield start, end, "\n"
 
 
-def _is_wrapped(text: str, line_start: int, end: int, next_start: int) -> bool:
+def _is_wrapped(
+    text: str,
+    line_start: int,
+    end: int,
+    next_start: int,
+    headings: Sequence[tuple[int, int]],
+) -> bool:
     """Return True if a line of a text, or of lines wrapped before, goes on in the next."""
+    heading = bisect_right(headings, (end, len(text))) - 1
+    if heading >= 0 and end <= headings[heading][1]:
+        return False
     line = text[text.rfind("\n", 0, end) + 1 : end].rstrip()
     following = _line_at(text, next_start)
     if not following.strip() or not line.strip() or line[-1] in _ENDED:
         return False
-    if BULLET.match(following) or _COLUMN.match(following):
+    if BULLET.match(following) or _COLUMN.match(following) or "|" in line:
         return False
     is_han = HAN_CHARACTER.match(line[-1])
     if len(line) >= (_MIN_WRAPPED_HAN if is_han else _MIN_WRAPPED):
