@@ -471,7 +471,8 @@ def _typos(note: Note, rng: random.Random) -> list[Piece]:
     middle = ("", here * 2, rng.choice(string.ascii_lowercase), after[0] + here)
     kind = rng.randrange(len(middle))
     typo = before + middle[kind] + after[kind == 3 :]
-    return [] if typo.lower() in english_words() else [(start, end, typo)]
+    known = {typo.lower(), typo.lower().removesuffix("s")} & english_words()
+    return [] if known else [(start, end, typo)]
 
 
 KINDS: dict[str, Callable[[Note, random.Random], list[Piece] | tuple[Mention, ...]]] = {
