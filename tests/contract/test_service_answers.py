@@ -80,7 +80,10 @@ POSTS: dict[str, tuple[str, Any]] = {
     "link too large": ("/v1/link", {"text": "x" * 5000}),
     "mentions": ("/v1/mentions", {"mentions": ["heart atack", "流感", "zzzz qq"]}),
     "mentions of none": ("/v1/mentions", {"mentions": []}),
-    "assertions": ("/v1/assertions", {"text": "No flu. Fever, resolved.", "spans": [[3, 6], [8, 13]]}),
+    "assertions": (
+        "/v1/assertions",
+        {"text": "No flu. Fever, resolved.", "spans": [[3, 6], [8, 13]]},
+    ),
     "assertions outside the text": ("/v1/assertions", {"text": "No flu.", "spans": [[3, 99]]}),
     "reload": ("/v1/admin/reload", {}),
 }

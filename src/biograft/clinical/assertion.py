@@ -454,7 +454,7 @@ def status_of(flags: Iterable[str]) -> str:
     >>> status_of(["negated", "historical"])
     'absent'
     """
-    held = frozenset(flags)
+    held = {IMPLIED.get(flag, flag) for flag in flags}
     return next((name for flag, name in _ORDER if FLAGS[flag] in held), "present")
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from biograft.clinical import FLAGS, MORE_FLAGS, STATUSES, AssertionModel, RuleAssertions, status_of
-from biograft.clinical.rules import LANGUAGES
+from biograft.clinical.rules import IMPLIED, LANGUAGES
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.json_files import decode_json
@@ -153,7 +153,8 @@ def _read_mention(values: Any, text: str) -> GoldAssertion:
         if flag not in FLAGS:
             raise ValueError(f"unknown status {flag!r}; {nearest(str(flag), FLAGS)}")
     concept, typo = values.get("concept"), bool(values.get("typo"))
-    return GoldAssertion(start, end, frozenset(values["status"]), concept, typo)
+    implied = [IMPLIED.get(flag, flag) for flag in values["status"]]
+    return GoldAssertion(start, end, frozenset([*values["status"], *implied]), concept, typo)
 
 
 def evaluate_assertions(

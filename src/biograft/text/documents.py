@@ -29,6 +29,9 @@ class Mention:
     """The single mentions of a composite mention, as the file writes them."""
     id: str = ""
     """The identifier of the mention in its file."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Names and values of what is said of it: the status "absent"; an empty value where only the
+    name counts."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:

@@ -53,6 +53,9 @@ def test_the_course_counts_where_the_gold_standard_marks_it(tmp_path):
     marked = {**note, "mentions": [mention | {"status": ["resolved"]}]}
     result = evaluate_assertions(read_assertions(write(tmp_path / "b.jsonl", marked, note)))
     assert (result.accuracy, result.flags["resolved"].right) == (0.5, 1)
+    planned = {**note, "mentions": [mention | {"status": ["planned"]}]}
+    (read,) = read_assertions(write(tmp_path / "c.jsonl", planned))
+    assert read.mentions[0].flags == {"planned", "hypothetical"}
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from biograft.clinical import AXES
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
 from biograft.text.documents import Document, Mention
@@ -15,19 +15,13 @@ from biograft.text.formats.bioc import json_chunks
 from biograft.text.formats.format import DOCUMENT_FORMATS, Feature, FormatAdapter, write_adapted
 from biograft.text.formats.pubtator import document_text
 
-STATUS = "assertion status"
-"""The loss of saying that a mention is absent, possible and so on; the formats have no place."""
 
-
-def to_document(linked: LinkedDocument, losses: Counter[str] | None = None) -> Document:
+def to_document(linked: LinkedDocument) -> Document:
     """Convert a linked document: the mentions with the concepts they are linked to.
 
     The parts of a composite become one mention with several concepts. Its type is that of the first
-    concept, or else the one that the mention was given with.
-
-    Args:
-        linked: Linked document.
-        losses: Counts the mentions whose status is not present.
+    concept, or else the one that the mention was given with. Attributes are the assertion status
+    and the axes that are not the default.
 
     >>> to_document(linker("No flu.")).mentions[0].concepts  # doctest: +SKIP
     ('D007251',)
@@ -36,23 +30,35 @@ def to_document(linked: LinkedDocument, losses: Counter[str] | None = None) -> D
     by_span: dict[tuple[int, int], list[LinkedMention]] = {}
     for mention in linked.mentions:
         by_span.setdefault((mention.start, mention.end), []).append(mention)
-        if losses is not None and mention.status not in (None, "present"):
-            losses[STATUS] += 1
     mentions = []
     for span, parts in by_span.items():
         original = given.get(span) or Mention(*span, parts[0].text)
         types = next((part.types for part in parts if part.types), (original.type,))
         concepts = dict.fromkeys(part.concept for part in parts if part.concept is not None)
         forms = tuple(part.form for part in parts) if len(parts) > 1 else ()
-        mentions.append(replace(original, concepts=tuple(concepts), type=types[0], parts=forms))
+        mentions.append(
+            replace(
+                original,
+                concepts=tuple(concepts),
+                type=types[0],
+                parts=forms,
+                attributes=_attributes(parts[0]) or original.attributes,
+            )
+        )
     return replace(linked.document, mentions=tuple(mentions))
+
+
+def _attributes(mention: LinkedMention) -> tuple[tuple[str, str], ...]:
+    """Return what the text says of a mention, where it is more than its presence."""
+    said = [each for each in (mention.axes or {}).items() if each[1] != AXES[each[0]][""]]
+    return (("status", mention.status or ""), *said) if said else ()
 
 
 def _adapted(documents: Documents, run: OutputRun, form: str) -> Iterator[Document]:
     """Convert and adapt the documents to a format; count what is lost."""
     adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
     for number, linked in enumerate(reported(documents, run), 1):
-        document = to_document(linked, run.losses)
+        document = to_document(linked)
         identifier = _IDENTIFIERS[form](document.id) or f"text {number}"
         if identifier != document.id:
             run.losses[str(Feature.DOCUMENT_IDS)] += bool(document.id)

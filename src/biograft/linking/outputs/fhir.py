@@ -192,11 +192,13 @@ def _condition_status(mention: LinkedMention) -> Resource:
         return {}
     if said.negated:
         return {"verificationStatus": _concept("condition-ver-status", "refuted")}
-    clinical = "inactive" if said.historical else "active"
+    words = " ".join(each.text.lower() for each in said.triggers)
+    clinical = "active"
     if said.resolved:
         clinical = "resolved"
-    elif said.recurrent and not said.historical:
-        words = " ".join(each.text.lower() for each in said.evidence("course"))
+    elif said.historical:
+        clinical = "remission" if "remission" in words else "inactive"
+    elif said.recurrent:
         clinical = "relapse" if "relaps" in words else "recurrence"
     verified = _VERIFIED[said.certainty]
     if said.certainty == "possible" and _is_differential(said):

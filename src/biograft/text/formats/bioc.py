@@ -438,7 +438,7 @@ def _format(
         recognise=recognise,
         read=read,
         write=write,
-        holds=ALL_FEATURES,
+        holds=ALL_FEATURES - {Feature.ATTRIBUTES},
         steps=(
             (str(Feature.PASSAGES), keep_flat_passages),
             ("control characters", replace_characters(XML_UNWRITABLE)),

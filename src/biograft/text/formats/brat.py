@@ -30,7 +30,7 @@ TRIGGER = "Trigger"
 RESOURCE = "id"
 """The resource of a concept whose id names none."""
 _SPAN = re.compile(r"(\d{1,15}) (\d{1,15})")
-_SKIPPED_LINES = {"A": "attribute", "M": "attribute", "#": "note"}
+_NOTE = "#"
 _MENTION_ID = re.compile(r"T\d+")
 _LABEL_SEPARATORS = re.compile(r"[\s:;]+")
 _NAMED_RESOURCE = re.compile(r"[^\s:]+:\S+")
@@ -110,6 +110,7 @@ class AnnParser:
         self._mentions: dict[str, Mention] = {}
         self._relations: list[tuple[Relation, int, str]] = []
         self._references: list[tuple[str, str, int, str]] = []
+        self._attributes: list[tuple[str, str, str]] = []
 
     def add(self, line: str, number: int) -> None:
         """Parse a line; references may come before what they refer to.
@@ -125,9 +126,11 @@ class AnnParser:
             "E": self._add_relation,
             "*": self._add_relation,
             "N": self._add_reference,
+            "A": self._add_attribute,
+            "M": self._add_attribute,
         }.get(identifier[:1])
-        if identifier[:1] in _SKIPPED_LINES:
-            self._log.filter(_SKIPPED_LINES[identifier[:1]])
+        if identifier[:1] == _NOTE:
+            self._log.filter("note")
         elif reader is None or not reader(identifier, rest, number, line):
             self._log.reject("is no line of a brat file", number, line, path=self._path)
 
@@ -164,6 +167,12 @@ class AnnParser:
         self._references.append((words[1], words[2], number, line))
         return True
 
+    def _add_attribute(self, identifier: str, rest: str, number: int, line: str) -> bool:
+        name, _, target = rest.partition(" ")
+        target, _, value = target.partition(" ")
+        self._attributes.append((target.strip(), name, value.strip()))
+        return bool(name and target)
+
     def finish(self, document: Document) -> Document:
         """Return the document with its annotations."""
         for target, concept, number, line in self._references:
@@ -173,6 +182,12 @@ class AnnParser:
                 continue
             concepts = (*mention.concepts, concept.removeprefix(f"{RESOURCE}:"))
             self._mentions[target] = replace(mention, concepts=concepts)
+        for target, name, value in self._attributes:
+            if mention := self._mentions.get(target):
+                attributes = (*mention.attributes, (name, value))
+                self._mentions[target] = replace(mention, attributes=attributes)
+            else:
+                self._log.filter("attribute")  # of an event
         relations = tuple(r for r, n, line in self._relations if self._is_resolved(r, n, line))
         return replace(document, mentions=tuple(self._mentions.values()), relations=relations)
 
@@ -202,7 +217,7 @@ def write(documents: Iterable[Document], path: Path, overwrite: bool = False) ->
 
 
 def ann_lines(document: Document) -> Iterator[str]:
-    """Yield the lines of mentions, then of their concepts, then of relations."""
+    """Yield the lines of mentions, of their concepts and attributes, then of relations."""
     for m in document.mentions:
         offsets = ";".join(f"{start} {end}" for start, end in m.spans)
         text = re.sub(r"[\n\r]", " ", m.text)
@@ -210,6 +225,9 @@ def ann_lines(document: Document) -> Iterator[str]:
     references = [(m.id, concept) for m in document.mentions for concept in m.concepts]
     for number, (target, concept) in enumerate(references, 1):
         yield f"N{number}\tReference {target} {_resource(concept, document)}\t{concept}"
+    said = [(m.id, *attribute) for m in document.mentions for attribute in m.attributes]
+    for number, (target, name, value) in enumerate(said, 1):
+        yield f"A{number}\t{name} {target} {value}".rstrip()
     for r in document.relations:
         yield _relation_line(r)
 
@@ -276,7 +294,16 @@ def normalise_labels(document: Document) -> tuple[Document, int]:
         n += valid != label
         return valid
 
-    mentions = tuple(replace(m, type=name(m.type, "Entity")) for m in document.mentions)
+    mentions = tuple(
+        replace(
+            m,
+            type=name(m.type, "Entity"),
+            attributes=tuple(
+                (name(key, "Attribute"), name(value, "")) for key, value in m.attributes
+            ),
+        )
+        for m in document.mentions
+    )
     relations = []
     for r in document.relations:
         roles = [role for role, _ in r.arguments]

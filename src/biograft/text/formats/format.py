@@ -36,6 +36,7 @@ class Feature(StrEnum):
     CONCEPTS = "concepts"
     PARTS = "parts of composites"
     MENTION_IDS = "mention ids"
+    ATTRIBUTES = "attributes of mentions"
     MENTION_RELATIONS = "relations between mentions"
     CONCEPT_RELATIONS = "relations between concepts"
     RELATION_IDS = "relation ids"
@@ -247,6 +248,7 @@ _STEPS: dict[Feature, Step] = {
     Feature.CONCEPTS: _without("mentions", "concepts"),
     Feature.PARTS: _without("mentions", "parts"),
     Feature.MENTION_IDS: _without("mentions", "id"),
+    Feature.ATTRIBUTES: _without("mentions", "attributes"),
     Feature.RELATION_IDS: _without("relations", "id"),
 }
 """The step for each feature that a format lacks, in the order in which they are applied."""

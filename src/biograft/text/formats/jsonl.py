@@ -8,7 +8,8 @@
 
 Only ``text`` is required; a document without ``id`` is named by its file and line, and a number is
 an id, too. Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with
-gaps has ``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
+gaps has ``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``, and any may have
+``attributes``, such as ``[["status", "absent"]]``.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mentio
         type=field(value, "type", str, ""),
         parts=tuple(fields(value, "parts", str)),
         id=field(value, "id", str, ""),
+        attributes=tuple(_pair(each, str) for each in fields(value, "attributes", list)),
     )
 
 
@@ -114,7 +116,7 @@ def _passage(value: dict[str, Any], document: Document) -> Passage:
 
 def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
     if len(value) != 2 or not all(type(each) is kind for each in value):
-        raise MalformedError("expected pairs in fragments and arguments")
+        raise MalformedError("expected pairs in fragments, arguments and attributes")
     return value[0], value[1]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from biograft.linking import Linker, write_linked
-from biograft.linking.outputs.annotations import STATUS, to_document
+from biograft.linking.outputs.annotations import to_document
 from biograft.text import read_documents
 from biograft.text.documents import Document, Mention
 
@@ -19,13 +17,15 @@ FORMATS = [("pubtator", "pubtator"), ("bioc", "bioc-json"), ("brat", "brat")]
 def test_findings_read_back(kb, tmp_path, to, form):
     documents = list(Linker.open(kb).pipe([Document("a", TEXT), Document("b", "no name")]))
     losses = write_linked(documents, tmp_path / "out", to, kb)
-    assert losses[STATUS] == 1
+    assert losses["attributes of mentions"] == (0 if to == "brat" else 1)
     first, second = read_documents(tmp_path / "out", form)
     assert (first.id, second.id) == ("a", "b")
     assert [(m.start, m.end, m.concepts, m.type) for m in first.mentions] == [
         (m.start, m.end, (m.concept,), m.types[0]) for m in documents[0].mentions
     ]
     assert second.mentions == ()
+    said = (("status", "absent"), ("polarity", "negated"))
+    assert [m.attributes for m in first.mentions[:2]] == [said if to == "brat" else (), ()]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,8 @@ def test_parts_of_a_composite_are_one_mention(kb):
 
 def test_a_mention_without_a_concept_keeps_its_type(kb):
     linked = Linker.open(kb, threshold=0.9)(Document("1", "zzz", (Mention(0, 3, "zzz", type="X"),)))
-    losses = Counter()
-    (mention,) = to_document(linked, losses).mentions
-    assert (mention.concepts, mention.type, losses) == ((), "X", Counter())
+    (mention,) = to_document(linked).mentions
+    assert (mention.concepts, mention.type, mention.attributes) == ((), "X", ())
 
 
 def test_gaps_of_a_mention_are_kept(kb):

@@ -109,6 +109,7 @@ def test_conditional_findings_are_left_out(bundle, losses):
         ("The asthma has resolved.", "confirmed", "resolved"),
         ("History of asthma, resolved.", "confirmed", "resolved"),
         ("History of asthma.", "confirmed", "inactive"),
+        ("Asthma in remission.", "confirmed", "remission"),
         ("Recurrent asthma.", "confirmed", "recurrence"),
         ("Relapse of asthma.", "confirmed", "relapse"),
         ("Possible asthma.", "provisional", "active"),

@@ -10,7 +10,16 @@ DOCUMENT = Document(
     "Heme and free iron harm.",
     (
         Mention(0, 18, "Heme iron", ("D1",), "drug", ((0, 4), (14, 18)), id="a"),
-        Mention(9, 18, "free iron", ("D2",), "drug", parts=("x",), id="b"),
+        Mention(
+            9,
+            18,
+            "free iron",
+            ("D2",),
+            "drug",
+            parts=("x",),
+            id="b",
+            attributes=(("status", "absent"), ("rare", "")),
+        ),
     ),
     "en",
     (

@@ -126,6 +126,8 @@ class TestBrat:
             "E1\tHarm:T3 Cause:T1",
             "E2\tHarm:T3 Cause:E1",
             "A1\tNegation T1",
+            "A2\tCertainty T1 low",
+            "A3\tNegation E1",
             "#1\tNote T1\tx",
             "T4\tDisease 90 95\tvirus",
             "T5\tDisease 0\tx",
@@ -149,6 +151,7 @@ class TestBrat:
                         "Disease",
                         ((0, 5), (15, 22)),
                         id="T1",
+                        attributes=(("Negation", ""), ("Certainty", "low")),
                     ),
                     Mention(10, 22, "lung\nfailure", type="Disease", id="T2"),
                     Mention(23, 28, "hurts", type="Verb", id="T3"),
@@ -164,9 +167,9 @@ class TestBrat:
         assert log.filtered == {"attribute": 1, "note": 1, "event about events": 1}
         assert log.doubtful.counts == {"no annotations beside the text": 1}
         assert rejected(log) == {
-            "offsets do not fit the text": [12],
-            "is no line of a brat file": [13, 15, 16],
-            "refers to what is not there": [14],
+            "offsets do not fit the text": [14],
+            "is no line of a brat file": [15, 17, 18],
+            "refers to what is not there": [16],
         }
 
 
