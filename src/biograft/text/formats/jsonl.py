@@ -8,8 +8,8 @@
 
 Only ``text`` is required; a document without ``id`` is named by its file and line, and a number is
 an id, too. Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with
-gaps has ``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``, and any may have
-``attributes``, such as ``[["status", "absent"]]``.
+gaps has ``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``, and any may
+have ``attributes``, such as ``[["status", "absent"]]``.
 """
 
 from __future__ import annotations
