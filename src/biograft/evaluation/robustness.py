@@ -20,7 +20,7 @@ concept, status) must be the same. Kinds of variants:
   five letters or more and without findings, in capitals or not.
 * ``typos``: one letter of an English trigger is left out, doubled, changed or exchanged, in a word
   of five letters or more, if no ordinary word comes of it. Here some change is expected, so it is
-  counted apart.
+  counted apart; what the misspelt word itself is taken for does not count.
 """
 
 from __future__ import annotations
@@ -139,6 +139,10 @@ class Variant:
         if start is None or last is None:
             return None
         return finding._replace(start=start, end=last + 1)
+
+    def has(self, offset: int) -> bool:
+        """Return True if the note has what stands at an offset of the variant."""
+        return any(moved <= offset < moved + end - start for start, end, moved in self.kept)
 
     def _offset(self, offset: int) -> int | None:
         index = bisect_right(self.kept, offset, key=lambda each: each[0]) - 1
@@ -287,6 +291,8 @@ def _compare(
     """Return how the findings of a variant differ from those of its note."""
     expected = {variant.place(finding): finding for finding in _findings(linked)}
     found = _findings(answer)
+    if variant.kind == TYPOS:  # not what the misspelt word itself may be
+        found = {each for each in found if variant.has(each.start)}
     if expected.keys() == found:
         return None
     text, other = linked.document.text, answer.document.text
@@ -339,8 +345,8 @@ def _assemble(
         kept.append((position, start, length))
         length += start - position
         part = new if isinstance(new, str) else text[slice(*new)]
-        if len(part) == stop - start or not isinstance(new, str):
-            kept.append((start, stop, length) if isinstance(new, str) else (*new, length))
+        if not isinstance(new, str):
+            kept.append((*new, length))
         parts.append(part)
         length, position = length + len(part), stop
     shared = tuple(sorted(each for each in kept if each[0] < each[1]))
