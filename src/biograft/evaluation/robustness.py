@@ -62,6 +62,7 @@ _ITEM = re.compile(r"\s|[-*•·–—+>#=?]|[(（]?\w{1,3}[.)、）]|[\w /()-]{
 """Beginning of a line that may be an item of a list or a label, or that no line has."""
 _SEPARATOR = re.compile(r"\s*(?:,\s*(?:and|or|nor)?|\b(?:and|or|nor)\b)\s*|[、，,或及和]", re.ASCII)
 _BETWEEN_HAN = re.compile(rf"(?<=[{HAN}])(?=[{HAN}])")
+_LONGEST_WORD = 13
 _LIST_END = re.compile(r"\s*(?:[.;。；]|\n\s*\n|$)")
 _UNKNOWN = ("zorblitis", "quamble", "vextrosis"), ("佐布症", "夸姆", "鞴鼾样变")
 _SPECIAL = re.compile(
@@ -390,7 +391,7 @@ def _wraps(note: Note, rng: random.Random) -> list[Piece]:
 def _break(note: Note, start: int, end: int) -> tuple[int, int] | None:
     """Return the last blank of a line that may be a line break; in Chinese any place."""
     text = note.text
-    for at in range(end, (start + end) // 2, -1):
+    for at in range(end, end - _LONGEST_WORD, -1):
         is_blank = text[at] == " " != text[at - 1]
         inside = note.is_chinese and any(m.start < at < m.end for m in note.mentions)
         if inside or not (is_blank or _BETWEEN_HAN.match(text, at)):

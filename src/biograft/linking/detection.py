@@ -269,7 +269,7 @@ _MAX_BEFORE, _MAX_BEHIND, _MAX_HAN = 5, 3, 6
 _WINDOW = 80
 _JOINS = re.compile(rf"\b(?:and|or)\b|&|{HAN_CONJUNCTION.pattern}", re.IGNORECASE)
 _WORDS = re.compile(r"[^\s,]+")
-_ENDS = re.compile(r"[.;:!?。；：！？()（）\n]\s?")
+_ENDS = re.compile(r"[.;:!?。；：！？()（）]\s?|\n(?=\s*[^\sa-z])\s?")
 
 
 class _Reading(NamedTuple):
@@ -342,8 +342,9 @@ def _readings(text: str, mention: Mention) -> Iterator[_Reading]:
     """Yield the readings of the spans around a mention that are not there word for word."""
     for start, end in _spans(text, mention):
         whole = text[start:end]
-        for parts in composite_readings(whole):
-            if any(part not in whole for part in parts):
+        plain = " ".join(whole.split())
+        for parts in composite_readings(plain):
+            if any(part not in plain for part in parts):
                 yield _Reading(start, end, whole, parts)
 
 

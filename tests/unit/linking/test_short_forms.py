@@ -120,6 +120,9 @@ def test_coordinated_names_are_found_in_text(linker, text, expected):
     assert {mention.concept for mention in found} == expected
     whole = any(part not in text for of in composite_readings(text) for part in of)
     assert (len({(m.start, m.end) for m in found}) == 1) is (whole and "hyper" not in text)
+    for blank in ("  ", "\u00a0", "\n"):
+        wrapped = linker(f"{text}.".replace(" ", blank)).mentions
+        assert {mention.concept for mention in wrapped} == expected
 
 
 def test_coordinations_can_be_switched_off(linker):

@@ -22,6 +22,7 @@ _MAX_ACRONYM = 6
 """A word of so many capitals is an acronym, which has no spelling."""
 _MAX_OCCURRENCES = 2
 """Words that occur more often are assumed to be correct."""
+_BLANKS = " \t\u00a0\u2009\u202f\u3000"
 _SENTENCE_ENDS = frozenset(".!?:;\n\"'([*•-")
 
 
@@ -134,7 +135,7 @@ def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
     if word[1:] != word[1:].lower():
         return False
     if word[0].isupper() and end - start == len(word) and len(word) < LONG_WORD:
-        before = text[:start].rstrip(" \t")
+        before = text[:start].rstrip(_BLANKS)
         if before and before[-1] not in _SENTENCE_ENDS:
             return False
     return True
