@@ -323,6 +323,9 @@ class Scan:
             if not reached:
                 return []
             last = reached[-1]
+        if rule.kind is EventKind.COURSE and self._follows_comma(start):
+            reached = [m for m in reached if m.segment == last.segment]
+            return reached if self.joined else [last]  # *pneumonia s/p treatment, resolved*
         if beside:
             alone = self.chinese and not self.joined
             return [last] if alone else [m for m in reached if m.segment == last.segment]
@@ -330,6 +333,11 @@ class Scan:
         if rule.rank == PHRASE or not self.joined or self.shield:
             reached = [m for m in reached if m.segment == self.segment]
         return reached
+
+    def _follows_comma(self, start: int) -> bool:
+        """Whether a trigger stands directly after the last comma."""
+        comma = self.separator
+        return comma is not None and self.low[comma[0] : start].strip() in (",", "，", "")
 
     def _beside(self, mention: Found, start: int) -> bool:
         """Whether only other words of its kind are between: *nausea/vomiting: denied*."""
