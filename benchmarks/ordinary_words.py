@@ -4,7 +4,13 @@ Words are counted in data/text/english_abstracts.txt.gz and english_definitions.
 characters in chinese_medical.txt.gz; those of two texts or more are kept. Abstracts that stand in
 BC5CDR or NCBI disease are left out, so that these sets still measure what is not known.
 
-    python benchmarks/ordinary_words.py src/biograft/text/spelling
+Chinese words, by which names in running text are told from parts of other words, are counted in
+chinese_medical.txt.gz as rjieba splits it. Those of at most three characters and three occurrences
+are kept, a line for each power of two of their counts. Words that a name may rightly cut are left
+out: those of a prefix and a more frequent word (胃溃疡), with a negation or a side before (无创,
+右肾), and with what follows any disease behind (病史, 病人, 癫痫病).
+
+    python benchmarks/ordinary_words.py src/biograft/text/spelling src/biograft/text
 """
 
 from __future__ import annotations
@@ -12,18 +18,21 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from script_options import add_data, start_parser
 
 from biograft.kb.names import HAN
+from biograft.text.chinese_words import WORDS as CHINESE_WORDS
 from biograft.text.formats import read_documents
 from biograft.text.spelling.corrections import PAIRS, WORDS
 from biograft.text.tokens import simplify
 
-MIN_TEXTS = 2
+MIN_TEXTS, MIN_WORDS, MAX_CHARACTERS = 2, 3, 3
+_BEFORE, _BEHIND = "无有未不左右双两", "者史人情程例房区历患感量时"
+_SAME = "病症药"
 _WORD = re.compile(r"[a-z]{4,}")
 _HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
 HELD_OUT = ("bc5cdr/pubtator", "ncbi_disease/original")
@@ -32,9 +41,10 @@ _KEY_LENGTH = 40
 
 
 def main() -> None:
-    """Write both lists into a folder."""
+    """Write the lists into their folders."""
     parser = start_parser(__doc__)
     parser.add_argument("out", type=Path)
+    parser.add_argument("chinese", type=Path, help="folder of the Chinese words")
     add_data(parser)
     options = parser.parse_args()
     text = options.data / "text"
@@ -46,6 +56,29 @@ def main() -> None:
         data = gzip.compress("\n".join(kept).encode(), 9, mtime=0)
         (options.out / name).write_bytes(data)
         sys.stderr.write(f"{name}: {len(kept):,} of {len(counts):,}, {len(data):,} bytes\n")
+    lines = _chinese_words(_lines(text / "chinese_medical.txt.gz"))
+    data = gzip.compress("\n".join(lines).encode(), 9, mtime=0)
+    (options.chinese / CHINESE_WORDS).write_bytes(data)
+    sys.stderr.write(f"{CHINESE_WORDS}: {len(data):,} bytes\n")
+
+
+def _chinese_words(texts: Iterable[str]) -> list[str]:
+    """Return words with blanks between them: line k has those with 2**k occurrences or more."""
+    import rjieba
+
+    jieba, counts = rjieba.Jieba(), Counter[str]()
+    for text in texts:
+        for run in _HAN_RUN.findall(simplify(text)):
+            counts.update(jieba.cut(run, hmm=False))
+    lines: defaultdict[int, list[str]] = defaultdict(list)
+    for word, n in counts.items():
+        cuts = word[0] in _BEFORE or word[-1] in _BEHIND
+        cuts |= len(word) == MAX_CHARACTERS and (
+            word[-1] in _SAME or counts[word[1:]] >= max(n, MIN_WORDS)
+        )
+        if len(word) == 1 or (n >= MIN_WORDS and len(word) <= MAX_CHARACTERS and not cuts):
+            lines[n.bit_length() - 1].append(word)
+    return [" ".join(sorted(lines[k])) for k in range(max(lines) + 1)]
 
 
 def _count_words(texts: Iterable[str]) -> Counter[str]:

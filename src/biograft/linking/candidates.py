@@ -278,6 +278,8 @@ class LinkedMention:
     """Why the first candidate came first, where the linker was asked to say so."""
     origin: str = ""
     """Whether the document has the mention (given), a model or the names found it."""
+    part_of: str = ""
+    """The longer word or term of the text that the mention is a part of; its scores are lower."""
 
     @property
     def answer(self) -> Candidate | None:
@@ -374,6 +376,8 @@ class LinkedMention:
         }
         if self.assertion is not None:
             values |= self.assertion.to_json()
+        if self.part_of:
+            values["part_of"] = self.part_of
         if self.explanation is not None:
             values["explanation"] = self.explanation.to_json()
         return values

@@ -479,7 +479,7 @@ class Linker:
         if not limits and self.kb.qualifiers.any():
             own = ~self.kb.qualifiers[self.kb.numbers("names", "concept")]
             wanted = own if wanted is None else wanted & own
-        searched = self.names.without(stop_rows, only=wanted)
+        searched = self.names.without(stop_rows, only=wanted, whole_words=True)
         coordinations = self.config.coordinations
         names = (
             MisspeltDetector(

@@ -51,6 +51,7 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import SAME_NAME
 from biograft.linking.lexicon import KnownForm, NoteContext, StoreLexicon, is_plural, is_short
+from biograft.linking.longer_terms import longer_term
 from biograft.linking.nil import NilThreshold
 from biograft.registry import Registry
 from biograft.text.abbreviations import LongForms, abbreviates, find_abbreviations
@@ -59,6 +60,7 @@ from biograft.text.documents import Document, Mention
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
 WORD, MISSPELT = "clinical word", "misspelt name"
 """Where the text that is looked up is from."""
+OTHER_TERM = "a part of another term"
 GIVEN, MODEL, NAME = "given", "model", "name"
 """Origins of a mention: the document has it, a detector or the names of the knowledge base."""
 
@@ -78,6 +80,8 @@ class MentionState:
     """The scores of its candidates are multiplied by it: below 1 where the form is not certain."""
     absent: bool = False
     """The mention itself says that the finding is absent: *afebrile*."""
+    part_of: str = ""
+    """The longer word or term of the text that the mention is a part of."""
     candidates: Candidates = ()
     support: str = ""
     """What the document says for or against the first candidate."""
@@ -99,6 +103,7 @@ class MentionState:
             self.measurements,
             self.explanation,
             self.origin,
+            self.part_of,
         )
 
 
@@ -277,17 +282,24 @@ class Expand:
                 texts = mention.parts
             else:
                 texts = (form,) if form in self.decided else split
-            factor, absent = 1.0, False
+            factor, absent, whole = 1.0, False, None
             if isinstance(mention, MisspeltMention):
                 factor = mention.similarity
             elif entry is not None and form_from in (LISTED, WORD):
                 factor, absent = entry.factor, entry.absent
+            if state.origin == NAME and form_from in (AS_WRITTEN, MISSPELT):
+                whole = longer_term(state.document.text, mention.start, mention.end)
+            if whole is not None:
+                factor *= whole.factor
             for text in texts:
-                if state.origin != GIVEN and self._is_unwanted(mention, text):
+                if not factor:
+                    state.dropped.append((mention, OTHER_TERM))
+                elif state.origin != GIVEN and self._is_unwanted(mention, text):
                     state.dropped.append((mention, "a concept that is left out"))
                 else:
+                    term = "" if whole is None else whole.text
                     state.mentions.append(
-                        MentionState(mention, state.origin, text, form_from, factor, absent)
+                        MentionState(mention, state.origin, text, form_from, factor, absent, term)
                     )
 
     def _is_unwanted(self, mention: Mention, form: str) -> bool:
@@ -551,7 +563,7 @@ class Explain:
             match=_match(form, first) if first else "",
             scores=tuple(_scores(ranking.search, form, row)) if row is not None else (),
             order=_order(mention.candidates),
-            support=mention.support,
+            support=f"part of {mention.part_of}" if mention.part_of else mention.support,
             threshold=ranking.nil.threshold_of(form),
             limits=self.limits,
         )

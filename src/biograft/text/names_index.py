@@ -39,6 +39,7 @@ from biograft.kb.arrow_file import TextChunk
 from biograft.kb.names import language_code
 from biograft.kb.tables import TextColumn
 from biograft.progress import Progress
+from biograft.text.chinese_words import at_borders
 from biograft.text.name_rules import FUNCTION_WORDS, NamesIndexConfig, choose_names, with_case
 from biograft.text.tokens import (
     Codes,
@@ -472,6 +473,8 @@ class NamesIndex:
         excluded: Rows of names that are never found.
         opened: Folder it was opened from, if any.
         only: Rows that may be found; default: all.
+        whole_words: Chinese names are only found where words begin and end: 低血糖 in 低血糖症状,
+            but not 低血糖症.
 
     >>> NamesIndex.build(["lung cancer", "AIDS"]).find("Lung-cancers, no aids")
     [NameMatch(start=0, end=12, text='Lung-cancers', name_rows=(0,))]
@@ -485,11 +488,13 @@ class NamesIndex:
         excluded: frozenset[int] = frozenset(),
         opened: _Opened | None = None,
         only: npt.NDArray[np.bool_] | None = None,
+        whole_words: bool = False,
     ) -> None:
         self.arrays, self.config = arrays, config
         self.skipped = skipped or Counter()
         """Counts of names that are not searched, by reason."""
         self._excluded, self._only, self._opened = excluded, only, opened
+        self._whole_words = whole_words
         self._cache: dict[int, _Pattern] = {}
         self._forms = TokenForms(Vocabulary(*arrays[:3]), arrays.forms)
 
@@ -585,16 +590,23 @@ class NamesIndex:
         return len(self.arrays.rows)
 
     def without(
-        self, rows: Iterable[int], *, only: npt.NDArray[np.bool_] | None = None
+        self,
+        rows: Iterable[int],
+        *,
+        only: npt.NDArray[np.bool_] | None = None,
+        whole_words: bool = False,
     ) -> NamesIndex:
         """Return the same index without the names of some rows, such as stop words.
 
         Args:
             rows: Rows that are never found.
             only: Whether each row of the store is searched at all; default: all are.
+            whole_words: Chinese names are only found where words begin and end.
         """
-        excluded = self._excluded.union(rows)
-        return NamesIndex(self.arrays, self.config, self.skipped, excluded, self._opened, only)
+        excluded, opened = self._excluded.union(rows), self._opened
+        return NamesIndex(
+            self.arrays, self.config, self.skipped, excluded, opened, only, whole_words
+        )
 
     # ---- finding names
 
@@ -670,7 +682,10 @@ class NamesIndex:
 
     def _search_in(self, texts: Sequence[str], read: TokensRead) -> PatternMatches:
         arrays, (tokens, words, stems) = self.arrays, read
-        pattern, begin, stop = collect(walk, 3, len(words) + 16, words, stems, *arrays.trie)
+        found = collect(walk, 3, len(words) + 16, words, stems, *arrays.trie)
+        if self._whole_words:
+            found = found[:, at_borders(tokens, found[1], found[2])]
+        pattern, begin, stop = found
         start, end = tokens.first[begin], tokens.last[stop]
         same = (begin[1:] == begin[:-1]) & (stop[1:] == stop[:-1])
         if ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]) & ~same).any():

@@ -416,6 +416,24 @@ def _greek_letters() -> Codes:
     return letters
 
 
+def han_codes(letters: Codes, lengths: Ints, ends: Ints) -> Codes:
+    """Return the Chinese character of each token, 0 of other tokens.
+
+    Args:
+        letters: Letters of the tokens.
+        lengths: Number of letters of each.
+        ends: End of each in ``letters``.
+    """
+    codes = np.zeros(len(ends), np.uint32)
+    single = np.flatnonzero(lengths == 1)
+    found = letters[ends[single] - 1]
+    is_han = np.zeros(len(found), np.bool_)
+    for first, last in HAN_RANGES:
+        is_han |= (found >= first) & (found <= last)
+    codes[single] = np.where(is_han, found, 0)
+    return codes
+
+
 class Spans(NamedTuple):
     """Spans of several documents, in columns."""
 

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.compute import njit
-from biograft.kb.names import HAN_RANGES
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
 from biograft.text.spelling.corrections import ordinary_pairs, pair_keys, record
-from biograft.text.tokens import Codes, Flags, Hashes, Ints
+from biograft.text.tokens import Codes, Flags, Hashes, Ints, han_codes
 from biograft.text.vocabulary import Int32s
 
 MIN_CHARACTERS, _MIN_OUTER = 4, 6
@@ -41,7 +40,7 @@ class HanCorrector:
         The rows are node, first and last token, edits, and the token with the error.
         """
         tokens = read.tokens
-        codes = _han_codes(tokens.letters, np.diff(tokens.ends, prepend=0), tokens.ends)
+        codes = han_codes(tokens.letters, np.diff(tokens.ends, prepend=0), tokens.ends)
         if np.count_nonzero(codes) < MIN_CHARACTERS - 1:
             return None
         beside = np.zeros(len(codes) + 1, np.bool_)  # whether a token and the one before are a pair
@@ -62,7 +61,7 @@ class HanCorrector:
     def _codes(self) -> Codes:
         """The Chinese character of each form, 0 of other forms."""
         names = self._names
-        of_words = _han_codes(names.letters, np.diff(names.word_ends), names.word_ends[1:])
+        of_words = han_codes(names.letters, np.diff(names.word_ends), names.word_ends[1:])
         codes = np.zeros(int(names.tokens.max(initial=0)) + 1, np.uint32)
         used = np.flatnonzero((of_words > 0) & (names.forms >= 0) & (names.forms < len(codes)))
         codes[names.forms[used]] = of_words[used]
@@ -97,18 +96,6 @@ def _slots(keys: Hashes) -> Ints:
     mixed = keys * _MIX
     slots: Ints = (((mixed ^ (mixed >> np.uint64(29))) * _MIX) >> _TOP).astype(np.int64)
     return slots
-
-
-def _han_codes(letters: Codes, lengths: Ints, ends: Ints) -> Codes:
-    """Return the Chinese character of each token, 0 of other tokens."""
-    codes = np.zeros(len(ends), np.uint32)
-    single = np.flatnonzero(lengths == 1)
-    found = letters[ends[single] - 1]
-    is_han = np.zeros(len(found), np.bool_)
-    for first, last in HAN_RANGES:
-        is_han |= (found >= first) & (found <= last)
-    codes[single] = np.where(is_han, found, 0)
-    return codes
 
 
 @njit(work=lambda words, is_han, wrong, gaps, *_: 200 * (len(wrong) + len(gaps)))
