@@ -26,8 +26,8 @@ from biograft.text.tokens import Codes, Flags, Floats, Hashes, Ints, Tokens, han
 
 WORDS = "chinese_words.txt.gz"
 MAX_LOSS = 1.5
-"""The loss, in nats, of a border that is still one. CMeEE-V2: of 3,694 right names 1 is lost, of
-2,828 others 227."""
+"""The loss, in nats, of a border that is still one. Names of two stores in CMeEE-V2: of 10,689
+that are right 5 fewer are found, of 9,979 others 494."""
 _BITS, _SLOT_BITS = np.uint64(20), 15
 _MIX, _TOP = np.uint64(0xD6E8FEB86659FD93), np.uint64(64 - _SLOT_BITS)
 _IMPOSSIBLE = -1e9
