@@ -104,8 +104,10 @@ _english_words, _chinese_words = cache(_English), cache(_Chinese)
 
 def _behind(words: list[str], adjective: str) -> re.Pattern[str]:
     """Return a pattern of words at the end of a text, the longest first."""
-    longest = "|".join(sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?:{adjective}|{longest})+$")
+    longest = "|".join(sorted((word for word in words if len(word) > 1), key=len, reverse=True))
+    single = "".join(word for word in words if len(word) == 1)  # not in another word: 空腹, 中心
+    begins = rf"(?:(?<![{HAN}])|(?<=[{_lists()['zh']['before_single']}]))[{single}]"
+    return re.compile(rf"(?:{begins}|{adjective}|{longest})(?:{adjective}|{longest}|[{single}])*$")
 
 
 def _english(text: str, start: int, end: int) -> LongerTerm | None:
