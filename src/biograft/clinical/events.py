@@ -108,8 +108,6 @@ def _is_unmarked(text: str, match: re.Match[str]) -> bool:
 
 _BLANKS = re.compile(r"\s*")
 _SHORT_HEADING = 4
-_WRAPPED = 60
-"""Characters of a line from which on it may be wrapped."""
 _GOES_ON = re.compile(r"[ \t]*(?:[-*•·\d(（]|[a-z])")
 """Beginning of a line that belongs to the one before: an item of a list, or a small letter."""
 _SENTENCE_END = re.compile(r"[.;](?=\s+[A-Z])|[。；]")
@@ -125,16 +123,9 @@ def _section_end(text: str, start: int, reach: str) -> int | None:
         stop = _SENTENCE_END.search(text, start, line_end if line_end >= 0 else len(text))
         if reach == "sentence" and stop is not None:
             return stop.end()
-        while line_end >= 0:
-            begin = text.rfind("\n", 0, line_end) + 1
-            line = text[begin:line_end].rstrip()
-            goes_on = line.endswith(",") or (len(line) >= _WRAPPED and line[-1] not in ".;!?。；")
-            if not goes_on and not _GOES_ON.match(text, line_end + 1):
-                return line_end
-            if text.startswith("\n", line_end + 1):
-                return line_end
+        while line_end >= 0 and _GOES_ON.match(text, line_end + 1):
             line_end = text.find("\n", line_end + 1)
-        return None
+        return None if line_end < 0 else line_end
     content = _BLANKS.match(text, start)
     blank = text.find("\n\n", content.end() if content else start)
     return None if blank < 0 else blank

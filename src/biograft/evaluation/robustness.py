@@ -29,17 +29,16 @@ import json
 import random
 import re
 import string
-from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from biograft.artifacts import new_file
 from biograft.clinical import Trigger
-from biograft.config import Config, check_choice
+from biograft.config import AtLeast, Choice, Config
 from biograft.errors import ConfigError
 from biograft.evaluation.assertion import Finding
 from biograft.kb.names import HAN, HAN_CHARACTER
@@ -77,24 +76,6 @@ _LONG_WORD = re.compile(r"[A-Za-z]{5,}")
 _TO_FULL = {ord(c): ord(c) + 0xFEE0 for c in string.ascii_letters + string.digits + ",:;()?"}
 _HALF_WIDTH = re.compile(r"(?<!\d)[,:;()?]|[,:;()?](?!\d)|[A-Za-z0-9]")
 _FULL_WIDTH = re.compile(r"[，：；（）？]")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobustnessConfig(Config):
-    """Variants that are made of each note."""
-
-    kinds: tuple[str, ...] = ()
-    """Kinds of variants; none: all."""
-    variants: int = 5
-    """Variants of each kind a note."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for kind in self.kinds:
-            check_choice("kinds", kind, KINDS)
-        if self.variants < 1:
-            raise ConfigError(f"variants: expected at least 1, found {self.variants}")
 
 
 class Note(NamedTuple):
@@ -136,21 +117,18 @@ class Variant:
 
     def place(self, finding: Finding) -> Finding | None:
         """Return a finding of the note at its place in the variant; None if it is not there."""
-        start, last = self._offset(finding.start), self._offset(finding.end - 1)
-        if start is None or last is None:
-            return None
-        return finding._replace(start=start, end=last + 1)
+        start, last = (
+            next((moved + at - start for start, end, moved in self.kept if start <= at < end), None)
+            for at in (finding.start, finding.end - 1)
+        )
+        return (
+            None if start is None or last is None else finding._replace(start=start, end=last + 1)
+        )
 
-    def has(self, offset: int) -> bool:
-        """Return True if the note has what stands at an offset of the variant."""
-        return any(moved <= offset < moved + end - start for start, end, moved in self.kept)
-
-    def _offset(self, offset: int) -> int | None:
-        index = bisect_right(self.kept, offset, key=lambda each: each[0]) - 1
-        if index < 0 or offset >= self.kept[index][1]:
-            return None
-        start, _, moved = self.kept[index]
-        return moved + offset - start
+    def origin(self, at: int) -> int | None:
+        """Return where in the note stands what is at an offset of the variant, if anywhere."""
+        found = (s + at - moved for s, end, moved in self.kept if moved <= at < moved + end - s)
+        return next(found, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,25 +271,28 @@ def _compare(
     expected = {variant.place(finding): finding for finding in _findings(linked)}
     found = _findings(answer)
     if variant.kind == TYPOS:  # not what the misspelt word itself may be
-        found = {each for each in found if variant.has(each.start)}
+        found = {each for each in found if variant.origin(each.start) is not None}
     if expected.keys() == found:
         return None
-    text, other = linked.document.text, answer.document.text
     lost = sorted(own for placed, own in expected.items() if placed not in found)
     gained = sorted(found - expected.keys())
-    at = variant.place(lost[0]) if lost else gained[0]
-    until = [m for m in variant.kept if at is not None and m[2] <= at.start]
-    start, _, moved = max(until, key=lambda each: each[2], default=(0, 0, 0))
-    origin = lost[0].start if lost else start + gained[0].start - moved
+    text, other = linked.document.text, answer.document.text
+    own = lost[0] if lost else gained[0]
+    placed = (variant.place(own) if lost else None) or own
+    origin = own.start if lost else variant.origin(own.start) or own.start
     return RobustnessCase(
         variant.kind,
         linked.document.id,
-        text[max(0, origin - _AROUND) : origin + _AROUND],
-        other[max(0, at.start - _AROUND) : at.start + _AROUND] if at else "",
+        _around(text, origin),
+        _around(other, placed.start),
         tuple((text[f.start : f.end], f.concept, f.status) for f in lost),
         tuple((other[f.start : f.end], f.concept, f.status) for f in gained),
         tuple(each.text for each in variant.document.mentions),
     )
+
+
+def _around(text: str, at: int) -> str:
+    return text[max(0, at - _AROUND) : at + _AROUND]
 
 
 # ---- variants
@@ -473,11 +454,16 @@ def _typos(note: Note, rng: random.Random) -> list[Piece]:
     if not words:
         return []
     start, end = rng.choice(words)
-    word, at = note.text[start:end], rng.randrange(1, end - start - 1)
-    before, here, after = word[:at], word[at], word[at + 1 :]
-    middle = ("", here * 2, rng.choice(string.ascii_lowercase), after[0] + here)
-    kind = rng.randrange(len(middle))
-    typo = before + middle[kind] + after[kind == 3 :]
+    letters, at = list(note.text[start:end]), rng.randrange(1, end - start - 1)
+    changes: tuple[Sequence[str], ...] = (
+        [],
+        letters[at] * 2,
+        rng.choice(string.ascii_lowercase),
+        letters[at + 1 : at - 1 : -1],
+    )
+    kind = rng.randrange(len(changes))
+    letters[at : at + 1 + (kind == 3)] = changes[kind]
+    typo = "".join(letters)
     known = {typo.lower(), typo.lower().removesuffix("s")} & english_words()
     return [] if known else [(start, end, typo)]
 
@@ -497,3 +483,14 @@ KINDS: dict[str, Callable[[Note, random.Random], list[Piece] | tuple[Mention, ..
     TYPOS: _typos,
 }
 """Variants of a note: changes of its text, or mentions to add."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustnessConfig(Config):
+    """Variants that are made of each note."""
+
+    kinds: tuple[Annotated[str, Choice(*KINDS)], ...] = ()
+    """Kinds of variants; none: all."""
+    variants: Annotated[int, AtLeast(1)] = 5
+    """Variants of each kind a note."""
+    seed: int = 0
