@@ -111,8 +111,10 @@ def _assertions(result: dict[str, Any]) -> Iterator[str]:
     yield _row("flag, on marked mentions", list(TITLES))
     yield "|---" * 5 + "|"
     for flag in FLAGS:
-        of_flag = [of["flags"][flag] for of in halves]
-        yield _row(f"`{flag}`", [_cell(of, of["right"] + of["missed"]) for of in of_flag])
+        of_flag = [of["flags"].get(flag) for of in halves]
+        if any(of_flag):  # some flags count only where they are marked
+            cells = [_cell(of, of["right"] + of["missed"]) if of else "-" for of in of_flag]
+            yield _row(f"`{flag}`", cells)
     exact = [f"{of['accuracy']:.1f} % of {of['n_mentions']}" for of in halves]
     yield _row("all flags right", exact)
     sentences = [result["sentences"][half][NEGATED] for half in HALVES]
