@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from biograft.errors import StoreError
 from biograft.text import MisspeltNames, NamesIndex, WordFinder
+from biograft.text.spelling.chinese import similar_characters
 from biograft.text.spelling.corrections import LONG_WORD, MAX_NEAREST, MIN_LETTERS
 
 NAMES = [
@@ -146,22 +147,93 @@ def test_offsets_slice_to_the_mention_and_nothing_overlaps(text):
         end = match.end
 
 
-CHINESE = ["急性心肌梗死", "慢性阻塞性肺疾病", "高血压病", "糖尿病"]
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        # ordinary and medical words, which the names do not have
+        ("concussion", ["confusion"]),
+        ("timed", ["tired"]),
+        ("constitution", ["constipation"]),
+        ("strikes", ["stroke"]),
+        ("rehydration", ["dehydration"]),
+        ("intubated", ["incubated"]),
+        # another kind of disease or opposite: the endings and beginnings are right
+        ("meningismus", ["meningiomas"]),
+        ("xylocytosis", ["xylocytoma", "xylocytitis"]),
+        ("xylophagia", ["xylophasia"]),
+        ("xylopenia", ["xylophilia"]),
+        ("antixyloid", ["antexyloid"]),
+        ("rexylation", ["dexylation"]),
+    ],
+)
+def test_ordinary_words_and_other_kinds_are_no_errors(text, names):
+    assert found(f"History of {text}.", names) == []
+
+
+@pytest.mark.parametrize("text", ["nelanoma", "mmelanoma", "elanoma", "koint pain"])
+def test_a_first_letter_may_be_wrong_in_a_word_of_six_letters(text):
+    assert found(f"History of {text}.", ["melanoma", "joint pain"]) in ([text], [])
+    assert found("History of nelanoma.", ["melanoma"]) == ["nelanoma"]
+    assert found("History of selanoma.", ["melanoma"]) == []  # no neighbour on the keyboard
+
+
+def test_an_exact_name_wins_unless_a_longer_one_is_clearly_meant():
+    names = ["failure", "congestive heart failure", "hypersensitivity", "pain"]
+    names += ["xylophorantic pain", "xylophorantic hypersensitivity"]
+    assert found("a congestive haert failure", names) == ["congestive haert failure"]
+    assert found("a xylophrantic pain", names) == ["xylophrantic pain"]
+    assert found("a xylophranic pain", names) == ["xylophranic pain"]  # most of it is new
+    assert found("a xylophranic hypersensitivity", names) == []  # two errors, and less is new
+
+
+CHINESE = ["急性心肌梗死", "慢性阻塞性肺疾病", "高血压病", "糖尿病", "胸闷", "头痛", "2型糖尿病"]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("患者急性心饥梗死入院", ["急性心饥梗死"]),  # a wrong character
-        ("慢性阻塞性肺疾", []),  # in the last character: only of longer text
-        ("高血雅病", ["高血雅病"]),
-        ("高血压雅", []),  # in the last character of a short name
+        ("患者急性心饥梗死入院", ["急性心饥梗死"]),  # the same sound
+        ("高血鸭病", ["高血鸭病"]),
+        ("唐尿病", ["唐尿病"]),
+        ("有凶闷", ["凶闷"]),
+        ("无头捅，", ["头捅"]),
+        ("糖脲病", ["糖脲病"]),  # similar shape
+        ("2型糖脲病", ["2型糖脲病"]),  # a name that has a number
+        ("慢性阻阻塞性肺疾病", ["慢性阻阻塞性肺疾病"]),  # doubled
+        ("慢性阻塞肺疾病", ["慢性阻塞肺疾病"]),  # missing
         ("急性心肌梗塞", []),  # another word
-        ("糖雅病", []),  # three characters
+        ("头晕", []),
+        ("糖雅病", []),  # neither sound nor shape
     ],
 )
 def test_a_wrong_character_in_a_chinese_name(text, expected):
     assert found(text, CHINESE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("右髋疼痛", "右胁疼痛"),  # part of the body
+        ("左膝疼痛", "右膝疼痛"),  # side
+        ("甲型病毒性肝炎", "乙型病毒性肝炎"),  # type
+        ("试验阳性反应", "试验阴性反应"),  # polarity
+        ("高钠血症", "高钙血症"),  # substance
+        ("颈抵抗阳性", "抗-HCVAg阳性"),  # not a character, but a word is missing
+        ("萎缩性胃炎", "非萎缩性胃炎"),
+        ("慢性缩窄性炎", "慢性缩窄性胃癌"),
+        ("促进", "气促"),  # the end of one word and the beginning of another
+    ],
+)
+def test_what_another_meaning_has_is_no_error(text, name):
+    assert found(f"患者{text}。", [name]) == []
+
+
+def test_sound_and_shape_of_characters():
+    similar = similar_characters()
+    assert "凶" in similar["胸"][0]
+    assert "未" in similar["末"][1]
+    assert "已" in similar["己"][1]
+    assert all(len(char) == 1 for char in similar)
 
 
 @pytest.mark.parametrize("name", ["word_ends", "slots"])

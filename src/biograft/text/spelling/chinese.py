@@ -1,35 +1,105 @@
-"""Chinese names with a wrong or missing character, in compiled code.
+"""Chinese names with a wrong, missing or doubled character, in compiled code.
 
 Chinese has no blanks, so that there are no unknown words. An error shows in pairs of neighbouring
 characters that neither the names nor ordinary text have: two pairs with a wrong character, one
-where a character is missing. Only there a name of four characters or more may
-differ from the text.
+where a character is missing. Only there a name may differ from the text. A wrong character has the
+same sound as the right one or a similar shape; then one such pair is enough for a name of four
+characters. A character of a side, a part of the body, a number or the like is never wrong for
+another one, and no short name ends within an ordinary word.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
-from biograft.text.spelling.corrections import ordinary_pairs, pair_keys, record
+from biograft.text.spelling.corrections import (
+    CHARACTERS,
+    WORD_PAIRS,
+    is_among,
+    ordinary_pairs,
+    pair_keys,
+    read_data,
+    record,
+)
 from biograft.text.tokens import Codes, Flags, Hashes, Ints, han_codes
 from biograft.text.vocabulary import Int32s
 
-MIN_CHARACTERS, _MIN_OUTER = 4, 6
-"""The shortest name that may have an error, and one in its first or last character."""
+MIN_CHARACTERS, MIN_OTHER, _MIN_OUTER, _SHORT = 4, 5, 6, 4
+"""The shortest name that may lack a character, have one that is not similar, and lack the last;
+the longest that is none where an outer character makes an ordinary word with the one outside."""
+_FUNCTION = (
+    "的了是在和与及或为而其此该对从由以于被把向将则即但非不无有可能会也都很更最因所些个伴行予作"
+    "示见未已"
+)
+"""Characters that are words themselves, and no errors in a short name."""
+_TAILS = "症病征性术"
+"""Characters that may be missing at the end of a name."""
+MIN_SIMILAR = 2
+"""The shortest name that may have a character of the same sound or of similar shape."""
 _MAX_CHARACTERS = 24
 _BITS = np.uint64(23)
 """Pairs are looked up in a table of so many bits: a few unknown ones are taken for known."""
 _MIX, _TOP = np.uint64(0xD6E8FEB86659FD93), np.uint64(64) - _BITS
+_CONTRASTS = (
+    *("左右双单两侧", "上下前后内外中浅深", "阴阳", "有无非未不否", "正反负", "真假", "良恶"),
+    *("高低", "多少", "大小", "轻重", "急慢快缓", "增减升降", "长短", "粗细", "先后", "原继"),
+    *("一二三四五六七八九十百千", "甲乙丙丁戊己庚", "男女父母", "可疑确"),
+)
+"""Characters of sides, polarity, degree, number and type: none is an error for one beside it."""
+_KINDS = (
+    "头脑颅额颞枕面颌眼睑眶睛耳鼻口唇舌龈齿牙咽喉扁颈项肩腋臂肘腕手掌指胸乳肋胁背腰腹脐脘骶髋臀"
+    "股腿膝腘踝足趾跟心肺肝胆脾胃肠肾胱胰脊椎骨髓筋肌皮肤腺血尿精便痰脉膜气管子宫巢睾肛门胞",
+    "病炎癌瘤囊肿痛痒疼胀麻酸疮疹疱疣痔疖痈疽疝痢疟痘斑疤瘘瘫痪痉痹石",
+    "钠钾钙镁磷氯铁铜锌铅锂锰汞砷碘氟溴硫硝硼铋苯苄氨酮醇酸酯烷酚醚",
+)
+"""Characters of parts of the body, kinds of disease, and substances."""
+_FUNCTION_CODES, _TAIL_CODES = (np.array([*map(ord, each)]) for each in (_FUNCTION, _TAILS))
+
+
+@cache
+def similar_characters() -> dict[str, tuple[str, str]]:
+    """Return the characters of the same sound and of similar shape of each character."""
+    rows = [line.split("\t") for line in read_data(CHARACTERS).splitlines()]
+    readings = {char: own.split() for char, own, _ in rows}
+    by_sound: dict[str, list[str]] = {}
+    for char, own in readings.items():
+        for reading in own:
+            by_sound.setdefault(reading, []).append(char)
+    shapes: dict[str, dict[str, None]] = {char: dict.fromkeys(near) for char, _, near in rows}
+    for char, _, near in rows:
+        for other in near:
+            shapes[other][char] = None
+    return {
+        char: (
+            "".join(dict.fromkeys(c for r in own for c in by_sound[r] if c != char)),
+            "".join(shapes[char]),
+        )
+        for char, own in readings.items()
+    }
+
+
+@cache
+def ordinary_word_pairs() -> Hashes:
+    """Return the ordinary words of two characters, as pairs, sorted."""
+    lines = read_data(WORD_PAIRS).splitlines()
+    letters = "".join(line[0] + second for line in lines for second in line[1:])
+    codes = np.frombuffer(letters.encode("utf-32-le"), np.dtype("<u4"))
+    return np.sort(pair_keys(codes[0::2], codes[1::2]))
+
+
+def _contrast(one: str, other: str) -> bool:
+    """Whether two characters are of sides, numbers, parts of the body and the like."""
+    meaningful = "".join((*_CONTRASTS, *_KINDS))
+    return one in meaningful and other in meaningful
 
 
 class HanCorrector:
-    """Finds Chinese names with one wrong or missing character."""
+    """Finds Chinese names with one wrong, missing or doubled character."""
 
     def __init__(self, names: NameArrays) -> None:
         self._names = names
@@ -41,20 +111,34 @@ class HanCorrector:
         """
         tokens = read.tokens
         codes = han_codes(tokens.letters, np.diff(tokens.ends, prepend=0), tokens.ends)
-        if np.count_nonzero(codes) < MIN_CHARACTERS - 1:
+        if np.count_nonzero(codes) < MIN_SIMILAR:
             return None
         beside = np.zeros(len(codes) + 1, np.bool_)  # whether a token and the one before are a pair
         touching = (codes[:-1] > 0) & (codes[1:] > 0) & (tokens.last[:-1] == tokens.first[1:])
         beside[1:-1] = touching
         new = beside.copy()
         new[1:-1] &= ~self._known[_slots(pair_keys(codes[:-1], codes[1:]))]
+        new[1:-1] |= touching & (codes[:-1] == codes[1:])
         gaps = np.flatnonzero(new)
         if not len(gaps):
             return None
-        is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:]) & (new[:-1] | new[1:])
-        wrong = np.flatnonzero(is_wrong & (codes > 0))
+        near = np.unique((gaps[:, None] + np.arange(-_SHORT, _SHORT + 2)).clip(1, len(codes) - 1))
+        joined = np.zeros_like(beside)
+        pair = codes[near - 1], codes[near]
+        joined[near] = beside[near] & is_among(pair_keys(*pair), ordinary_word_pairs())
+        joined[near] &= ~np.isin(pair, _FUNCTION_CODES).any(0)  # 无头痛 has the word 无头
+        is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:])
+        places = np.flatnonzero((new[:-1] | new[1:]) & (codes > 0))
+        is_wrong[places] &= ~np.isin(codes[places], _FUNCTION_CODES)
         size, trie = 4 * len(gaps) + 16, self._names.trie
-        found = collect(_walk, 5, size, read.words, codes > 0, wrong, gaps, trie, *self._by_token)
+        similar = self._similar
+        rows, own = np.full(len(codes), -1), codes[places]
+        at = np.searchsorted(similar[0], own).clip(max=len(similar[0]) - 1)
+        rows[places] = np.where(similar[0][at] == own, at, -1)
+        found = collect(
+            *(_walk, 5, size, read.words, codes, rows, joined, is_wrong, places, gaps, trie),
+            *(*similar[1:], *self._by_token, self._codes, self._names.tokens, _groups()),
+        )
         return found if found.shape[1] else None
 
     @cached_property
@@ -68,10 +152,24 @@ class HanCorrector:
         return codes
 
     @cached_property
+    def _similar(self) -> tuple[Codes, Ints, Ints]:
+        """Characters in order, where the forms that are similar to each begin, and these."""
+        codes, similar = self._codes, similar_characters()
+        forms = {chr(codes[form]): form for form in np.flatnonzero(codes).tolist()}
+        starts, near = [0], []
+        for char in sorted(similar):
+            own = [forms[each] for each in "".join(similar[char]) if each in forms]
+            near += [form for form in own if not _contrast(char, chr(codes[form]))]
+            starts.append(len(near))
+        chars = np.array([ord(char) for char in sorted(similar)], np.uint32)
+        return chars, np.array(starts, np.int64), np.array(near, np.int64)
+
+    @cached_property
     def _known(self) -> Flags:
         """The table of the pairs of ordinary text and of the names."""
         known = np.zeros(1 << int(_BITS), np.bool_)
         known[_slots(ordinary_pairs())] = True
+        known[_slots(ordinary_word_pairs())] = True
         names, codes = self._names, self._codes
         n_children: Ints = np.diff(names.children.astype(np.int64)).astype(np.int64)
         parents = np.repeat(np.arange(len(names.tokens)), n_children)
@@ -98,24 +196,53 @@ def _slots(keys: Hashes) -> Ints:
     return slots
 
 
-@njit(work=lambda words, is_han, wrong, gaps, *_: 200 * (len(wrong) + len(gaps)))
+@cache
+def _groups() -> tuple[Codes, Ints, int]:
+    """Return characters in order, the group that each belongs to, and the number of contrasts."""
+    of = {char: n for n, group in enumerate((*_CONTRASTS, *_KINDS)) for char in group}
+    chars = sorted(of)
+    groups = np.array([of[char] for char in chars], np.int64)
+    return np.array([ord(char) for char in chars], np.uint32), groups, len(_CONTRASTS)
+
+
+@njit()
+def _group(code: Any, groups: Any) -> Any:
+    at = np.searchsorted(groups[0], code)
+    if at < len(groups[0]) and groups[0][at] == code:
+        return groups[1][at]
+    return -1
+
+
+@njit(
+    work=lambda words, codes, rows, joined, is_wrong, places, gaps, *_: (
+        200 * (len(places) + len(gaps))
+    )
+)
 def _walk(
     words: Int32s,
-    is_han: npt.NDArray[np.bool_],
-    wrong: Ints,
+    codes: Codes,
+    rows: Ints,
+    joined: Flags,
+    is_wrong: Flags,
+    places: Ints,
     gaps: Ints,
     trie: Trie,
+    similar_starts: Ints,
+    similar: Ints,
     nodes: Ints,
     node_starts: Ints,
+    of_forms: Codes,
+    tokens: Int32s,
+    groups: Any,
     out: Ints,
 ) -> int:
     """Walk the trie around each place of a possible error; return the number of names found."""
     n, children = 0, trie[1]
     for kind in range(2):
-        for p in wrong if kind == 0 else gaps:
+        for p in places if kind == 0 else gaps:
             behind = p + 1 - kind  # the error is at p, or a character is missing before p
             for begin in range(p, max(p - _MAX_CHARACTERS, 0) - 1, -1):
-                if begin < p and (not is_han[begin] or words[begin] < 0):
+                if begin < p and words[begin] < 0:
                     break
                 node: Any = np.int64(0)
                 for at in range(begin, p):
@@ -124,14 +251,30 @@ def _walk(
                         break
                 if begin < p and not node:
                     continue
-                first, last = np.int64(children[node]), np.int64(children[node + 1])
-                if p - begin + 1 >= _MIN_OUTER:  # the last character is wrong or missing
-                    for child in range(first, last):
-                        if has_rows(trie, child):
-                            n = record(out, n, child, begin, behind - 1, 1, min(p, behind - 1))
-                if first == last or behind >= len(words):
+                if kind == 0 and rows[p] >= 0:
+                    shortest = MIN_SIMILAR if is_wrong[p] else MIN_CHARACTERS
+                    for k in range(similar_starts[rows[p]], similar_starts[rows[p] + 1]):
+                        child = child_by(trie, node, similar[k])
+                        if child:
+                            n = _follow(
+                                child, begin, p + 1, p, shortest, words, joined, trie, out, n
+                            )
+                if kind == 1 and begin < p - 1 and codes[p - 1] == codes[p]:  # doubled
+                    if behind + 1 < len(words) and words[p + 1] >= 0:
+                        child = child_by(trie, node, np.int64(words[p + 1]))
+                        if child:
+                            n = _follow(child, begin, p + 2, p, 0, words, joined, trie, out, n)
                     continue
-                if not is_han[behind] or words[behind] < 0:
+                if kind == 0 and not is_wrong[p]:
+                    continue
+                first, last = np.int64(children[node]), np.int64(children[node + 1])
+                if kind == 1 and p - begin + 1 >= _MIN_OUTER:  # the last character is missing
+                    for child in range(first, last):
+                        if has_rows(trie, child) and _is_tail(of_forms[tokens[child]]):
+                            n = record(out, n, child, begin, p - 1, 1, p - 1)
+                if first == last or behind >= len(words) or begin == behind:
+                    continue  # a first character is never missing
+                if not codes[behind] or words[behind] < 0:
                     continue
                 # the children of all children that have the next character
                 low, high = np.int64(children[first]), np.int64(children[last])
@@ -140,8 +283,30 @@ def _walk(
                 for k in range(np.searchsorted(own, low), len(own)):
                     if own[k] >= high:
                         break
-                    n = _follow(own[k], begin, behind + 1, p, kind, words, is_han, trie, out, n)
+                    parent = np.searchsorted(children[first : last + 1], own[k], side="right")
+                    code = of_forms[tokens[first + parent - 1]]
+                    if _may_be(code, codes[p] if kind == 0 else 0, groups):
+                        shortest = _MIN_OUTER if begin == p else MIN_OTHER - kind
+                        after, shortest = behind + 1, shortest - kind
+                        n = _follow(own[k], begin, after, p, shortest, words, joined, trie, out, n)
     return n
+
+
+@njit()
+def _is_tail(code: Any) -> Any:
+    for k in range(len(_TAIL_CODES)):  # noqa: SIM110 - numba compiles no generator
+        if _TAIL_CODES[k] == code:
+            return True
+    return False
+
+
+@njit()
+def _may_be(code: Any, written: Any, groups: Any) -> Any:
+    """Whether a character may be missing (0 is written), or one that is not similar be written."""
+    one, other = _group(code, groups), _group(written, groups)
+    if not code or 0 <= one < groups[2] or 0 <= other < groups[2]:
+        return False
+    return one < 0 or other < 0
 
 
 @njit()
@@ -150,19 +315,20 @@ def _follow(
     begin: int,
     at: int,
     p: int,
-    kind: int,
+    shortest: int,
     words: Int32s,
-    is_han: npt.NDArray[np.bool_],
+    joined: Flags,
     trie: Trie,
     out: Ints,
     n: int,
 ) -> int:
     """Record the names that go on from a node with the text from a token on."""
-    shortest = _MIN_OUTER if begin == p else MIN_CHARACTERS
     while True:
-        if has_rows(trie, node) and at - begin + kind >= shortest:
+        # a short name whose outer character makes a word with the one outside is none: 其促进
+        is_whole = at - begin > _SHORT or not (joined[begin] or joined[at])
+        if has_rows(trie, node) and at - begin >= shortest and is_whole:
             n = record(out, n, node, begin, at - 1, 1, min(p, at - 1))
-        if at >= len(words) or not is_han[at] or words[at] < 0:
+        if at >= len(words) or words[at] < 0:
             return n
         node = child_by(trie, node, np.int64(words[at]))
         if not node:

@@ -10,14 +10,15 @@ or one exchange. The length is that of the vocabulary's word. With k edits at le
 parts of a word stays intact, so that the words that share a part are compared. :class:`WordFinder`
 keeps three numbers for each word: they are computed in a fraction of a second and never stored.
 
-Ordinary words, and ordinary pairs of Chinese characters, were counted in public abstracts,
-definitions and Chinese medical questions, and stand in at least two of these texts.
-``benchmarks/ordinary_words.py`` says which, and writes the files again.
+Ordinary words are those of dictionaries, of the names of terminologies, and of public abstracts;
+ordinary pairs of Chinese characters stand in public medical questions. SOURCES.txt says which, with
+their licences, and ``benchmarks/ordinary_words.py`` writes the files again.
 """
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -32,19 +33,20 @@ from biograft.text.tokens import Codes, Flags, Hashes, Ints, hash_words
 from biograft.text.vocabulary import Int32s, Uints, find_word
 
 WORDS, PAIRS = "english_words.txt.gz", "chinese_pairs.txt.gz"
+WORD_PAIRS, CHARACTERS = "chinese_word_pairs.txt.gz", "chinese_characters.txt.gz"
 _PAIR_SHIFT = np.uint64(32)
 
 
 @cache
 def ordinary_words() -> Hashes:
     """Return the hashes of the words of ordinary English text, sorted; short ones in part."""
-    return np.sort(hash_words(sorted(english_words())))
+    return np.sort(hash_words(list(english_words())))
 
 
 @cache
 def english_words() -> frozenset[str]:
     """Return the words of ordinary English text, which are no misspellings; short ones in part."""
-    return frozenset({*_read(WORDS).split(), *COMMON_WORDS, *FUNCTION_WORDS})
+    return frozenset({*read_data(WORDS).split(), *COMMON_WORDS, *FUNCTION_WORDS})
 
 
 def is_among(keys: Hashes, known: Hashes) -> Flags:
@@ -62,7 +64,7 @@ def is_among(keys: Hashes, known: Hashes) -> Flags:
 @cache
 def ordinary_pairs() -> Hashes:
     """Return the pairs of neighbouring Chinese characters of ordinary text, sorted."""
-    codes = np.frombuffer(_read(PAIRS).replace("\n", "").encode("utf-32-le"), np.dtype("<u4"))
+    codes = np.frombuffer(read_data(PAIRS).replace("\n", "").encode("utf-32-le"), np.dtype("<u4"))
     return np.sort(pair_keys(codes[0::2], codes[1::2]))
 
 
@@ -76,7 +78,8 @@ def pair_keys(first: Codes, second: Codes) -> Hashes:
     return first.astype(np.uint64) << _PAIR_SHIFT | second.astype(np.uint64)
 
 
-def _read(name: str) -> str:
+def read_data(name: str) -> str:
+    """Return the text of a file of this package."""
     return gzip.decompress((files(__package__) / name).read_bytes()).decode()
 
 
@@ -358,17 +361,53 @@ _MAX_BEFORE = 12
 """Words before a corrected one that may belong to its name."""
 _MAX_CORRECTED, _LONG_NAME = 2, 4
 """Most corrected words of a name; names with fewer words than ``_LONG_NAME`` have one."""
-_OPPOSITES = tuple(
-    (tuple(map(ord, one)), tuple(map(ord, other)))
-    for one, other in (("hyper", "hypo_"), ("inter", "intra"), ("macro", "micro"))
+_OPPOSITES = (
+    *(("hyper", "hypo"), ("inter", "intra"), ("macro", "micro"), ("de", "re"), ("ab", "ad")),
+    *(("anti", "ante"), ("sub", "sup"), ("ecto", "endo"), ("endo", "exo"), ("endo", "epi")),
+    *(("hemo", "homo"), ("peri", "para"), ("pre", "per"), ("anti", "auto"), ("iso", "aniso")),
 )
-"""Beginnings that are never corrected into each other; ``_`` is any letter."""
+"""Beginnings that are never corrected into each other."""
+_ENDINGS = (
+    *("itis itides", "oma omas omata", "osis oses", "emia aemia", "uria", "pathy pathies"),
+    *(
+        "algia",
+        "ectomy",
+        "otomy",
+        "ostomy",
+        "cele celes",
+        "cyte cytes",
+        "penia",
+        "philia",
+        "plasia",
+    ),
+    *("trophy", "gram", "graphy", "scopy", "ism ismus isms", "megaly", "stenosis", "sclerosis"),
+    *("malacia", "ptosis", "rrhea", "rrhage", "plegia", "paresis", "phasia", "phagia", "phonia"),
+    *("lysis", "oid", "genic", "tropia", "phoria", "derma", "tome tomes", "cide", "odynia"),
+    *("blast blasts", "blastoma", "sarcoma", "carcinoma", "adenoma", "spasm", "itic", "otic"),
+)
+"""Endings of words of one kind each, never corrected into one of another kind."""
+
+
+def _padded(words: Sequence[str]) -> Ints:
+    """Return the letters of words, a row each, with 0 behind."""
+    rows = np.zeros((len(words), max(map(len, words)) + 1), np.int64)
+    for row, word in zip(rows, words, strict=True):
+        row[: len(word)] = [*map(ord, word)]
+    return rows
+
+
+_BEGINNINGS = _padded([word for pair in _OPPOSITES for word in pair])
+_ENDING_ROWS = _padded([word[::-1] for kind in _ENDINGS for word in kind.split()])
+_ENDING_KINDS = np.array([n for n, kind in enumerate(_ENDINGS) for _ in kind.split()])
+_KEYS = np.array([*map(ord, "qwertyuiop asdfghjkl zxcvbnm")])
+_MIN_FIRST = 6
+"""Letters of a word whose first letter may be wrong."""
 _PER_WORD = 2 * MAX_NEAREST + 2 * MAX_LETTERS
 _N_CORRECT, _TOP = 1 << 16, np.uint64(48)
 """Words without corrections that are kept, at the upper bits of their hashes."""
 _FEW_TOKENS, _NO_OUTLINES = 2000, np.zeros(0, np.bool_)
 """Outlines of the words are computed for more tokens only."""
-_A, _C, _I, _L, _S, _U, _ANY = map(ord, "acilsu_")
+_A, _C, _I, _L, _S, _U = map(ord, "acilsu")
 
 
 class Corrections(NamedTuple):
@@ -564,7 +603,10 @@ def is_plausible(
 ) -> bool:
     """Whether a word may be meant, by its beginning and end; another word often differs there.
 
-    The first letter changes only with one edit in a long word, and never by an *a*, which negates.
+    The first letter changes only with one edit in a word of six letters or more: it is missing, too
+    many, or of a word of nine letters, or beside the right one on the keyboard; it never becomes or
+    loses an *a*, which negates. Opposite beginnings (*hyper*, *hypo*) and endings of different
+    kinds (*itis*, *oma*) are none for each other.
     With two edits the last letter stays. An adjective is none for a noun: *myopic*, *myopia*.
 
     Args:
@@ -579,9 +621,11 @@ def is_plausible(
     n, m = end - start, last - first
     is_exchanged = text[start] == known[first + 1] and text[start + 1] == known[first]
     if text[start] != known[first] and not is_exchanged:
-        if edits > 1 or m < LONG_WORD:
+        if edits > 1 or m < _MIN_FIRST:
             return False
         if n != m and (text[start] if n > m else known[first]) == _A:
+            return False
+        if m < LONG_WORD and n == m and not _are_beside(text[start], known[first]):
             return False
     if text[end - 1] != known[last - 1]:
         if edits > 1:
@@ -591,22 +635,50 @@ def is_plausible(
         )
         if n == m and is_adjective:
             return False
-    for one, other in _OPPOSITES:
+    for k in range(0, len(_BEGINNINGS), 2):
+        one, other = _BEGINNINGS[k], _BEGINNINGS[k + 1]
         if (_begins(text, start, end, one) and _begins(known, first, last, other)) or (
             _begins(text, start, end, other) and _begins(known, first, last, one)
         ):
+            return False
+    kind, other_kind = _ending(text, start, end), _ending(known, first, last)
+    return bool(kind < 0 or other_kind < 0 or kind == other_kind)
+
+
+@njit()
+def _are_beside(one: Any, other: Any) -> bool:
+    """Whether two letters are beside each other on a keyboard."""
+    for k in range(len(_KEYS) - 1):
+        if (_KEYS[k] == one and _KEYS[k + 1] == other) or (
+            _KEYS[k] == other and _KEYS[k + 1] == one
+        ):
+            return True
+    return False
+
+
+@njit()
+def _begins(letters: Codes, start: int, end: int, beginning: Ints) -> bool:
+    for k in range(len(beginning)):
+        if not beginning[k]:
+            return True
+        if k >= end - start or beginning[k] != np.int64(letters[start + k]):
             return False
     return True
 
 
 @njit()
-def _begins(letters: Codes, start: int, end: int, beginning: tuple[int, ...]) -> bool:
-    if end - start < len(beginning):
-        return False
-    for k in range(len(beginning)):
-        if beginning[k] != _ANY and beginning[k] != np.int64(letters[start + k]):
-            return False
-    return True
+def _ending(letters: Codes, start: int, end: int) -> Any:
+    """Return the kind of the longest ending that a word has, -1 of others."""
+    kind, longest = -1, 0
+    for row in range(len(_ENDING_ROWS)):
+        k = 0
+        while _ENDING_ROWS[row, k] and k < end - start:
+            if _ENDING_ROWS[row, k] != np.int64(letters[end - 1 - k]):
+                break
+            k += 1
+        if not _ENDING_ROWS[row, k] and k > longest:
+            kind, longest = _ENDING_KINDS[row], k
+    return kind
 
 
 @njit()

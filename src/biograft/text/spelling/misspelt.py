@@ -2,7 +2,8 @@
 
 A word is corrected only if neither the names nor ordinary text have it, so that errors that are
 words themselves are not found (*fool poisoning*). See
-:mod:`~biograft.text.spelling.corrections` for the edits that are allowed.
+:mod:`~biograft.text.spelling.corrections` and :mod:`~biograft.text.spelling.chinese` for the edits
+that are allowed.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class MisspeltNames:
         """Find the names in each of several texts, as written and misspelt.
 
         Misspelt names that overlap a name as written are left out, unless they contain it and
-        more. They do not overlap each other: the leftmost is taken, then the longest, then that
-        with the fewest edits.
+        more, with one error or with most of their text outside of it. They do not overlap each
+        other: the leftmost is taken, then the longest, then that with the fewest edits.
         """
         found = []
         for _, batch in batches_of(texts):
@@ -122,6 +123,7 @@ class MisspeltNames:
 
 def _unambiguous(found: Ints) -> Ints:
     """Return the matches whose span is that of no other name."""
+    found = np.unique(found, axis=1)
     spans = found[1] << np.int64(32) | found[2]
     _, which, n_nodes = np.unique(spans, return_inverse=True, return_counts=True)
     distinct: Ints = found[:, n_nodes[which] == 1]
@@ -161,9 +163,11 @@ def _choose(found: Sequence[MisspeltMatch], exact: Sequence[NameMatch]) -> list[
 
 
 def _is_within(name: NameMatch, match: MisspeltMatch) -> bool:
-    """Whether a match contains a name and more."""
-    return (
-        match.start <= name.start
-        and name.end <= match.end
-        and name.end - name.start < match.end - match.start
-    )
+    """Whether a match contains a name and more, and is clearly meant.
+
+    It is with one error (*congestive hart failure* is not *failure*), and with several if most of
+    it is outside of the name.
+    """
+    length, inside = match.end - match.start, name.end - name.start
+    is_meant = match.edits == 1 or 2 * inside < length
+    return match.start <= name.start and name.end <= match.end and inside < length and is_meant
