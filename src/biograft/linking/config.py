@@ -18,6 +18,10 @@ DETECTIONS = ("names", "model", "both")
 """Ways to find mentions in text."""
 
 
+OVERLAPS = ("longest", "all")
+"""Choice of names that overlap in text."""
+
+
 MENTIONS = ("given", "find", "both")
 """Handling of mentions that documents have."""
 
@@ -137,6 +141,21 @@ class LinkerConfig(Config):
     misspelt: Annotated[
         bool, Option("Also find misspelt names of KB in text; their scores are lower.")
     ] = True
+    reworded: Annotated[
+        bool,
+        Option(
+            "Also find names of KB in other words in text, as renal anomalies for abnormality of "
+            "the kidney; their scores are lower."
+        ),
+    ] = False
+    overlaps: Annotated[
+        str,
+        Choice(*OVERLAPS),
+        Option(
+            "Of names that overlap in text, the longest, or all; of those inside a longer one only "
+            "broader concepts, where KB has a hierarchy."
+        ),
+    ] = "longest"
     abbreviations: Annotated[bool, Option("Expand abbreviations that the document defines.")] = True
     appositions: Annotated[
         bool,
@@ -207,6 +226,8 @@ class LinkerSettings(TypedDict, total=False):
     value_set: str
     languages: tuple[str, ...]
     misspelt: bool
+    reworded: bool
+    overlaps: str
     abbreviations: bool
     appositions: bool
     composites: bool

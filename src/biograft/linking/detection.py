@@ -94,14 +94,19 @@ _MAX_ACRONYM = 6
 """Longer words of capitals are names of a store that has all its names in capitals."""
 
 
+MISSPELT, REWORDED, COORDINATED = "misspelt name", "re-worded name", "coordinated name"
+"""How a mention differs from the name that it is looked up by."""
+
+
 @dataclass(frozen=True, slots=True)
-class MisspeltMention(Mention):
-    """A mention that is a misspelt name of the store."""
+class VariantMention(Mention):
+    """A mention that is a name of the store, misspelt or re-worded."""
 
     name: str = ""
     """The name as the store writes it."""
     similarity: float = 1.0
-    """1 less the edits for each letter of the name: below 1."""
+    """Below 1: 1 less the edits for each letter of a misspelt name."""
+    variant: str = MISSPELT
 
 
 class MisspeltDetector:
@@ -138,10 +143,10 @@ class MisspeltDetector:
         corrected = [mention for mention in near if not is_acronym(mention.name)]
         return in_text_order([*corrected, *outside(exact, corrected)])
 
-    def _mention(self, match: MisspeltMatch) -> MisspeltMention:
+    def _mention(self, match: MisspeltMatch) -> VariantMention:
         name = self._name_of(match.name_rows[0])
         similarity = 1 - match.edits / max(len(name), match.edits + 1)
-        return MisspeltMention(match.start, match.end, match.text, name=name, similarity=similarity)
+        return VariantMention(match.start, match.end, match.text, name=name, similarity=similarity)
 
 
 def is_acronym(name: str) -> bool:
@@ -158,8 +163,8 @@ def _as_written(matches: Iterable[NameMatch]) -> list[Mention]:
 
 
 def looked_up(mention: Mention) -> str:
-    """Return the text by which a mention is looked up: that of its name, if it is misspelt."""
-    return mention.name if isinstance(mention, MisspeltMention) else mention.text
+    """Return the text by which a mention is looked up: that of its name, if written otherwise."""
+    return mention.name if isinstance(mention, VariantMention) else mention.text
 
 
 # ---- a trained model, and the choice

@@ -1,7 +1,7 @@
 """Entity linking: :class:`Linker` maps a text, or mentions, to the concepts of a knowledge base.
 
 A batch of documents passes through the steps of ``linking/steps.py``, in their order: detect,
-expand, search, agree, decide, assert, measure, explain.
+expand, search, agree, decide, nest, assert, measure, explain.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.nil import NilThreshold
+from biograft.linking.overlaps import Nest, OverlapDetector
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.linking.steps import (
     LINKER_STEPS,
@@ -335,6 +336,8 @@ class Linker:
         if lexicon is not None and self.ranker is None:
             yield Agree(self.kb, lexicon)
         yield Decide(rankings)
+        if config.overlaps == "all":
+            yield Nest(self.kb)
         if config.assertions:
             yield Assert(self.assertions)
         yield AddMeasurements()
@@ -480,14 +483,18 @@ class Linker:
             own = ~self.kb.qualifiers[self.kb.numbers("names", "concept")]
             wanted = own if wanted is None else wanted & own
         searched = self.names.without(stop_rows, only=wanted, whole_words=True)
-        coordinations = self.config.coordinations
-        names = (
-            MisspeltDetector(
-                searched, lambda row: self.kb.name(row).text, coordinations=coordinations
-            )
-            if self.config.misspelt
+        config, name_of = self.config, lambda row: self.kb.name(row).text
+        nested = config.overlaps == "all"
+        # each of the re-worded names in a coordination has a span of its own
+        coordinations = config.coordinations and not (nested and config.reworded)
+        names: MentionDetector = (
+            MisspeltDetector(searched, name_of, coordinations=coordinations)
+            if config.misspelt
             else DictionaryDetector(searched, coordinations=coordinations)
         )
+        if nested or config.reworded:
+            concepts = self.kb.numbers("names", "concept") if config.reworded else None
+            names = OverlapDetector(names, searched, name_of, concepts=concepts, nested=nested)
         return names if self.detector is None else UnionDetector(self.detector, names)
 
     @cached_property

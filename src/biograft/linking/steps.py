@@ -1,7 +1,7 @@
 """The steps of a linker, in their order; each is called with a batch of documents.
 
 1. :class:`Detect` finds the mentions: those that a document has, those of a trained model, or the
-   names of the knowledge base in its text.
+   names of the knowledge base in its text, with ``overlaps="all"`` also those inside longer ones.
 2. :class:`Expand` chooses the text that is looked up for a mention: the long form of an
    abbreviation that the document defines, of a clinical short form, the name beside it, *phlorizin
    (P)*, or each part of a composite, *ovarian and breast cancer*. Offsets remain those of the text.
@@ -11,7 +11,9 @@
    that vectors add processor time and change nothing.
 4. :class:`Agree` lets the mentions that a document names without doubt decide about its short and
    ambiguous ones.
-5. :class:`Decide` answers with the first candidate, or NIL if it is below the threshold.
+5. :class:`Decide` answers with the first candidate, or NIL if it is below the threshold. With
+   ``overlaps="all"``, :class:`~biograft.linking.overlaps.Nest` then drops mentions inside longer
+   ones whose concept is not broader.
 6. :class:`Assert` adds what the text says about a mention: negated, uncertain, historical, ...
 7. :class:`AddMeasurements` adds the values and doses beside it.
 8. :class:`Explain` says why the first candidate came first.
@@ -42,8 +44,10 @@ from biograft.linking.candidates import (
     LinkedMention,
 )
 from biograft.linking.detection import (
+    MISSPELT,
+    REWORDED,
     MentionDetector,
-    MisspeltMention,
+    VariantMention,
     in_text_order,
     looked_up,
     outside,
@@ -58,7 +62,7 @@ from biograft.text.abbreviations import LongForms, abbreviates, find_abbreviatio
 from biograft.text.documents import Document, Mention
 
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
-WORD, MISSPELT = "clinical word", "misspelt name"
+WORD = "clinical word"
 """Where the text that is looked up is from."""
 OTHER_TERM = "a part of another term"
 GIVEN, MODEL, NAME = "given", "model", "name"
@@ -283,11 +287,11 @@ class Expand:
             else:
                 texts = (form,) if form in self.decided else split
             factor, absent, whole = 1.0, False, None
-            if isinstance(mention, MisspeltMention):
+            if isinstance(mention, VariantMention):
                 factor = mention.similarity
             elif entry is not None and form_from in (LISTED, WORD):
                 factor, absent = entry.factor, entry.absent
-            if state.origin == NAME and form_from in (AS_WRITTEN, MISSPELT):
+            if state.origin == NAME and form_from in (AS_WRITTEN, MISSPELT, REWORDED):
                 whole = longer_term(state.document.text, mention.start, mention.end)
             if whole is not None:
                 factor *= whole.factor
@@ -305,7 +309,7 @@ class Expand:
     def _is_unwanted(self, mention: Mention, form: str) -> bool:
         if self.unwanted is None:
             return False
-        written = isinstance(mention, MisspeltMention) and self.unwanted(mention.text)
+        written = isinstance(mention, VariantMention) and self.unwanted(mention.text)
         return written or self.unwanted(form)
 
     def _form_of(
@@ -320,8 +324,8 @@ class Expand:
         form = forms.expand(written, long_forms)
         if form != written:
             return form, DEFINED
-        if isinstance(mention, MisspeltMention):
-            return form, MISSPELT
+        if isinstance(mention, VariantMention):
+            return form, mention.variant
         if written in self.decided:
             return form, AS_WRITTEN
         if known is not None:
@@ -335,7 +339,7 @@ def _with_known(
     mentions: Sequence[Mention], known: Iterable[KnownForm], lexicon: StoreLexicon
 ) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
     """Add what the lexicon knows: a word where it says more than the names that it overlaps."""
-    names = [each for each in mentions if not isinstance(each, MisspeltMention)]
+    names = [each for each in mentions if not isinstance(each, VariantMention)]
     starts = [name.start for name in names]
     own: list[Mention] = []
     listed: dict[tuple[int, int], KnownForm] = {}

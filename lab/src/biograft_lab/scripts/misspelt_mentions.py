@@ -376,14 +376,14 @@ def _score(documents: Sequence[Document], found: Sequence[Sequence[Mention]]) ->
 
 def _show(documents: Sequence[Document], detector: MentionDetector, n: int) -> None:
     """Show corrections of clean text, and whether they are gold mentions."""
-    from biograft.linking.detection import MisspeltMention
+    from biograft.linking.detection import VariantMention
 
     lines = [
         f"{'+' if (m.start, m.end) in gold else '-'} {m.text!r} -> {m.name!r}"
         for document, mentions in zip(documents, detector.detect(documents), strict=True)
         for gold in [{(each.start, each.end) for each in document.mentions}]
         for m in mentions
-        if isinstance(m, MisspeltMention)
+        if isinstance(m, VariantMention)  # of the detector of misspelt names
     ]
     sys.stderr.write("\n".join([f"{len(lines)} corrections", *lines[:n]]) + "\n")
 

@@ -5,7 +5,8 @@ documents, by lexical search over the published dictionary of each set, for what
 
 names       names of the store in text, by normal forms, and nothing else
 context     short forms, coordinations, agreement, NIL by default
-misspelt    the same with misspelt names: the defaults of `biograft link`
+misspelt    the same with misspelt names
+reworded    the same with re-worded names, too
 model, both a trained model finds the mentions, or both do (with --ner)
 
     BIOGRAFT_DATA=... python -m biograft_lab.scripts.text_linking --splits test --json
@@ -32,11 +33,18 @@ from biograft_lab.replication.protocols import LinkingTask, open_lexical_index
 
 SPLITS = ("dev", "test")
 SETS = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
-PLAIN = {"misspelt": False, "short_forms": False, "coordinations": False, "threshold": 0.0}
+PLAIN = {
+    "misspelt": False,
+    "reworded": False,
+    "short_forms": False,
+    "coordinations": False,
+    "threshold": 0.0,
+}
 VARIANTS: dict[str, dict[str, Any]] = {
     "names": PLAIN,
-    "context": {"misspelt": False},
-    "misspelt": {},
+    "context": {"misspelt": False, "reworded": False},
+    "misspelt": {"reworded": False},
+    "reworded": {"reworded": True},
     "model": {"detection": "model"},
     "both": {"detection": "both"},
 }

@@ -111,14 +111,15 @@ def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
     """Give the line of each document in parts; few mentions at a time are there as plain values."""
     for linked in reported(documents, run):
         about = json.dumps(replace(linked, mentions=()).to_json(), ensure_ascii=False)
-        yield about.removesuffix("]}")
+        before, empty, behind = about.rpartition('"mentions": []')
+        yield before + empty.removesuffix("]")
         mentions, comma = iter(linked.mentions), ""
         while block := list(islice(mentions, _BLOCK)):
             yield comma + ", ".join(
                 json.dumps(mention.to_json(), ensure_ascii=False) for mention in block
             )
             comma = ", "
-        yield "]}\n"
+        yield f"]{behind}\n"
 
 
 TABLE = Output(chunks=_tables)

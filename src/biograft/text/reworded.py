@@ -1,0 +1,558 @@
+"""Re-worded names in text: the words of a name in another order, or some of them exchanged.
+
+*Abnormality of the kidney* is found as *renal anomalies*, *atrial septal defect* as *defect of the
+atrial septum*. A name is a bag of words: the sum of 64-bit hashes of its words, without small ones
+such as *of*. Words that replace each other in names of one concept (*kidney*, *renal*) form a class
+and share a hash, so that a bag is looked up once, whichever of them a text has. The classes are
+learned from the names alone.
+
+1. The keys of all names come from the trie of the names index, level by level: the key of a node is
+   that of its parent plus the hash of its token.
+2. In a text, the sums over runs of up to seven words of a clause are looked up in a hash table.
+   A run may leave out conjuncts: *branchial, otic and renal anomalies* has *branchial anomalies*.
+3. What is found is compared with the names of its key: the one that shares most words is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.compute import njit
+from biograft.text.chinese_words import at_borders
+from biograft.text.names_index import NamesIndex, batches_of, collect
+from biograft.text.tokens import Ints, Tokens, hash_words
+from biograft.text.vocabulary import Int32s, Vocabulary
+
+U64 = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.int8]
+Pairs = dict[tuple[int, int], int]
+
+_SMALL = tuple(
+    "of the in with by to and or a an due for from on at as some both his her their its 的".split()
+)
+"""Words that do not count."""
+_ABNORMALITIES = tuple(
+    "abnormality anomaly malformation defect disorder disease dysfunction problem finding "
+    "manifestation involvement lesion deformity sign symptom impairment deficit "
+    "abnormal anomalous malformed".split()
+)
+"""Words for something that is not normal, without saying what."""
+_BREAKS = tuple(
+    "is are was were be been being has have had this that these those which who whose not no "
+    "without than then but also did does do may can 不 无 未 没 是 有".split()
+)
+"""Words that a name in other words does not go across."""
+_CONJUNCTIONS = ("and", "or", "&", "/", "和", "或", "及", "与")
+_COMMAS = (",", "、")
+_MAX_WORDS = 7
+"""Longer names are not looked for."""
+_MAX_SKIPPED = 8
+"""Words of conjuncts that a run may leave out."""
+_MAX_PART = 3
+"""Words of a conjunct, and of what conjuncts share."""
+_MIN_LAST = 0.8
+"""Least fraction of its names that a word that looks like an adjective is the last of, if a run may
+end in it."""
+_ADJECTIVE = re.compile(r"...(?:al|ic|ous|ed|ent|ant|ar|ary|ive|oid|ing)$")
+_MAX_CHOICES = 12
+"""A slot that more words of a concept can fill does not make them synonyms."""
+_MAX_CONCEPTS = 200_000
+"""Concepts to learn from, evenly spaced if there are more."""
+MAX_NAMES = 3_000_000
+"""More names would take long to prepare, and much memory."""
+_MIN_CONCEPTS, _MIN_RATIO, _MIN_HIGHER_RATIO = 3, 0.15, 0.5
+"""Least number of concepts in which two words replace each other, and least fractions of the
+concepts with the one word, and with the other."""
+_MIN_SUBSTITUTE, _MAX_SUBSTITUTES = 0.05, 4
+"""Least such fraction for a word beside one of ``_ABNORMALITIES``, and number of its substitutes:
+*ocular anomaly* is an *abnormality of the eye*."""
+_SAME_STEM, _MIN_STEM, _MIN_STEM_SHORT = 0.55, 5, 4
+"""Fraction of its letters, and number of them, that a word shares with one that it derives from."""
+_MIN_ROTATED = 2
+"""Chinese names with more characters may stand in another order."""
+_MIN_WORD, _MIN_PLURAL = 3, 3
+"""Words with more letters may be plurals: *ribs*."""
+_ORDER, _EXCHANGED = 0.95, 0.3
+"""The similarity of the same words in another order; what it loses if all are exchanged."""
+
+
+class RewordedMatch(NamedTuple):
+    """A span of text that re-words a name, with the row of the name in the store's table."""
+
+    start: int
+    end: int
+    text: str
+    name_row: int
+    similarity: float
+    """Below 1: the more words are others, the lower."""
+    coordinated: bool
+    """Whether words between are left out: *branchial, otic and renal anomalies*."""
+
+
+class RewordedNames:
+    """Finds names of an index whose words stand in another order, or are replaced.
+
+    Args:
+        names: Index of the names.
+        concepts: Concept of each row of the store's table of names.
+    """
+
+    def __init__(self, names: NamesIndex, concepts: Sequence[int] | npt.NDArray[Any]) -> None:
+        self._names, self._concepts = names, np.asarray(concepts)
+
+    def find(self, text: str) -> list[RewordedMatch]:
+        """Find the re-worded names in a text, also overlapping ones, from left to right."""
+        return self.find_many([text])[0]
+
+    def find_many(self, texts: Sequence[str]) -> list[list[RewordedMatch]]:
+        """Find the re-worded names in each of several texts."""
+        found: list[list[RewordedMatch]] = []
+        for _, batch in batches_of(texts):
+            found += self._find_in(batch)
+        return found
+
+    def _find_in(self, texts: Sequence[str]) -> list[list[RewordedMatch]]:
+        bags, (tokens, words, stems) = self._bags, self._names.read(texts)
+        forms = np.where(words >= 0, words, stems)
+        hashes = bags.hashes[forms]
+        hashes[(hashes == 0) & np.isin(tokens.hashes, _ABNORMAL_HASHES)] = bags.abnormal
+        at, gaps = _content(tokens)
+        read = _Words(forms[at], hashes[at], gaps)
+        runs = collect(
+            find_runs, 5, len(at) + 16, *read, bags.slots, *bags.substitutes, bags.abnormal
+        )
+        runs = runs[:, at_borders(tokens, at[runs[0]], at[runs[1]])]
+        found: list[list[RewordedMatch]] = [[] for _ in texts]
+        offset, row = 0, 0
+        for first, last, skip, resume, slot in runs[:, np.lexsort(runs[:2][::-1])].T.tolist():
+            start, end = int(tokens.first[at[first]]), int(tokens.last[at[last]])
+            while start > offset + len(texts[row]):
+                offset, row = offset + len(texts[row]) + 1, row + 1
+            own = [*range(first, skip), *range(resume, last + 1)]
+            if not self._is_cut(own, read):
+                text = texts[row][start - offset : end - offset]
+                best = self._best(int(bags.slots[slot]), read.forms[own].tolist(), text)
+                if best is not None:
+                    span = (start - offset, end - offset, text)
+                    found[row].append(RewordedMatch(*span, *best, skip < resume))
+        return found
+
+    def _is_cut(self, own: Sequence[int], read: _Words) -> bool:
+        """Whether a run ends within a phrase, as *changes of renal* before *function*."""
+        first, last = own[0], own[-1]
+        if self._bags.is_short[read.forms[first]] or not self._bags.may_end[read.forms[last]]:
+            return True
+        if last + 1 == len(read.gaps) or read.gaps[last + 1] != _PLAIN or not read.hashes[last + 1]:
+            return False
+        head_first = read.hashes[first] == self._bags.abnormal
+        return bool(head_first or (read.gaps[own[1:]] != _PLAIN).any())
+
+    def _best(self, key: int, forms: Sequence[int], text: str) -> tuple[int, float] | None:
+        """Return the first row of the name of a key that shares most words, and its similarity.
+
+        Args:
+            key: The key.
+            forms: Words of the text.
+            text: The text.
+        """
+        bags = self._bags
+        first = np.searchsorted(bags.keys, np.uint64(key))
+        end = np.searchsorted(bags.keys, np.uint64(key), "right")
+        best: tuple[int, float] | None = None
+        for node in bags.nodes[first:end].tolist():
+            words = [word for word in bags.words_of(node) if bags.hashes[word]]
+            if any(map(bags.is_han.__getitem__, words)) and not _is_rotated(words, forms):
+                continue
+            shared = (Counter(words) & Counter(forms)).total()
+            similarity = _ORDER - _EXCHANGED * (1 - shared / len(words))
+            rows = self._names.rows_of(node, text)
+            if rows and (best is None or (similarity, -rows[0]) > (best[1], -best[0])):
+                best = rows[0], similarity
+        return best
+
+    @cached_property
+    def _bags(self) -> _Bags:
+        return _Bags(self._names, self._concepts)
+
+
+def _is_rotated(words: Sequence[int], forms: Sequence[int]) -> bool:
+    """Whether Chinese characters are those of a name, or its end stands before its beginning."""
+    doubled, n = [*words, *words], len(words)
+    return any(doubled[k : k + n] == list(forms) for k in range(n if n > _MIN_ROTATED else 1))
+
+
+# ---- texts
+
+_PLAIN, _SMALLER, _OF, _AND, _COMMA, _BROKEN = range(6)
+"""What stands between a word and the one before: nothing, small words, *of*, a conjunction, a
+comma, an end."""
+_SHIFT = np.uint64(20)
+_SMALL_HASHES, _OF_HASHES = hash_words(_SMALL), hash_words(["of"])
+_BREAK_HASHES = hash_words(_BREAKS)
+_ABNORMAL_HASHES = hash_words(
+    [
+        *_ABNORMALITIES,
+        *(f"{word[:-1]}ies" if word.endswith("y") else f"{word}s" for word in _ABNORMALITIES),
+    ]
+)
+_BREAK_HASHES = hash_words(_BREAKS)
+_AND_HASHES, _COMMA_HASHES = hash_words(_CONJUNCTIONS), hash_words(_COMMAS)
+
+
+class _Words(NamedTuple):
+    """The words of texts that count, in columns."""
+
+    forms: Int32s
+    """-1 of those that no name has."""
+    hashes: U64
+    """Hash of the class of each; 0: no name has it."""
+    gaps: Bytes
+    """What stands before each."""
+
+
+def _content(tokens: Tokens) -> tuple[Ints, Bytes]:
+    """Return which tokens are words that count, and what stands before each."""
+    starts = np.concatenate([np.zeros(1, np.int64), tokens.ends[:-1]])
+    is_mark = tokens.ends == starts
+    one = np.flatnonzero(tokens.ends - starts == 1)
+    letters = tokens.letters[starts[one]]
+    marks = np.unique(letters)
+    is_mark[one] = np.isin(letters, [code for code in marks.tolist() if not chr(code).isalnum()])
+    small = np.isin(tokens.hashes, _SMALL_HASHES)
+    kind = np.where(is_mark, _BROKEN, np.where(small, _SMALLER, _PLAIN))
+    kind[np.isin(tokens.hashes, _BREAK_HASHES)] = _BROKEN
+    for hashes, value in ((_OF_HASHES, _OF), (_AND_HASHES, _AND), (_COMMA_HASHES, _COMMA)):
+        kind[np.isin(tokens.hashes, hashes)] = value
+    at = np.flatnonzero(kind == _PLAIN)
+    gaps = np.full(len(at), _PLAIN)
+    for value in (_SMALLER, _OF, _COMMA, _AND, _BROKEN):  # the last counts
+        n = np.cumsum(kind == value)
+        gaps[1:][n[at[1:]] > n[at[:-1]]] = value
+    return at, gaps.astype(np.int8)
+
+
+@njit()
+def _slot_of(slots: U64, key: Any) -> Any:
+    """Return the slot of a key, -1 if there is none."""
+    mask = np.uint64(len(slots) - 1)
+    at = (key >> _SHIFT) & mask
+    while slots[at]:
+        if slots[at] == key:
+            return np.int64(at)
+        at = (at + np.uint64(1)) & mask
+    return np.int64(-1)
+
+
+@njit()
+def _has(hashes: U64, first: Any, end: Any, value: Any) -> Any:
+    """Whether a range of words has one of a class."""
+    n = first
+    while n < end and hashes[n] != value:
+        n += 1
+    return n < end
+
+
+@njit(inline="always")
+def _put(out: Ints, n: Any, slot: Any, begin: Any, last: Any, skip: Any, resume: Any) -> Any:
+    """Add a run, if its key is that of a name; return the number of runs."""
+    if slot < 0:
+        return n
+    if n < out.shape[1]:
+        out[0, n], out[1, n], out[2, n], out[3, n], out[4, n] = begin, last, skip, resume, slot
+    return n + 1
+
+
+@njit(work=lambda forms, *_: 20 * len(forms))
+def find_runs(
+    forms: Int32s,
+    hashes: U64,
+    gaps: Bytes,
+    slots: U64,
+    starts: Ints,
+    added: U64,
+    abnormal: Any,
+    out: Ints,
+) -> int:
+    """Find the runs of words that are a bag of a name; return their number.
+
+    Args:
+        forms: Form of each word, -1: unknown.
+        hashes: Hash of the class of each word; 0: no name has it.
+        gaps: What stands before each word.
+        slots: Hash table of the keys of names.
+        starts: Where the substitutes of each form begin.
+        added: What each substitute adds to a key.
+        abnormal: Hash of the class of abnormalities.
+        out: Gets first and last word, the words that are left out (first, end) and the slot.
+    """
+    n, size = 0, len(hashes)
+    for begin in range(size):
+        if not hashes[begin]:
+            continue
+        key, at = hashes[begin], begin + 1
+        limit = min(size, begin + _MAX_WORDS)
+        while at < limit and hashes[at] and gaps[at] < _AND:
+            key += hashes[at]
+            n = _put(out, n, _slot_of(slots, key), begin, at, at + 1, at + 1)
+            if at == begin + 1 and (hashes[begin] == abnormal) != (hashes[at] == abnormal):
+                form = forms[begin] if hashes[at] == abnormal else forms[at]
+                for k in range(starts[form], starts[form + 1]):
+                    slot = _slot_of(slots, key + added[k])
+                    n = _put(out, n, slot, begin, at, at + 1, at + 1)
+            at += 1
+        # what is left out begins at *skip* and ends before *resume*
+        key, skip, limit = hashes[begin], begin + 1, min(size, begin + _MAX_WORDS + _MAX_SKIPPED)
+        while skip < min(limit, begin + _MAX_PART + 1) and gaps[skip] != _BROKEN:
+            joined, seen_and, part = gaps[skip] >= _AND, gaps[skip] == _AND, 0
+            if not joined and gaps[skip] != _OF:
+                if not hashes[skip]:
+                    break
+                key += hashes[skip]
+                skip += 1
+                continue
+            resume = skip + 1
+            while resume < limit and gaps[resume] != _BROKEN:
+                gap = gaps[resume]
+                part = 0 if gap >= _AND else part + 1
+                if joined and seen_and and gap >= _AND:
+                    break
+                seen_and = seen_and or gap == _AND
+                if part >= _MAX_PART or (joined and _SMALLER <= gap <= _OF):
+                    break
+                # *, otic and renal* before a head; or *lower limbs and* behind one
+                if (gap == _PLAIN and seen_and) if joined else (gap >= _AND):
+                    more, at = key, resume
+                    while at < min(limit, resume + _MAX_PART) and hashes[at]:
+                        if at > resume and gaps[at] != _PLAIN:
+                            break
+                        if _has(hashes, skip, resume, hashes[at]):
+                            break
+                        more += hashes[at]
+                        n = _put(out, n, _slot_of(slots, more), begin, at, skip, resume)
+                        at += 1
+                resume += 1
+            if joined or not hashes[skip]:
+                break
+            key += hashes[skip]
+            skip += 1
+    return n
+
+
+# ---- names
+
+
+class _Bags:
+    """The keys of the names of an index, and the classes of their words."""
+
+    def __init__(self, names: NamesIndex, concepts: npt.NDArray[Any]) -> None:
+        arrays = names.arrays
+        self._tokens = arrays.tokens
+        children = arrays.children.astype(np.int64)
+        self._parents = np.zeros(len(arrays.tokens), np.int32)
+        self._parents[1:] = np.repeat(np.arange(len(arrays.tokens)), children[1:] - children[:-1])
+        # the last is that of unknown words, whose form is -1
+        texts = [*_texts_of_forms(Vocabulary(*arrays[:3]), arrays.forms), ""]
+        self.is_han = np.array([bool(text) and text[0] >= "\u3400" for text in texts], np.bool_)
+        is_comma, is_of = np.isin(texts, _COMMAS), np.isin(texts, ["of"])
+        counts = np.array([text[:1].isalnum() and text not in _SMALL for text in texts], np.bool_)
+        own = np.where(counts, hash_words(texts), np.uint64(0))
+        texts = [text if known else "" for text, known in zip(texts, counts, strict=True)]
+        keys, n_words = self._sum(own, children)
+        row_starts = arrays.row_starts.astype(np.int64)
+        at = np.repeat(np.arange(len(keys)), row_starts[1:] - row_starts[:-1])
+        chosen = (n_words[at] >= 2) & (n_words[at] <= _MAX_WORDS)
+        pairs, n_concepts = self._learn(
+            concepts[arrays.rows[chosen]], at[chosen], keys, own, len(texts)
+        )
+        self.hashes = own[_classes(pairs, n_concepts, texts)]
+        """Hash of the class of each form; 0: it does not count."""
+        self.substitutes = self._substitutes(pairs, n_concepts, texts)
+        self.abnormal = np.max(self.hashes[np.isin(texts, _ABNORMALITIES)], initial=np.uint64(0))
+        """Hash of the class of ``_ABNORMALITIES``; 0: no name has any."""
+        keys, _ = self._sum(self.hashes, children)
+        nodes = np.unique(at[chosen])
+        order = np.argsort(keys[nodes], kind="stable")
+        self.nodes = nodes[order]
+        """Nodes of names with two words or more, by their keys."""
+        self.keys = keys[self.nodes]
+        self.slots = _table(self.keys)
+        in_order = ~self._under(is_comma, children)[at]
+        before_of = self._parents[is_of[self._tokens]]
+        ends = self._tokens[np.concatenate([at[in_order], before_of])]
+        last = np.bincount(ends, minlength=len(texts))
+        is_adjective = np.array([bool(_ADJECTIVE.search(text)) for text in texts])
+        self.is_short = (
+            np.array([len(text) == 1 or text.isdigit() for text in texts]) & ~self.is_han
+        )
+        self.may_end = ~is_adjective | (last >= _MIN_LAST * n_concepts)
+        """Whether a run may end in each form."""
+
+    def _substitutes(
+        self, pairs: Pairs, n_concepts: Ints, texts: Sequence[str]
+    ) -> tuple[Ints, U64]:
+        """Return where the substitutes of each form begin, and what each adds to a key."""
+        found: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+        for pair, n in pairs.items():
+            if n >= _MIN_CONCEPTS and _are_words(*(texts[word] for word in pair)):
+                for word, other in (pair, pair[::-1]):
+                    if n >= _MIN_SUBSTITUTE * n_concepts[word]:
+                        found[word].append((-n / n_concepts[word], other))
+        starts = np.zeros(len(texts) + 1, np.int64)
+        added: list[int] = []
+        for word in range(len(texts)):
+            others = [int(self.hashes[other]) for _, other in sorted(found.get(word, ()))]
+            own = dict.fromkeys((other - int(self.hashes[word])) % (1 << 64) for other in others)
+            added += [key for key in own if key][:_MAX_SUBSTITUTES]
+            starts[word + 1] = len(added)
+        return starts, np.array(added, np.uint64)
+
+    def words_of(self, node: int) -> list[int]:
+        """Return the forms of a name."""
+        words = []
+        while node:
+            words.append(int(self._tokens[node]))
+            node = int(self._parents[node])
+        return words[::-1]
+
+    def _under(self, forms: npt.NDArray[np.bool_], children: Ints) -> npt.NDArray[np.bool_]:
+        """Return the nodes that one of some forms leads to."""
+        keys, _ = self._sum(forms.astype(np.uint64), children)
+        return keys > 0
+
+    def _sum(self, hashes: U64, children: Ints) -> tuple[U64, Bytes]:
+        """Return the key of each node and the number of its words, level by level."""
+        keys, n_words = np.zeros(len(self._tokens), np.uint64), np.zeros(len(self._tokens), np.int8)
+        first, end = 1, int(children[1])
+        while first < end:
+            forms, parents = self._tokens[first:end], self._parents[first:end]
+            keys[first:end] = keys[parents] + hashes[forms]
+            n_words[first:end] = np.minimum(n_words[parents] + (hashes[forms] > 0), 100)
+            first, end = end, int(children[end])
+        return keys, n_words
+
+    def _learn(
+        self, concepts: Ints, nodes: Ints, keys: U64, hashes: U64, n_forms: int
+    ) -> tuple[Pairs, Ints]:
+        """Count which words replace each other in names of a concept, and concepts of each word."""
+        distinct = np.unique(concepts)
+        if len(distinct) > _MAX_CONCEPTS:
+            own = np.isin(concepts, distinct[:: -(-len(distinct) // _MAX_CONCEPTS)])
+            concepts, nodes = concepts[own], nodes[own]
+        none = np.zeros(0, np.int64)
+        places = [(none, keys[:0], none)]  # concept, the other words of its name, word
+        at, concept, key = nodes.astype(np.int64), concepts.astype(np.int64), keys[nodes]
+        while len(at):
+            forms = self._tokens[at].astype(np.int64)
+            counts = hashes[forms] > 0
+            places.append((concept[counts], (key - hashes[forms])[counts], forms[counts]))
+            at = self._parents[at].astype(np.int64)
+            kept = at > 0
+            at, concept, key = at[kept], concept[kept], key[kept]
+        concept, rest, word = (np.concatenate(column) for column in zip(*places, strict=True))
+        uses = np.unique(concept * n_forms + word)
+        n_concepts = np.bincount(uses % n_forms, minlength=n_forms)
+        order = np.lexsort((word, rest, concept))
+        concept, rest, word = concept[order], rest[order], word[order]
+        kept = np.ones(len(word), np.bool_)
+        kept[1:] = (np.diff(concept) != 0) | (rest[1:] != rest[:-1]) | (np.diff(word) != 0)
+        concept, rest, word = concept[kept], rest[kept], word[kept]
+        is_new = np.ones(len(word), np.bool_)
+        is_new[1:] = (np.diff(concept) != 0) | (rest[1:] != rest[:-1])
+        slot = np.cumsum(is_new)
+        size = np.bincount(slot)[slot] if len(slot) else slot
+        few = size < _MAX_CHOICES
+        concept, slot, word = concept[few], slot[few], word[few]
+        shown = [np.zeros((3, 0), np.int64)]
+        for step in range(1, _MAX_CHOICES):
+            same = np.flatnonzero(slot[step:] == slot[:-step])
+            if not len(same):
+                break
+            shown.append(np.stack([concept[same], word[same], word[same + step]]))
+        found = np.unique(np.concatenate(shown, axis=1), axis=1)[1:]
+        pairs, n = np.unique(found, axis=1, return_counts=True)
+        return dict(zip(map(tuple, pairs.T.tolist()), n.tolist(), strict=True)), n_concepts
+
+
+def _texts_of_forms(vocabulary: Vocabulary, forms: npt.NDArray[np.int32]) -> list[str]:
+    """Return a text of each form, the shortest that has it."""
+    letters = vocabulary.letters.tobytes().decode("utf-32-le", "surrogatepass")
+    texts = [""] * (int(forms.max(initial=-1)) + 1)
+    ends = vocabulary.word_ends.tolist()
+    for word, form in enumerate(forms.tolist()):
+        if form >= 0:
+            text = letters[ends[word] : ends[word + 1]]
+            if not texts[form] or len(text) < len(texts[form]):
+                texts[form] = text
+    return texts
+
+
+def _classes(pairs: Pairs, n_concepts: Ints, texts: Sequence[str]) -> Ints:
+    """Return the class of each form, the number of one of its words."""
+    class_of = np.arange(len(texts))
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    if abnormal := [n for n, text in enumerate(texts) if text in _ABNORMALITIES]:
+        class_of[abnormal] = abnormal[0]
+        members[abnormal[0]] = abnormal
+    numbers = {text: n for n, text in enumerate(texts)}
+    related = [
+        (n, numbers[text[:-1]])
+        for text, n in numbers.items()
+        if len(text) > _MIN_PLURAL and text[-1] == "s" and text[:-1] in numbers
+    ]
+    related += [
+        pair
+        for pair, n in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
+        if _are_related(*pair, n, n_concepts, texts)
+    ]
+    for a, b in related:
+        low, high = sorted((int(class_of[a]), int(class_of[b])))
+        if low < high:
+            joining = members.pop(high, [high])
+            class_of[joining] = low
+            members[low] = [*(members.get(low) or [low]), *joining]
+    return class_of
+
+
+def _shared(a: str, b: str) -> int:
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
+
+
+def _are_words(*texts: str) -> bool:
+    return all(len(text) >= _MIN_WORD and not text.isdigit() for text in texts)
+
+
+def _are_related(a: int, b: int, n: int, n_concepts: Ints, texts: Sequence[str]) -> bool:
+    """Whether two words that replace each other in names of some concepts mean the same."""
+    first, second = texts[a], texts[b]
+    if not _are_words(first, second):
+        return False
+    shared = _shared(first, second)
+    short = min(len(first), len(second)) <= _MIN_STEM + 1
+    if shared >= (_MIN_STEM_SHORT if short else _MIN_STEM):
+        return shared >= _SAME_STEM * max(len(first), len(second))
+    low, high = sorted((n / n_concepts[a], n / n_concepts[b]))
+    return n >= _MIN_CONCEPTS and low >= _MIN_RATIO and high >= _MIN_HIGHER_RATIO
+
+
+def _table(keys: U64) -> U64:
+    """Return a hash table of distinct keys; 0 is empty."""
+    keys = np.unique(keys[keys > 0])
+    size = 1 << max(4, int(2 * len(keys)).bit_length())
+    slots = np.zeros(size, np.uint64)
+    mask, step = np.uint64(size - 1), np.uint64(0)
+    left = keys
+    while len(left):
+        at = ((left >> _SHIFT) + step) & mask
+        free = np.flatnonzero(slots[at] == 0)
+        slots[at[free]] = left[free]  # of several with one slot, the last stays
+        left = left[slots[at] != left]
+        step += np.uint64(1)
+    return slots
