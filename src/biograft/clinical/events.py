@@ -72,9 +72,7 @@ def find_sections(
         return sections, spans
     for match in rules.heading.finditer(low):
         if match["name"] is not None:
-            if not (match["inside"] is None or _is_inside_heading(text, match)):
-                continue
-            if _is_unmarked(text, match):
+            if not _is_heading(text, match):
                 continue
             name, flags, reach = rules.section_of(match["name"])
             sections.append(Section(match.start("name"), name, ()))  # the heading itself
@@ -93,17 +91,13 @@ def _ends_section(line: str, rules: AssertionRules) -> bool:
     return line.isupper() or line[:-1].rsplit(maxsplit=1)[-1].lower() in rules.heading_words
 
 
-def _is_inside_heading(text: str, match: re.Match[str]) -> bool:
-    """Whether a heading within a line is one: in capitals, with a colon."""
-    name = match["name"]
-    heading = text[match.start("name") : match.end("name")]
-    return len(name) > _SHORT_HEADING and heading.isupper() and text[match.end() - 1] in ":："
-
-
-def _is_unmarked(text: str, match: re.Match[str]) -> bool:
-    """Whether a heading within a line has no mark after it: a word before a line break."""
-    last = text[match.end() - 1]
-    return (last == "\n" or last.isalnum()) and text[: match.start()][-1:] not in ("", "\n")
+def _is_heading(text: str, match: re.Match[str]) -> bool:
+    """Whether a heading is one: within a line with a mark, behind a word in capitals, too."""
+    start, end = match.span("name")
+    last, begins = text[match.end() - 1], text[match.start() - 1 : match.start()] in "\n"
+    if match["inside"] is not None:
+        return end - start > _SHORT_HEADING and text[start:end].isupper() and last in ":："
+    return begins or not (last == "\n" or last.isalnum())
 
 
 _BLANKS = re.compile(r"\s*")

@@ -403,12 +403,11 @@ def _lists(note: Note) -> list[list[LinkedMention]]:
         for each in lists
         if len(each) > 1
         and _LIST_END.match(note.text, each[-1].end)
-        and (note.is_trigger(each[0].start - 2, each[0].start) or _begins(note.text, each[0].start))
+        and (
+            note.is_trigger((start := each[0].start) - 2, start)
+            or note.text[:start].rstrip(" ")[-1:] in "\n.,;:()。，；：（）、"
+        )
     ]
-
-
-def _begins(text: str, start: int) -> bool:
-    return text[:start].rstrip(" ")[-1:] in (*"\n.,;:()。，；：（）、", "")
 
 
 def _order(note: Note, rng: random.Random) -> list[Piece]:
