@@ -202,6 +202,7 @@ _VARIANTS = {
     "names": "names by normal forms",
     "context": "with short forms, coordinations, NIL",
     "misspelt": "and misspelt names (default)",
+    "reworded": "and names in other words",
     "model": "trained model",
     "both": "trained model and names",
 }
