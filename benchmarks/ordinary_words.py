@@ -51,7 +51,7 @@ from biograft.text.tokens import simplify
 
 MIN_TEXTS, MIN_WORDS, MAX_CHARACTERS = 2, 3, 3
 _BEFORE, _BEHIND = "无有未不左右双两", "者史人情程例房区历患感量时"
-_SAME = "病症药"
+_SAME = "病症药眼儿"
 _WORD = re.compile(r"[a-z]{4,}")
 _HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
 _NAMES = (

@@ -32,14 +32,14 @@ _REACH = 40
 """Characters beside a name that are looked at."""
 _WORD_BEFORE = re.compile(
     rf"(?<![^\W{HAN}])([^\W\d_{HAN}][^\W_{HAN}]*(?:['’-][^\W_{HAN}]+)*)"
-    r"([ \t\u00a0]{1,4}|[ \t]*\n[ \t]*|-)$"
+    r"(?:[^\S\n]+|[^\S\n]*\n[^\S\n]*|-)\Z"
 )
-_HYPHENED = re.compile(rf"([^\W_{HAN}]+)[-‐‑]$")
+_HYPHENED = re.compile(rf"([^\W_{HAN}]+)[-‐‑]\Z")
 _HYPHEN_BEHIND = re.compile(rf"[-‐‑]([^\W\d_{HAN}]+)")
 _MEDICAL = re.compile(r"[a-z]{2,}(?:ic|al|ar|ous|oid|ary|ile|genic)", re.ASCII)
 _PARTICIPLE = re.compile(r"[a-z]+(?:ed|ing|ly|ings)", re.ASCII)
-_CAPITALS = re.compile(r"(?:(?<!\w)[A-Z][\w'’-]*[ -])+$")
-_LATIN = re.compile(r"[A-Za-z0-9]+[ \t]?$")
+_CAPITALS = re.compile(r"(?:(?<!\w)[A-Z][\w'’-]*(?:[^\S\n]+|-))+\Z")
+_LATIN = re.compile(r"[A-Za-z0-9]+[ \t]?\Z")
 
 
 class LongerTerm(NamedTuple):
@@ -93,8 +93,8 @@ class _Chinese:
         self.before_head = _behind(parts, adjective)
         self.before = _behind([word for word in parts if word not in only], adjective)
         operation = "|".join(sorted(words["operation"].split(), key=len, reverse=True))
-        kinds = (each.replace("{operation}", operation) for each in words["other_kinds"])
-        self.other_kinds = re.compile("|".join(each.replace("{han}", HAN) for each in kinds))
+        kinds = "|".join(words["other_kinds"])
+        self.other_kinds = re.compile(kinds.replace("{operation}", operation))
         self.adjective = re.compile(rf"{words['adjective']}[{HAN}]{{0,2}}")
         self.longer = re.compile("|".join(words["longer"].split()))
 
@@ -107,7 +107,7 @@ def _behind(words: list[str], adjective: str) -> re.Pattern[str]:
     longest = "|".join(sorted((word for word in words if len(word) > 1), key=len, reverse=True))
     single = "".join(word for word in words if len(word) == 1)  # not in another word: 空腹, 中心
     begins = rf"(?:(?<![{HAN}])|(?<=[{_lists()['zh']['before_single']}]))[{single}]"
-    return re.compile(rf"(?:{begins}|{adjective}|{longest})(?:{adjective}|{longest}|[{single}])*$")
+    return re.compile(rf"(?:{begins}|{adjective}|{longest})(?:{adjective}|{longest}|[{single}])*\Z")
 
 
 def _english(text: str, start: int, end: int) -> LongerTerm | None:
@@ -120,7 +120,7 @@ def _english(text: str, start: int, end: int) -> LongerTerm | None:
         is_other = part.isdecimal() or part in words.prefixes or part in FUNCTION_WORDS
         return LongerTerm(before[0] + name, 0 if is_other else factor)
     found = _WORD_BEFORE.search(text, low, start)
-    if found is None or ("\n" in found[2] and not name[0].islower()):
+    if found is None:
         return None
     word, head = found[1].lower(), singular(name.lower())
     if word in words.plain or word in FUNCTION_WORDS:
