@@ -61,6 +61,8 @@ _NAMES = (
     "ontologies/icd10cm/*.xml.gz",
 )
 """Files of names: MeSH and ICD-10-CM are in the public domain, the Disease Ontology is CC0."""
+_MISSPELT = frozenset({"dizzyness"})
+"""Misspellings that MeSH has as names."""
 _FAR_MORE = 100
 _MIN_COUNT = 5
 """The least count of a word of the dictionary of jieba."""
@@ -124,6 +126,7 @@ def _english_words(options: argparse.Namespace) -> set[str]:
     for word in list(known):
         if word.endswith("ation"):  # medical verbs are in no list: intubated
             known.update(word.removesuffix("ion") + ending for ending in ("e", "ed", "ing"))
+    known -= _MISSPELT
     return {word for word in known if not (word.endswith("s") and word[:-1] in known)}
 
 
