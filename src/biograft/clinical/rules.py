@@ -157,10 +157,11 @@ class CompiledRule:
 
     @property
     def may_be_mention(self) -> bool:
-        """Whether a mention may be this trigger: *risk of*, *in her mother*, but no *remission*."""
+        """Whether a mention may be this trigger: *risk*, *on exertion*, but no *remission*."""
         if self.kind is not EventKind.TRIGGER or FLAGS.index("negated") in self.flags:
             return False
-        return self.direction == "forward" or FLAGS.index("family") in self.flags
+        others = {FLAGS.index("family"), FLAGS.index("conditional")}
+        return self.direction == "forward" or not others.isdisjoint(self.flags)
 
     def holds(self, low: str, start: int, end: int) -> bool:
         """Whether its condition holds for a phrase between two offsets.

@@ -150,6 +150,8 @@ def test_kinds(text, finding, status):
     [
         ("A six month history of vertigo", "vertigo", "month", "present"),
         ("Found by daughter w/ vertigo", "vertigo", "daughter", "present"),
+        ("Dyspnea on exertion.", "Dyspnea", "exertion", "conditional"),
+        ("PMH of gout, difficulty with ambulation, asthma", "asthma", "ambulation", "historical"),
         ("No signs or symptoms of gout", "gout", "symptoms", "absent"),
         ("No filling defect to suggest gout", "filling defect", "gout", "absent"),
         ("肺结核可能性大", "肺结核", "可能", "possible"),
