@@ -5,6 +5,7 @@
   names of MeSH, the Disease Ontology and ICD-10-CM, and of two texts or more of english_abstracts
   and english_definitions. A word that only names, rare lists or texts have is left out if it is
   one edit away from a word of far more texts: it is a misspelling there. So are plurals in *s*.
+  Words that only SCOWL has come last.
 - ``chinese_pairs``: pairs of neighbouring characters of two texts or more of
   chinese_medical.txt.gz, without those that have one character for another of the same sound or of
   similar shape in a pair that is far more frequent.
@@ -61,7 +62,7 @@ _NAMES = (
     "ontologies/icd10cm/*.xml.gz",
 )
 """Files of names: MeSH and ICD-10-CM are in the public domain, the Disease Ontology is CC0."""
-_MISSPELT = frozenset({"dizzyness"})
+_MISSPELT = frozenset({"dizzyness", "dessication"})
 """Misspellings that MeSH has as names."""
 _FAR_MORE = 100
 _MIN_COUNT = 5
@@ -91,7 +92,7 @@ def main() -> None:
     options = parser.parse_args()
     pairs = _count_pairs(_lines(options.data / "text/chinese_medical.txt.gz"))
     if options.words:
-        _write(options.out / WORDS, sorted(_english_words(options)))
+        _write(options.out / WORDS, _english_words(options))
     if options.jieba:
         _write(options.out / WORD_PAIRS, sorted(_word_pairs(options.jieba)))
     if options.unihan:
@@ -113,21 +114,24 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 # ---- English words
 
 
-def _english_words(options: argparse.Namespace) -> set[str]:
-    """Return the words of dictionaries, names and texts, without plurals of others."""
-    known, names = _read_words(options.words), set[str]()
+def _english_words(options: argparse.Namespace) -> list[str]:
+    """Return the words of names and texts, an empty line, and the other words of dictionaries."""
+    dictionary, names = _read_words(options.words), set[str]()
     for pattern in _NAMES:
         for path in sorted(options.data.glob(pattern)):
             names.update(word for line in _name_lines(path) for word in _WORD.findall(line.lower()))
     counts = _count_words(_english(options.data / "text", _held_out(options.data)))
     names |= _read_words(options.rare) & set(counts)
     names |= {word for word, n in counts.items() if n >= MIN_TEXTS}
-    known |= {word for word in names - known if not _is_misspelling(word, counts)}
-    for word in list(known):
+    common = {word for word in names if word in dictionary or not _is_misspelling(word, counts)}
+    for word in list(common):
         if word.endswith("ation"):  # medical verbs are in no list: intubated
-            known.update(word.removesuffix("ion") + ending for ending in ("e", "ed", "ing"))
-    known -= _MISSPELT
-    return {word for word in known if not (word.endswith("s") and word[:-1] in known)}
+            common.update(word.removesuffix("ion") + ending for ending in ("e", "ed", "ing"))
+    common -= _MISSPELT
+    rare = dictionary - common - _MISSPELT
+    for words in (common, rare):
+        words -= {f"{word}s" for word in common | rare}
+    return [*sorted(common), "", *sorted(rare)]
 
 
 def _read_words(paths: Iterable[Path]) -> set[str]:

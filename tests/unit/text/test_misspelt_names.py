@@ -170,6 +170,12 @@ def test_ordinary_words_and_other_kinds_are_no_errors(text, names):
     assert found(f"History of {text}.", names) == []
 
 
+def test_a_rare_word_may_be_an_error_within_a_longer_name():
+    names = ["heart attack", "heart", "hearts"]
+    assert found("a hart attack", names) == ["hart attack"]
+    assert found("a hart and harts", names) == []
+
+
 @pytest.mark.parametrize("text", ["nelanoma", "mmelanoma", "elanoma", "koint pain"])
 def test_a_first_letter_may_be_wrong_in_a_word_of_six_letters(text):
     assert found(f"History of {text}.", ["melanoma", "joint pain"]) in ([text], [])

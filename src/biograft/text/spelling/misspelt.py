@@ -16,7 +16,7 @@ import numpy as np
 
 from biograft.text.names_index import NameMatch, NamesIndex, batches_of
 from biograft.text.spelling.chinese import HanCorrector
-from biograft.text.spelling.corrections import LONG_WORD, Corrector, walk_corrected
+from biograft.text.spelling.corrections import LONG_WORD, Corrector, english_words, walk_corrected
 from biograft.text.tokens import Ints, Tokens
 
 _MAX_ACRONYM = 6
@@ -131,7 +131,10 @@ def _unambiguous(found: Ints) -> Ints:
 
 
 def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
-    """Whether a word of a match may have errors: neither an acronym nor a proper name."""
+    """Whether a word of a match may have errors: no acronym, no proper name, alone in no list."""
+    low = word.lower()
+    if end - start == len(word) and not english_words().isdisjoint((low, low.removesuffix("s"))):
+        return False
     if word.isupper():
         return len(word) > _MAX_ACRONYM
     if word[1:] != word[1:].lower():
