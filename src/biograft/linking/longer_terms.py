@@ -28,17 +28,18 @@ from biograft.text.name_rules import FUNCTION_WORDS
 from biograft.text.tokens import simplify
 from biograft.text.vocabulary import singular
 
-_REACH = 40
+_REACH, _HAN_REACH = 40, 12
 """Characters beside a name that are looked at."""
-_WORD_BEFORE = re.compile(
-    rf"(?<![^\W{HAN}])([^\W\d_{HAN}][^\W_{HAN}]*(?:['’-][^\W_{HAN}]+)*)"
-    r"(?:[^\S\n]+|[^\S\n]*\n[^\S\n]*|-)\Z"
+_WORD = re.compile(
+    rf"(?:^|.*[^\w'’‐‑-]|.*[{HAN}])([^\W\d_{HAN}][^\W_{HAN}]*(?:['’-][^\W_{HAN}]+)*)"
 )
-_HYPHENED = re.compile(rf"([^\W_{HAN}]+)[-‐‑]\Z")
+_HYPHENED = re.compile(rf"(?:^|.*[\W{HAN}])([^\W_{HAN}]+)[-‐‑]")
 _HYPHEN_BEHIND = re.compile(rf"[-‐‑]([^\W\d_{HAN}]+)")
 _MEDICAL = re.compile(r"[a-z]{2,}(?:ic|al|ar|ous|oid|ary|ile|genic)", re.ASCII)
 _PARTICIPLE = re.compile(r"[a-z]+(?:ed|ing|ly|ings)", re.ASCII)
 _CAPITALS = re.compile(r"(?:(?<!\w)[A-Z][\w'’-]*(?:[^\S\n]+|-))+\Z")
+_ADJECTIVE = re.compile(rf"[{HAN}]{{1,2}}[性型]\Z")
+_HYPHENS = ("-", "‐", "‑")
 _LATIN = re.compile(r"[A-Za-z0-9]+[ \t]?\Z")
 
 
@@ -76,6 +77,7 @@ def _lists() -> dict[str, Any]:
 class _English:
     def __init__(self) -> None:
         words = _lists()["en"]
+        self.factor = float(_lists()["factor"])
         self.heads, self.broad, self.plain, self.organs, self.prefixes = (
             frozenset(words[key].split())
             for key in ("heads", "broad", "plain", "organs", "prefixes")
@@ -88,71 +90,94 @@ class _Chinese:
         self.heads = frozenset(words["heads"].split())
         self.weak = self.heads | frozenset(words["weak"].split())
         self.not_parts = tuple(words["not_parts"].split())
-        parts, only = words["parts"].split(), frozenset(words["only_heads"].split())
-        adjective = rf"[{HAN}]{{1,2}}[性型]"
-        self.before_head = _behind(parts, adjective)
-        self.before = _behind([word for word in parts if word not in only], adjective)
+        self.factor = float(_lists()["factor"])
+        self.parts_of_heads = frozenset(words["parts"].split())
+        self.parts = self.parts_of_heads - frozenset(words["only_heads"].split())
+        self.longest = max(map(len, self.parts_of_heads))
+        self.before_single = frozenset(words["before_single"])
         operation = "|".join(sorted(words["operation"].split(), key=len, reverse=True))
         kinds = "|".join(words["other_kinds"])
         self.other_kinds = re.compile(kinds.replace("{operation}", operation))
         self.adjective = re.compile(rf"{words['adjective']}[{HAN}]{{0,2}}")
         self.longer = re.compile("|".join(words["longer"].split()))
 
+    def reach(self, before: str, *, is_head: bool) -> int:
+        """Return how many characters at the end of a text are words that belong to a term.
+
+        Args:
+            before: The text before a name.
+            is_head: The name is a head, which more words belong to.
+        """
+        parts, at = self.parts_of_heads if is_head else self.parts, len(before)
+        last = 0  # the length of the first word, if it is a single character
+        while at:
+            sizes = (size for size in range(min(self.longest, at), 0, -1))
+            length = next((size for size in sizes if before[at - size : at] in parts), 0)
+            if not length and (found := _ADJECTIVE.search(before, max(at - 3, 0), at)):
+                length = len(found[0])
+            if not length:
+                break
+            at, last = at - length, length
+        is_inside = last == 1 and at > 0 and HAN_CHARACTER.match(before[at - 1]) is not None
+        if is_inside and before[at - 1] not in self.before_single:  # in another word: 空腹, 中心
+            at += 1
+        return len(before) - at
+
 
 _english_words, _chinese_words = cache(_English), cache(_Chinese)
 
 
-def _behind(words: list[str], adjective: str) -> re.Pattern[str]:
-    """Return a pattern of words at the end of a text, the longest first."""
-    longest = "|".join(sorted((word for word in words if len(word) > 1), key=len, reverse=True))
-    single = "".join(word for word in words if len(word) == 1)  # not in another word: 空腹, 中心
-    begins = rf"(?:(?<![{HAN}])|(?<=[{_lists()['zh']['before_single']}]))[{single}]"
-    return re.compile(rf"(?:{begins}|{adjective}|{longest})(?:{adjective}|{longest}|[{single}])*\Z")
-
-
 def _english(text: str, start: int, end: int) -> LongerTerm | None:
-    words, factor = _english_words(), float(_lists()["factor"])
-    name, low = text[start:end], max(start - _REACH, 0)
-    if behind := _HYPHEN_BEHIND.match(text, end):
-        return LongerTerm(name + behind[0], factor)
-    if before := _HYPHENED.search(text, low, start):
-        part = before[1].lower()
+    words, name = _english_words(), text[start:end]
+    if text[end : end + 1] in _HYPHENS and (behind := _HYPHEN_BEHIND.match(text, end)):
+        return LongerTerm(name + behind[0], words.factor)
+    before = text[max(start - _REACH, 0) : start]
+    if before[-1:] in _HYPHENS and (hyphened := _HYPHENED.fullmatch(before.split()[-1])):
+        part = hyphened[1].lower()
         is_other = part.isdecimal() or part in words.prefixes or part in FUNCTION_WORDS
-        return LongerTerm(before[0] + name, 0 if is_other else factor)
-    found = _WORD_BEFORE.search(text, low, start)
-    if found is None:
+        return LongerTerm(f"{hyphened[1]}{before[-1]}{name}", 0 if is_other else words.factor)
+    parts = before.rsplit(None, 1) if before[-1:].isspace() else []
+    word = parts[-1].lower() if parts else ""
+    if not word[-1:].isalnum() or word in words.plain or word in FUNCTION_WORDS:
+        return None  # most names
+    found = _WORD.fullmatch(parts[-1])
+    if found is None or before.count("\n", len(before.rstrip())) > 1:
         return None
     word, head = found[1].lower(), singular(name.lower())
     if word in words.plain or word in FUNCTION_WORDS:
         return None
-    capitals = _CAPITALS.search(text, low, found.start())
-    term = text[capitals.start() if capitals else found.start() : end]
-    if head in words.heads:
-        return None if _PARTICIPLE.fullmatch(word) else LongerTerm(term, 0)
     is_part = word in words.organs or _MEDICAL.fullmatch(word) is not None
-    if head in words.broad:
+    if head in words.heads:
+        is_part = _PARTICIPLE.fullmatch(word) is None
+    elif head in words.broad:
         is_part |= found[1].isupper() or (found[1][0].isupper() and " " not in name)
-    return LongerTerm(term, factor) if is_part else None
+    if not is_part:
+        return None
+    first = start - len(before) + before.rindex(found[1])
+    if head in words.heads:
+        capitals = _CAPITALS.search(text, max(start - _REACH, 0), first)
+        return LongerTerm(text[capitals.start() if capitals else first : end], 0)
+    return LongerTerm(text[first:end], words.factor)
 
 
 def _chinese(text: str, start: int, end: int) -> LongerTerm | None:
-    words, factor = _chinese_words(), float(_lists()["factor"])
-    name = simplify(text[start:end])
-    behind = simplify(text[end : end + _REACH])
+    words = _chinese_words()
+    before, behind = text[max(start - _HAN_REACH, 0) : start], text[end : end + _HAN_REACH]
+    if not (HAN_CHARACTER.match(behind) or before[-1:].isalnum() or before[-1:] == " "):
+        return None
+    name, before, behind = simplify(text[start:end]), simplify(before), simplify(behind)
     if found := words.other_kinds.match(behind):
         if name != "感染":  # 感染病毒: caught a virus
             is_past = behind[found.end() - 1] == "术" and behind[found.end() :][:1] == "后"
-            return LongerTerm(text[start : end + found.end()], factor if is_past else 0)
+            return LongerTerm(text[start : end + found.end()], words.factor if is_past else 0)
     elif found := words.adjective.match(behind):
         weak = name in words.weak
-        return LongerTerm(text[start : end + found.end()], 0 if weak else factor)
+        return LongerTerm(text[start : end + found.end()], 0 if weak else words.factor)
     elif found := words.longer.match(behind):
-        return LongerTerm(text[start : end + found.end()], factor)
-    is_head, before = name in words.heads, simplify(text[max(start - _REACH, 0) : start])
-    pattern = words.before_head if is_head else words.before
-    if (found := pattern.search(before)) and not before.endswith(words.not_parts):
-        term = text[start - len(found[0]) : end]
-        return LongerTerm(term, 0 if is_head else factor)
+        return LongerTerm(text[start : end + found.end()], words.factor)
+    is_head = name in words.heads
+    if not before.endswith(words.not_parts) and (length := words.reach(before, is_head=is_head)):
+        return LongerTerm(text[start - length : end], 0 if is_head else words.factor)
     if is_head and (found := _LATIN.search(before)):
         return LongerTerm(text[start - len(found[0]) : end], 0)
     return None

@@ -491,11 +491,15 @@ class Decide:
 
     def __call__(self, batch: Sequence[DocumentState]) -> None:
         """Set the concept of each mention; candidates of an uncertain form score lower."""
+        scaled: dict[tuple[int, float], tuple[Candidates, Candidates]] = {}  # equal texts repeat
         for state in batch:
             nil = self.rankings.of(state).nil
             for each in state.mentions:
                 if each.factor < 1:
-                    each.candidates = tuple(c.scaled(each.factor) for c in each.candidates)
+                    key, own = (id(each.candidates), each.factor), each.candidates
+                    if key not in scaled:
+                        scaled[key] = own, tuple(c.scaled(each.factor) for c in own)
+                    each.candidates = scaled[key][1]
                 if each.candidates and not nil.is_nil(each.form, each.candidates[0]):
                     each.concept = each.candidates[0].concept
 
