@@ -55,7 +55,7 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import SAME_NAME
 from biograft.linking.lexicon import KnownForm, NoteContext, StoreLexicon, is_plural, is_short
-from biograft.linking.longer_terms import longer_term
+from biograft.linking.longer_terms import LongerTerm, longer_term
 from biograft.linking.nil import NilThreshold
 from biograft.registry import Registry
 from biograft.text.abbreviations import LongForms, abbreviates, find_abbreviations
@@ -279,6 +279,7 @@ class Expand:
             for mention, entry in zip(mentions, known, strict=True)
         ]
         parts = forms.split([form for form, _ in chosen])
+        note = self.lexicon.read(state.document.text) if self.lexicon and known else None
         for mention, entry, (form, form_from), split in zip(
             mentions, known, chosen, parts, strict=True
         ):
@@ -292,7 +293,7 @@ class Expand:
             elif entry is not None and form_from in (LISTED, WORD):
                 factor, absent = entry.factor, entry.absent
             if state.origin == NAME and form_from in (AS_WRITTEN, MISSPELT, REWORDED):
-                whole = longer_term(state.document.text, mention.start, mention.end)
+                whole = _longer_term(state.document.text, mention, note)
             if whole is not None:
                 factor *= whole.factor
             for text in texts:
@@ -333,6 +334,14 @@ class Expand:
         if is_plural(form) and not forms.is_name(form):
             return form[:-1], AS_WRITTEN
         return form, AS_WRITTEN
+
+
+def _longer_term(text: str, mention: Mention, note: NoteContext | None) -> LongerTerm | None:
+    """Return the longer term that a mention is a part of, whatever the layout of the text."""
+    if note is None:
+        return longer_term(text, mention.start, mention.end)
+    start, end = note.folded.fold(mention.start), note.folded.fold(mention.end)
+    return longer_term(note.text, start, end)
 
 
 def _with_known(

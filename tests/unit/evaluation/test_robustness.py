@@ -130,8 +130,8 @@ def test_layout_changes_no_finding_of_notes(linker, shared_data, language):
     texts = re.split(r"^(?:@@ |#\d).*\n", plain, flags=re.MULTILINE)[1:]
     documents = [Document(str(number), text.strip()) for number, text in enumerate(texts)]
     result = evaluate_robustness(linker, documents, RobustnessConfig(variants=6))
-    # in Chinese a line break or an unknown word may make a longer term or a misspelt name
-    assert result.n_changed <= (0 if language == "en" else 10)
+    # a misspelt Chinese name at a line break may be found there only: 糖尿并⏎和
+    assert result.n_changed <= (0 if language == "en" else 1)
     assert result.variants.total() > 300
     assert result.changed["typos"] <= 0.03 * result.variants["typos"]
 

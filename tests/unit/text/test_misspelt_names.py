@@ -260,3 +260,9 @@ def test_damage_inside_an_array_is_refused_in_one_line(tmp_path, name):
     else:
         with contextlib.suppress(StoreError):
             misspelt.find(text)
+
+
+def test_a_short_chinese_name_beside_a_second_strange_place_is_none():
+    names = MisspeltNames(NamesIndex.build(["布病", "头晕"]))
+    assert [each.text for each in names.find("无布症。")] == ["布症"]
+    assert names.find("无佐布症、发热") == []

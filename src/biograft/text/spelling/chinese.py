@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
@@ -58,6 +59,8 @@ _KINDS = (
     "钠钾钙镁磷氯铁铜锌铅锂锰汞砷碘氟溴硫硝硼铋苯苄氨酮醇酸酯烷酚醚",
 )
 """Characters of parts of the body, kinds of disease, and substances."""
+_JOINED, _NEW = 1, 2
+"""A character and the one before it are an ordinary word, or are never beside each other."""
 _FUNCTION_CODES, _TAIL_CODES = (np.array([*map(ord, each)]) for each in (_FUNCTION, _TAILS))
 
 
@@ -126,7 +129,8 @@ class HanCorrector:
         joined = np.zeros_like(beside)
         pair = codes[near - 1], codes[near]
         joined[near] = beside[near] & is_among(pair_keys(*pair), ordinary_word_pairs())
-        joined[near] &= ~np.isin(pair, _FUNCTION_CODES).any(0)  # 无头痛 has the word 无头
+        borders = np.where(joined, _JOINED, np.where(new, _NEW, 0)).astype(np.int8)
+        borders[near] *= ~np.isin(pair, _FUNCTION_CODES).any(0)  # 无头痛 has the word 无头
         is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:])
         places = np.flatnonzero((new[:-1] | new[1:]) & (codes > 0))
         is_wrong[places] &= ~np.isin(codes[places], _FUNCTION_CODES)
@@ -136,7 +140,7 @@ class HanCorrector:
         at = np.searchsorted(similar[0], own).clip(max=len(similar[0]) - 1)
         rows[places] = np.where(similar[0][at] == own, at, -1)
         found = collect(
-            *(_walk, 5, size, read.words, codes, rows, joined, is_wrong, places, gaps, trie),
+            *(_walk, 5, size, read.words, codes, rows, borders, is_wrong, places, gaps, trie),
             *(*similar[1:], *self._by_token, self._codes, self._names.tokens, _groups()),
         )
         return found if found.shape[1] else None
@@ -214,7 +218,7 @@ def _group(code: Any, groups: Any) -> Any:
 
 
 @njit(
-    work=lambda words, codes, rows, joined, is_wrong, places, gaps, *_: (
+    work=lambda words, codes, rows, borders, is_wrong, places, gaps, *_: (
         200 * (len(places) + len(gaps))
     )
 )
@@ -222,7 +226,7 @@ def _walk(
     words: Int32s,
     codes: Codes,
     rows: Ints,
-    joined: Flags,
+    borders: npt.NDArray[np.int8],
     is_wrong: Flags,
     places: Ints,
     gaps: Ints,
@@ -257,13 +261,13 @@ def _walk(
                         child = child_by(trie, node, similar[k])
                         if child:
                             n = _follow(
-                                child, begin, p + 1, p, shortest, words, joined, trie, out, n
+                                child, begin, p + 1, p, shortest, words, borders, trie, out, n
                             )
                 if kind == 1 and begin < p - 1 and codes[p - 1] == codes[p]:  # doubled
                     if behind + 1 < len(words) and words[p + 1] >= 0:
                         child = child_by(trie, node, np.int64(words[p + 1]))
                         if child:
-                            n = _follow(child, begin, p + 2, p, 0, words, joined, trie, out, n)
+                            n = _follow(child, begin, p + 2, p, 0, words, borders, trie, out, n)
                     continue
                 if kind == 0 and not is_wrong[p]:
                     continue
@@ -288,7 +292,7 @@ def _walk(
                     if _may_be(code, codes[p] if kind == 0 else 0, groups):
                         shortest = _MIN_OUTER if begin == p else MIN_OTHER - kind
                         after, shortest = behind + 1, shortest - kind
-                        n = _follow(own[k], begin, after, p, shortest, words, joined, trie, out, n)
+                        n = _follow(own[k], begin, after, p, shortest, words, borders, trie, out, n)
     return n
 
 
@@ -317,15 +321,21 @@ def _follow(
     p: int,
     shortest: int,
     words: Int32s,
-    joined: Flags,
+    borders: npt.NDArray[np.int8],
     trie: Trie,
     out: Ints,
     n: int,
 ) -> int:
     """Record the names that go on from a node with the text from a token on."""
     while True:
-        # a short name whose outer character makes a word with the one outside is none: 其促进
-        is_whole = at - begin > _SHORT or not (joined[begin] or joined[at])
+        # a short name whose outer character makes a word with the one outside is none: 其促进; nor
+        # is one beside a second place that ordinary text does not have: 佐布症
+        is_whole = at - begin > _SHORT or not (
+            borders[begin] == _JOINED
+            or borders[at] == _JOINED
+            or (p == at - 1 and borders[begin] == _NEW)
+            or (p == begin and borders[at] == _NEW)
+        )
         if has_rows(trie, node) and at - begin >= shortest and is_whole:
             n = record(out, n, node, begin, at - 1, 1, min(p, at - 1))
         if at >= len(words) or words[at] < 0:
