@@ -48,7 +48,7 @@ _COLON = re.compile(r"[ \t]*(?::|-[ \t])")
 _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
 _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
 _SENTENCE_END = re.compile(r"[。；;]|(?<=[a-z])\.\s+(?=[A-Z]|$)")
-_WORDS_AFTER = re.compile(r"(?: of(?: the)?| in(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
+_WORDS_AFTER = re.compile(r"(?: of(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
 _UNSLASHED = re.compile(r"[^/]+")
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _CAPITALISED = r"[A-Z][a-z]*\.?"
