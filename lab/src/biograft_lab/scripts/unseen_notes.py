@@ -9,6 +9,7 @@ right        of those found, the fraction whose status is right
 f1           F1 of concept and status; answers outside of all marks count as wrong
 f1_of_all    the same, where a finding whose concept the store lacks counts as missed
 outside      answers that overlap no mark
+gain         with --before, the result of another version: change of status, paired over findings
 
 English notes with the diseases of MEDIC and with all of MeSH, of which diseases, symptoms and
 mental disorders count; Chinese notes with the built-in knowledge base.
@@ -56,6 +57,7 @@ _MARK = re.compile(r"\[\[(.*?)\]\]")
 _HEADING = re.compile(r"^(?:@@ |#(?=\d))(.*)\n", re.MULTILINE)
 _DISEASE_TREES = ("C", "F01", "F03")
 _RESAMPLES = 2000
+_COMPARED = ("concept", "status", "right", "f1", "f1_of_all", "answers", "outside", "each")
 
 
 class Marked(NamedTuple):
@@ -166,9 +168,20 @@ def _figures(score: _Scored) -> dict[str, Any]:
         "f1_of_all": _percent(2 * n_right / (score.n_marked + n_found + len(score.outside))),
         "answers": score.n_answers,
         "outside": len(score.outside),
+        "each": "".join(str(int(value)) for value in score.right),
         "wrong_findings": score.wrong,
         "answers_outside": score.outside,
     }
+
+
+def _gain(before: str, after: str) -> dict[str, Any] | None:
+    """Return the change of the fraction that is right, with its paired interval."""
+    if len(before) != len(after):
+        return None
+    change = np.array([int(b) - int(a) for a, b in zip(before, after, strict=True)], float)
+    rows = np.random.default_rng(1).integers(0, len(change), (_RESAMPLES, len(change)))
+    low, high = np.percentile(change[rows].mean(axis=1), [2.5, 97.5])
+    return {"value": _percent(change.mean()), "interval": [_percent(low), _percent(high)]}
 
 
 def _percent(value: float) -> float:
@@ -228,6 +241,10 @@ def measure(options: argparse.Namespace) -> None:
             notes = list(read_notes(options.data / "clinical" / f"notes_{language}_dev.txt"))
             linker = Linker.open(kb, k=1)
             result[name] = measure_notes(linker, notes, _finding_test(kb, name))
+            if options.before:
+                before = json.loads(options.before.read_text("utf-8"))[name]
+                result[name]["before"] = {key: before[key] for key in _COMPARED}
+                result[name]["gain"] = _gain(before["each"], result[name]["each"])
     if not options.details:
         for figures in result.values():
             del figures["wrong_findings"], figures["answers_outside"]
@@ -251,6 +268,7 @@ def _parse() -> argparse.Namespace:
     add_data(parser)
     parser.add_argument("--stores", type=some_of(STORES), default=list(STORES))
     parser.add_argument("--folder", type=Path, help="folder of the stores; default: a new one")
+    parser.add_argument("--before", type=Path, help="result of an earlier version, to compare")
     parser.add_argument("--details", action="store_true", help="list what is wrong, and outside")
     parser.add_argument("--json", action="store_true", help="one line")
     return parser.parse_args()
