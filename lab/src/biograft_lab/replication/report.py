@@ -18,6 +18,7 @@ from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
+from biograft_lab.replication.note_tables import assertion_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -67,6 +68,8 @@ _SCRIPTS = {
     "kb_build_15m": "benchmarks/kb_build.py --names 15000000 --relations 5000000",
     "linking_speed": "benchmarks/linking_speed.py --full",
     "verify_peer": "benchmarks/verify_peer.py --peer VENV/bin/python",
+    "assertion_speed": "benchmarks/assertion_speed.py --peer-python VENV/bin/python",
+    "unseen_notes": "-m biograft_lab.scripts.unseen_notes",
     "text_linking": "-m biograft_lab.scripts.text_linking",
 }
 """The commands of benchmarks that are not the name of the result alone."""
@@ -118,6 +121,9 @@ def tables() -> dict[str, Table]:
         "graph_embeddings/speed": graph_embeddings_speed,
         "graph_embeddings/graphs": graph_embeddings_graphs,
         "annotation_speed": annotation_speed,
+        "assertion_speed": assertion_speed,
+        "assertion_speed/short": assertion_speed,
+        "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
         "annotation_speed/pubmed": annotation_speed_pubmed,
         "pepr": pepr,
         "pretrain_step": pretrain_step,
@@ -125,6 +131,9 @@ def tables() -> dict[str, Table]:
         "pretrain_step/scores": pretrain_step_scores,
         "text_linking": text_linking,
         "trie": trie,
+        "unseen_notes": unseen_notes,
+        "unseen_notes/short": unseen_notes,
+        "unseen_notes/short-zh": partial(unseen_notes, language="zh"),
         "verify_peer": verify_peer,
     }
 
