@@ -263,6 +263,8 @@ def test_damage_inside_an_array_is_refused_in_one_line(tmp_path, name):
 
 
 def test_a_short_chinese_name_beside_a_second_strange_place_is_none():
-    names = MisspeltNames(NamesIndex.build(["布病", "头晕"]))
+    names = MisspeltNames(NamesIndex.build(["布病", "疟疾", "哮喘"]))
     assert [each.text for each in names.find("无布症。")] == ["布症"]
     assert names.find("无佐布症、发热") == []
+    found = names.find("虐疾涂片阴性，否认哮踹、癫痫。")
+    assert [each.text for each in found] == ["虐疾", "哮踹"]

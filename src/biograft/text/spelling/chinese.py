@@ -14,7 +14,6 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.text.names_index import NameArrays, TokensRead, Trie, child_by, collect, has_rows
@@ -59,8 +58,9 @@ _KINDS = (
     "钠钾钙镁磷氯铁铜锌铅锂锰汞砷碘氟溴硫硝硼铋苯苄氨酮醇酸酯烷酚醚",
 )
 """Characters of parts of the body, kinds of disease, and substances."""
-_JOINED, _NEW = 1, 2
-"""A character and the one before it are an ordinary word, or are never beside each other."""
+_JOINED, _STRANGE_BEFORE, _STRANGE_BEHIND = 1, 2, 4
+"""A character and the one before it are an ordinary word, or are never beside each other, and the
+one before, or this one, belongs to no word on its other side either."""
 _FUNCTION_CODES, _TAIL_CODES = (np.array([*map(ord, each)]) for each in (_FUNCTION, _TAILS))
 
 
@@ -129,7 +129,12 @@ class HanCorrector:
         joined = np.zeros_like(beside)
         pair = codes[near - 1], codes[near]
         joined[near] = beside[near] & is_among(pair_keys(*pair), ordinary_word_pairs())
-        borders = np.where(joined, _JOINED, np.where(new, _NEW, 0)).astype(np.int8)
+        is_function = np.append(np.isin(codes, _FUNCTION_CODES), True)
+        alone = np.append(True, new[1:-1] | ~beside[1:-1]) | np.roll(is_function, 1)[:-1]
+        borders = np.where(joined, _JOINED, 0)
+        borders[1:-1] |= np.where(new[1:-1] & alone[:-1], _STRANGE_BEFORE, 0)
+        alone = np.append(new[1:-1] | ~beside[1:-1], True) | is_function[1:]
+        borders[1:-1] |= np.where(new[1:-1] & alone[1:], _STRANGE_BEHIND, 0)
         borders[near] *= ~np.isin(pair, _FUNCTION_CODES).any(0)  # 无头痛 has the word 无头
         is_wrong = (new[:-1] | ~beside[:-1]) & (new[1:] | ~beside[1:])
         places = np.flatnonzero((new[:-1] | new[1:]) & (codes > 0))
@@ -226,7 +231,7 @@ def _walk(
     words: Int32s,
     codes: Codes,
     rows: Ints,
-    borders: npt.NDArray[np.int8],
+    borders: Ints,
     is_wrong: Flags,
     places: Ints,
     gaps: Ints,
@@ -321,7 +326,7 @@ def _follow(
     p: int,
     shortest: int,
     words: Int32s,
-    borders: npt.NDArray[np.int8],
+    borders: Ints,
     trie: Trie,
     out: Ints,
     n: int,
@@ -331,10 +336,10 @@ def _follow(
         # a short name whose outer character makes a word with the one outside is none: 其促进; nor
         # is one beside a second place that ordinary text does not have: 佐布症
         is_whole = at - begin > _SHORT or not (
-            borders[begin] == _JOINED
-            or borders[at] == _JOINED
-            or (p == at - 1 and borders[begin] == _NEW)
-            or (p == begin and borders[at] == _NEW)
+            borders[begin] & _JOINED
+            or borders[at] & _JOINED
+            or (p == at - 1 and borders[begin] & _STRANGE_BEFORE)
+            or (p == begin and borders[at] & _STRANGE_BEHIND)
         )
         if has_rows(trie, node) and at - begin >= shortest and is_whole:
             n = record(out, n, node, begin, at - 1, 1, min(p, at - 1))
