@@ -154,42 +154,42 @@ class Assertion(NamedTuple):
     @property
     def axes(self) -> dict[str, str]:
         """Value of each axis, see ``AXES``."""
-        return {axis: values[self._deciding(axis)] for axis, values in AXES.items()}
+        return {axis: self._value(axis) for axis in AXES}
 
     @property
     def polarity(self) -> str:
         """Polarity: affirmed or negated."""
-        return self.axes["polarity"]
+        return self._value("polarity")
 
     @property
     def certainty(self) -> str:
         """Certainty: confirmed, possible or unlikely."""
-        return self.axes["certainty"]
+        return self._value("certainty")
 
     @property
     def time(self) -> str:
         """Time: current, past or future."""
-        return self.axes["time"]
+        return self._value("time")
 
     @property
     def course(self) -> str:
         """Course: active, resolved or recurrent; empty where the text does not say."""
-        return self.axes["course"]
+        return self._value("course")
 
     @property
     def experiencer(self) -> str:
         """Whose it is: patient, family, contact or donor."""
-        return self.axes["experiencer"]
+        return self._value("experiencer")
 
     @property
     def plan(self) -> str:
         """Plan: planned, or empty."""
-        return self.axes["plan"]
+        return self._value("plan")
 
     @property
     def condition(self) -> str:
         """Condition: conditional, hypothetical, or empty; a plan is none."""
-        return self.axes["condition"]
+        return self._value("condition")
 
     def evidence(self, axis: str) -> tuple[Trigger, ...]:
         """Return the triggers that gave an axis its value; none if it is a default.
@@ -200,6 +200,9 @@ class Assertion(NamedTuple):
         """
         flag = self._deciding(axis)
         return tuple(t for t in self.triggers if t.flag == flag and AXES[axis][flag])
+
+    def _value(self, axis: str) -> str:
+        return AXES[axis][self._deciding(axis)]
 
     def _deciding(self, axis: str) -> str:
         """Return the flag that gives an axis its value."""

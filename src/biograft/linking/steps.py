@@ -279,7 +279,9 @@ class Expand:
             for mention, entry in zip(mentions, known, strict=True)
         ]
         parts = forms.split([form for form, _ in chosen])
-        note = self.lexicon.read(state.document.text) if self.lexicon and known else None
+        note = None
+        if state.origin == NAME and self.lexicon is not None and known:
+            note = self.lexicon.read(state.document.text)
         for mention, entry, (form, form_from), split in zip(
             mentions, known, chosen, parts, strict=True
         ):

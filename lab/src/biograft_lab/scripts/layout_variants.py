@@ -39,7 +39,6 @@ import json
 import random
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -51,7 +50,7 @@ from script_options import add_data, run_with, some_of, start_parser
 from biograft.compute import describe_machine
 from biograft.linking import LinkedDocument, Linker
 from biograft.text.documents import Document
-from biograft_lab.scripts.unseen_notes import STORES, open_store, read_notes
+from biograft_lab.scripts.unseen_notes import STORES, linkers_and_notes
 
 Chars: TypeAlias = list[tuple[str, int]]
 """Characters with the offset that each had in the note; -1: it is new."""
@@ -446,17 +445,10 @@ def measure_notes(
 def measure(options: argparse.Namespace) -> None:
     """Measure the notes with each store, and print the result."""
     result: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as work:
-        folder = options.folder or Path(work)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in options.stores:
-            kb = open_store(name, options.data, folder)
-            language = "zh" if name == "chinese" else "en"
-            path = options.data / "clinical" / f"notes_{language}_dev.txt"
-            notes = [(note.id, note.text) for note in read_notes(path)]
-            result[name] = measure_notes(Linker.open(kb, k=1), notes, options)
-            if not options.details:
-                del result[name]["examples"]
+    for name, linker, notes in linkers_and_notes(options):
+        result[name] = measure_notes(linker, [(note.id, note.text) for note in notes], options)
+        if not options.details:
+            del result[name]["examples"]
     result |= {
         "machine": describe_machine(),
         "commit": describe_commit(),

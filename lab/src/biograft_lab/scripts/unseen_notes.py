@@ -229,22 +229,26 @@ def _mesh_table(mesh: Path, folder: Path) -> Path:
     return path
 
 
-def measure(options: argparse.Namespace) -> None:
-    """Measure the notes with each store, and print the result."""
-    result: dict[str, Any] = {}
+def linkers_and_notes(options: argparse.Namespace) -> Iterator[tuple[str, Linker, list[Note]]]:
+    """Yield each store that is chosen, by name, with its linker and the notes of its language."""
     with tempfile.TemporaryDirectory() as work:
         folder = options.folder or Path(work)
         folder.mkdir(parents=True, exist_ok=True)
         for name in options.stores:
-            kb = open_store(name, options.data, folder)
             language = "zh" if name == "chinese" else "en"
             notes = list(read_notes(options.data / "clinical" / f"notes_{language}_dev.txt"))
-            linker = Linker.open(kb, k=1)
-            result[name] = measure_notes(linker, notes, _finding_test(kb, name))
-            if options.before:
-                before = json.loads(options.before.read_text("utf-8"))[name]
-                result[name]["before"] = {key: before[key] for key in _COMPARED}
-                result[name]["gain"] = _gain(before["each"], result[name]["each"])
+            yield name, Linker.open(open_store(name, options.data, folder), k=1), notes
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measure the notes with each store, and print the result."""
+    result: dict[str, Any] = {}
+    for name, linker, notes in linkers_and_notes(options):
+        result[name] = measure_notes(linker, notes, _finding_test(linker.kb, name))
+        if options.before:
+            before = json.loads(options.before.read_text("utf-8"))[name]
+            result[name]["before"] = {key: before[key] for key in _COMPARED}
+            result[name]["gain"] = _gain(before["each"], result[name]["each"])
     if not options.details:
         for figures in result.values():
             del figures["wrong_findings"], figures["answers_outside"]
