@@ -425,22 +425,21 @@ def _corpora() -> dict[str, Reader]:
 
 
 def _sssom(folder: Path, data: bytes) -> None:
-    from biograft.mapping import read_earlier, read_metadata
+    from biograft.mapping import read_earlier
 
     path = put(folder, data, "input.sssom.tsv")
     check_texts(read_earlier(path))
-    check_texts(read_metadata(path))
 
 
 def _sssom_beside(folder: Path, data: bytes) -> None:
     """The input is the YAML file beside a table without metadata."""
-    from biograft.mapping import read_decisions, read_metadata
+    from biograft.mapping import MappingSet, read_decisions
 
     text = _bytes(seeds.SSSOM)[0]
     path = put(folder, b"\n".join(each for each in text.split(b"\n") if each[:1] != b"#"), "s.tsv")
     put(folder, data, "s.yml")
     check_texts(read_decisions(path))
-    check_texts(read_metadata(path))
+    check_texts(MappingSet.read(path))
 
 
 @functools.cache

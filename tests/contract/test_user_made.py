@@ -28,8 +28,6 @@ from biograft.mapping import (
     map_terms,
     read_decisions,
     read_earlier,
-    read_metadata,
-    write_decisions,
 )
 from biograft.serve import KeyFile
 
@@ -158,11 +156,15 @@ def test_decisions_are_read_in_full(name, expected):
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_has_its_metadata_and_is_written_again_in_full(name, expected, tmp_path):
-    metadata = read_metadata(FOLDER / name)
-    keeps(asdict(metadata), expected["metadata"][name])
-    write_decisions(tmp_path / name, read_decisions(FOLDER / name), metadata)
-    keeps([asdict(each) for each in read_decisions(tmp_path / name)], expected["decisions"][name])
-    keeps(asdict(read_metadata(tmp_path / name)), expected["metadata"][name])
+    for folder in (FOLDER, tmp_path):
+        mappings = MappingSet.read(folder / name)
+        for field in ("id", "license", "source", "kb"):
+            assert getattr(mappings, field) == expected["metadata"][name][field]
+        decisions = [asdict(each) for each in read_decisions(folder / name)]
+        keeps(decisions, expected["decisions"][name])
+        if folder is FOLDER:
+            mappings.write(tmp_path / name)
+    assert MappingSet.read(tmp_path / name) == MappingSet.read(FOLDER / name)
 
 
 @pytest.mark.parametrize("name", IMPORTS)
@@ -240,9 +242,12 @@ def test_keys_open_what_they_opened(expected, tmp_path):
 
 def test_the_defaults_of_a_set_stay(tmp_path):
     """A set without metadata of its own has the same IRI in every version."""
-    name = "review-terms.sssom.tsv"
-    write_decisions(tmp_path / name, read_decisions(FOLDER / name), MappingSet(source="terms"))
-    assert read_metadata(tmp_path / name).id == read_metadata(FOLDER / name).id
+    decisions = read_decisions(FOLDER / "review-terms.sssom.tsv")
+    MappingSet.of_decisions(decisions, source="terms").write(tmp_path / "terms.sssom.tsv")
+    assert (
+        MappingSet.read(tmp_path / "terms.sssom.tsv").id
+        == "https://example.org/sets/5845ce22-b7a4-5922-b2e5-6bdbc1cd5739"
+    )
 
 
 def test_stores_and_indexes_of_another_format_are_refused_in_one_line(kb, tmp_path):

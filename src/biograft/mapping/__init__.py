@@ -11,12 +11,6 @@ if TYPE_CHECKING:
         RELATIONS as RELATIONS,
         VERDICTS as VERDICTS,
         Decision as Decision,
-        MappingSet as MappingSet,
-        concept_curie as concept_curie,
-        concept_of as concept_of,
-        read_decisions as read_decisions,
-        read_metadata as read_metadata,
-        write_decisions as write_decisions,
     )
     from biograft.mapping.formats import (
         MappingRun as MappingRun,
@@ -46,6 +40,25 @@ if TYPE_CHECKING:
         TermDecision as TermDecision,
     )
     from biograft.mapping.review_store import ReviewStore as ReviewStore
+    from biograft.mapping.set_operations import (
+        MappingConflict as MappingConflict,
+        SetDiff as SetDiff,
+        SetReport as SetReport,
+        chain_sets as chain_sets,
+        diff_sets as diff_sets,
+        find_conflicts as find_conflicts,
+        invert_set as invert_set,
+        merge_sets as merge_sets,
+    )
+    from biograft.mapping.sets import (
+        MappingRow as MappingRow,
+        MappingSet as MappingSet,
+        read_decisions as read_decisions,
+    )
+    from biograft.mapping.sssom import (
+        concept_curie as concept_curie,
+        concept_of as concept_of,
+    )
     from biograft.mapping.terms import (
         EarlierDecisions as EarlierDecisions,
         SourceTerm as SourceTerm,

@@ -24,15 +24,9 @@ from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import ConceptIds, encoded
-from biograft.mapping.decisions import (
-    NIL,
-    Decision,
-    MappingSet,
-    named_cells,
-    read_decisions,
-    read_table,
-    write_decisions,
-)
+from biograft.mapping.decisions import NIL, Decision
+from biograft.mapping.sets import MappingSet, read_decisions
+from biograft.mapping.sssom import named_cells, read_table
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
 
 _Row = TypeVar("_Row")
@@ -282,15 +276,15 @@ def write_mapping(
             yield mapping
 
     if to == "sssom":
-        metadata = MappingSet(
+        store = run.store
+        mapped = MappingSet.of_decisions(
+            _held(counted(), lambda each: as_decision(each, run, store), left_out),
             source=run.source,
             kb=run.kb_name,
             justification=run.justification,
             prefixes=run.kb.iris.prefixes,
         )
-        store = run.store
-        decisions = _held(counted(), lambda each: as_decision(each, run, store), left_out)
-        write_decisions(path, decisions, metadata, overwrite=overwrite)
+        mapped.write(path, overwrite=overwrite)
         return counts
     if to == "omop":
         chunks = omop_chunks(counted(), run, left_out)

@@ -17,15 +17,7 @@ from biograft.errors import ConfigError, FormatError, nearest
 from biograft.kb.names import fold_lines, term_key, whole_number
 from biograft.linking.outputs.findings import delimited_rows, plain
 from biograft.linking.outputs.output import encoded
-from biograft.mapping.decisions import (
-    CODE,
-    TERM,
-    Decision,
-    MappingSet,
-    read_decisions,
-    read_table,
-    write_decisions,
-)
+from biograft.mapping.decisions import Decision
 from biograft.mapping.formats import DELIMITERS, candidate_columns, read_earlier
 from biograft.mapping.review_records import (
     ACTIONS,
@@ -40,6 +32,8 @@ from biograft.mapping.review_records import (
     TermDecision,
 )
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
+from biograft.mapping.sets import MappingSet, read_decisions
+from biograft.mapping.sssom import is_term, read_table
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
@@ -156,7 +150,7 @@ def _check_subjects(path: Path, rows: list[_Row], decisions: list[Decision]) -> 
     first: dict[_Key, tuple[int, str]] = {}
     for (line, cells), each in zip(rows, decisions, strict=True):
         subject = cells.get("subject_id", "").strip()
-        if subject and subject.partition(":")[0] not in (TERM, CODE):
+        if subject and not is_term(subject):
             faults.append(f"line {line}: the subject {subject} is not a term or code of a table")
         elif each.verdict == "approved":
             before, concept = first.setdefault(_key(each), (line, each.concept))
@@ -501,7 +495,7 @@ def export_review(
     path = Path(path)
     if path.name.lower().endswith(SSSOM_ENDING):
         decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
-        return write_decisions(path, decisions, MappingSet(source=queue), overwrite=overwrite)
+        return MappingSet.of_decisions(decisions, source=queue).write(path, overwrite=overwrite)
     delimiter = DELIMITERS.get(path.suffix.removeprefix(".").lower())
     if delimiter is None:
         raise ConfigError(

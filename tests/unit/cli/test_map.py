@@ -137,8 +137,8 @@ def test_earlier_decisions_are_applied(kb, tmp_path, run_main, monkeypatch):
 def test_the_example_of_the_page(tmp_path, run_main, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[3] / "docs" / "mapping.md"
-    blocks = re.findall(r"^```\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
-    table, commands, mapped, applied = blocks
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    table, commands, mapped, applied = (text for language, text in blocks if not language)
     Path("terms.csv").write_text(table, "utf-8")
     for command in commands.splitlines():
         assert run_main(*shlex.split(command)[1:], "-q").code == 0

@@ -8,7 +8,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.export import export_store
 from biograft.kb.sources import SourceConfig
 from biograft.kb.verify import Verifier
-from biograft.mapping.decisions import Decision, MappingSet, read_decisions, write_decisions
+from biograft.mapping import Decision, MappingSet, read_decisions
 
 OWL = "http://www.w3.org/2002/07/owl#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -125,6 +125,6 @@ def test_sssom_has_the_namespaces_of_the_knowledge_base(build, tmp_path):
     base, _ = build(turtle((LAB, "Influenza"), (VENDOR, "Gout"), lab="http://a.org/lab#"))
     decisions = [Decision(term=each.name, concept=each.id, name=each.name) for each in base]
     path = tmp_path / "x.sssom.tsv"
-    write_decisions(path, decisions, MappingSet(prefixes=base.iris.prefixes))
+    MappingSet.of_decisions(decisions, prefixes=base.iris.prefixes).write(path)
     assert "#  lab: http://a.org/lab#\n" in path.read_text()
     assert [each.concept for each in read_decisions(path)] == [each.id for each in base]

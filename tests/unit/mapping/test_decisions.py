@@ -14,8 +14,6 @@ from biograft.mapping import (
     concept_curie,
     concept_of,
     read_decisions,
-    read_metadata,
-    write_decisions,
 )
 
 DECISIONS = [
@@ -56,12 +54,12 @@ def test_a_file_of_another_tool_is_read(tmp_path):
 
 
 def test_metadata_beside_the_file_is_read(tmp_path):
-    write_decisions(tmp_path / "all.tsv", DECISIONS, MappingSet(source="lab"))
+    MappingSet.of_decisions(DECISIONS, source="lab").write(tmp_path / "all.tsv")
     lines = (tmp_path / "all.tsv").read_text("utf-8").splitlines(keepends=True)
     beside = [line[1:] for line in lines if line.startswith("#")]
     (tmp_path / "x.sssom.yml").write_text("".join(beside), "utf-8")
     (tmp_path / "x.sssom.tsv").write_text("".join(lines[len(beside) :]), "utf-8")
-    assert read_metadata(tmp_path / "x.sssom.tsv").source == "lab"
+    assert MappingSet.read(tmp_path / "x.sssom.tsv").source == "lab"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_metadata_beside_the_file_is_read(tmp_path):
         (
             "subject_id\tpredicate_id\tobject_id\tmapping_justification\tconfidence\n"
             "A:1\tskos:exactMatch\tB:1\tsemapv:LexicalMatching\t1.5\n",
-            ":2: probability: expected a number from 0 to 1",
+            ":2: confidence: expected a number from 0 to 1",
         ),
         (
             "subject_id\tpredicate_id\tobject_id\tmapping_justification\n"
@@ -139,5 +137,5 @@ def decisions(draw):
 @given(st.lists(decisions(), max_size=4))
 def test_any_decisions_are_read_as_written(tmp_path_factory, written):
     path = tmp_path_factory.mktemp("sssom") / "d.tsv"
-    write_decisions(path, written)
+    MappingSet.of_decisions(written).write(path)
     assert read_decisions(path) == written

@@ -11,11 +11,11 @@ from biograft.mapping import (
     Decision,
     EarlierDecisions,
     MappingRun,
+    MappingSet,
     SourceTerm,
     map_terms,
     read_decisions,
     read_earlier,
-    read_metadata,
     write_mapping,
 )
 
@@ -59,7 +59,7 @@ def test_sssom_has_decisions_proposals_and_what_changed(mappings, run, tmp_path)
     assert (pyrexia.verdict, pyrexia.concept) == ("proposed", "HP:1")
     assert pyrexia.comment == "replaced since it was decided: HP:7 Pyrexia"
     assert fever.store == run.store
-    assert read_metadata(path).source == "lab"
+    assert MappingSet.read(path).source == "lab"
 
 
 def test_omop_refuses_what_its_columns_cannot_hold(kb, linker, run, tmp_path):
