@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from biograft.clinical.events import Section, find_events, find_sections, lower
+from biograft.clinical.events import NoteLayout, Section, find_events, read_layout
 from biograft.clinical.rules import FLAGS, IMPLIED, LANGUAGES, MORE_FLAGS, AssertionRules
 from biograft.clinical.scope import (
     ACTIVE,
@@ -38,7 +38,7 @@ from biograft.clinical.scope import (
 from biograft.errors import ConfigError
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.documents import Document, Mention
-from biograft.text.sentences import FoldedText, needs_folding
+from biograft.text.sentences import FoldedText
 
 STATUSES = (
     "present",
@@ -354,13 +354,10 @@ def assert_documents(
 def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
     if not spans:
         return []
-    low = lower(text, rules)
-    sections, headings = find_sections(text, low, rules)
-    if not needs_folding(text):
-        return _assert(rules, text, low, sections, headings, spans)
-    folded = FoldedText(text, headings)
-    low = lower(folded.text, rules)
-    sections, headings = find_sections(folded.text, low, rules)
+    layout = read_layout(text, rules)
+    if layout.text == text:
+        return _assert(rules, layout, spans)
+    folded = layout.folded
     moved = [(folded.fold(start), folded.fold(end)) for start, end in spans]
     return [
         assertion._replace(
@@ -368,7 +365,7 @@ def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -
         )
         if assertion.triggers
         else assertion
-        for assertion in _assert(rules, folded.text, low, sections, headings, moved)
+        for assertion in _assert(rules, layout, moved)
     ]
 
 
@@ -378,17 +375,13 @@ def _unfold(trigger: Trigger, folded: FoldedText, text: str) -> Trigger:
 
 
 def _assert(
-    rules: AssertionRules,
-    text: str,
-    low: str,
-    sections: Sequence[Section],
-    headings: list[tuple[int, int]],
-    spans: Sequence[tuple[int, int]],
+    rules: AssertionRules, layout: NoteLayout, spans: Sequence[tuple[int, int]]
 ) -> list[Assertion]:
     ordered = sorted(set(spans))  # the parts of a composite share a span
-    scan = Scan(low, find_events(low, rules, headings, ordered), rules)
+    events = find_events(layout.low, rules, layout.headings, ordered)
+    scan = Scan(layout.low, events, rules)
     results = {
-        span: _conclude(found, text, sections)
+        span: _conclude(found, layout.text, layout.sections)
         for span, found in zip(ordered, scan.run(ordered), strict=True)
     }
     return [results[span] for span in spans]

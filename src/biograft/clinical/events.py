@@ -7,10 +7,12 @@ import string
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from biograft.clinical.phrases import PhraseTokens
 from biograft.clinical.rules import AssertionRules, CompiledRule, EventKind
+from biograft.text.sentences import FoldedText
 from biograft.text.tokens import simplify
 
 Event: TypeAlias = tuple[int, int, CompiledRule]
@@ -54,6 +56,39 @@ def lower(text: str, rules: AssertionRules) -> str:
     if low.isascii():
         return low
     return (simplify(low) if rules.language == "zh" else low).translate(_PLAIN)
+
+
+class NoteLayout:
+    """A text as rules read it: wrapped lines and runs of blanks folded, in lower case, by sections.
+
+    Args:
+        text: A text.
+        rules: Rules that know the headings.
+    """
+
+    def __init__(self, text: str, rules: AssertionRules) -> None:
+        self.low = lower(text, rules)
+        found: tuple[list[Section], list[tuple[int, int]]] = [], []
+        if "\n" in text:  # a heading keeps its line break
+            found = find_sections(text, self.low, rules)
+        self.folded = FoldedText(text, found[1])
+        self.text = self.folded.text
+        if self.text != text:
+            self.low = lower(self.text, rules)
+        if self.text != text or "\n" not in text:
+            found = find_sections(self.text, self.low, rules)
+        self.sections, self.headings = found
+
+
+@lru_cache(16)
+def read_layout(text: str, rules: AssertionRules) -> NoteLayout:
+    """Return the layout of a text; what links a text and what asserts share it.
+
+    Args:
+        text: A text.
+        rules: Rules that know the headings.
+    """
+    return NoteLayout(text, rules)
 
 
 def find_sections(

@@ -17,14 +17,13 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from biograft.clinical.events import find_sections, lower
+from biograft.clinical.events import read_layout
 from biograft.clinical.phrases import compile_words, expand
 from biograft.clinical.rules import AssertionRules
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN, HAN_CHARACTER
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.documents import Mention
-from biograft.text.sentences import FoldedText
 from biograft.text.tokens import simplify
 
 AS_LISTED, BY_PLACE, BY_DEFAULT, AS_WORD = 1.0, 0.95, 0.8, 0.9
@@ -287,19 +286,10 @@ class NoteContext:
     def __init__(self, text: str) -> None:
         self._lexicon = clinical_lexicon()
         self.is_chinese = HAN_CHARACTER.search(text) is not None
-        self._plain = simplify(text.translate(HALF_WIDTH))
-        self._plain_layout = self._sections(self._plain)
-        self.folded = FoldedText(self._plain, self._plain_layout[1])
-        self.text = self.folded.text
-        """The text in half-width, simplified characters, with single blanks."""
-
-    def _sections(self, text: str) -> tuple[list[Any], list[tuple[int, int]]]:
         rules = AssertionRules.shipped("zh" if self.is_chinese else "en")
-        return find_sections(text, lower(text, rules), rules)
-
-    @cached_property
-    def _layout(self) -> tuple[list[Any], list[tuple[int, int]]]:
-        return self._plain_layout if self.text == self._plain else self._sections(self.text)
+        self._layout = read_layout(simplify(text.translate(HALF_WIDTH)), rules)
+        self.folded, self.text = self._layout.folded, self._layout.text
+        """The text in half-width, simplified characters, with single blanks."""
 
     @cached_property
     def _title(self) -> frozenset[str]:
@@ -320,7 +310,7 @@ class NoteContext:
         before = self.text[max(0, start - 2 * _REACH) : start].rpartition("\n")[2]
         after = self.text[end : end + _REACH].partition("\n")[0]
         yield self._kinds(start - len(before), end + len(after))
-        sections = self._layout[0]
+        sections = self._layout.sections
         row = bisect_right(sections, start, key=lambda each: each.start) - 1
         yield frozenset({sections[row].name} if row >= 0 else ())
         yield self._title
@@ -332,7 +322,7 @@ class NoteContext:
         for context in self._lexicon.contexts_of(self.text[start:end]):
             if context.holds(self.text, start, end):
                 return context.reason
-        headings = self._layout[1]
+        headings = self._layout.headings
         row = bisect_right(headings, start, key=lambda span: span[0]) - 1
         return "a heading" if row >= 0 and end <= headings[row][1] else None
 

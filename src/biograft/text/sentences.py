@@ -120,10 +120,12 @@ BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(
 """Beginning of a list item, at the start of a line."""
 _INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
 _GAP = re.compile(
-    r"(?:(?<!=)=(?=\n))?[^\S\n]*\n[^\S\n]*|[^\S\n]{2,}|[^\S\n ]|&nbsp;"
-    rf"|[{_INVISIBLE}]+|\A[^\S\n]+"
+    rf"[\s=&{_INVISIBLE}](?:(?<=[^\S\n])(?:[^\S\n]*\n[^\S\n]*|[^\S\n]+|(?<! )|(?<=\A ))"
+    rf"|(?<=\n)[^\S\n]*|(?<==)(?<!==)\n[^\S\n]*|(?<=&)nbsp;|(?<=[{_INVISIBLE}])[{_INVISIBLE}]*)"
 )
-"""Whitespace that is not a single blank, also as mail and web pages write it."""
+"""Whitespace that is not a single blank, also as mail and web pages write it.
+
+It begins with a set of characters, which a search looks for many times faster than for branches."""
 _COLUMN = re.compile(r"[^\W\d][\w /()-]{0,30}[:：]")
 """The label of a column."""
 _MIN_WRAPPED, _MIN_WRAPPED_HAN = 50, 18
@@ -181,11 +183,6 @@ class FoldedText:
         first = bisect_right(self._folded, start)
         last = bisect_left(self._folded, end)
         return start + self._removed[first], end + self._removed[last]
-
-
-def needs_folding(text: str) -> bool:
-    """Return True if a text has whitespace that is not a single blank."""
-    return _GAP.search(text) is not None
 
 
 def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
