@@ -80,7 +80,7 @@ class NoteLayout:
         self.sections, self.headings = found
 
 
-@lru_cache(16)
+@lru_cache(64)  # more than a batch of documents
 def read_layout(text: str, rules: AssertionRules) -> NoteLayout:
     """Return the layout of a text; what links a text and what asserts share it.
 

@@ -352,11 +352,12 @@ class AssertionRules:
     def _compile_headings(self) -> re.Pattern[str]:
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
-            r"(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)|(?<=:\s)))"
+            r"(?<![^\s。；])"  # most places fail by one look
+            r"(?:(?:^|(?<=[.;。；]\s)|(?<=[。；])|(?P<inside>(?<=[^\W\d_]\s)|(?<=:\s)))"
             rf"[ \t#*_=<>|\[【]*{_HEADING_NUMBER}[*_]*"
             rf"(?P<name>{known})"
             r"[ \t*_\]】>]*(?:[:：|][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
-            r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",
+            r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:)))",
             re.MULTILINE,
         )
 

@@ -22,6 +22,7 @@ from biograft.clinical.phrases import compile_words, expand
 from biograft.clinical.rules import AssertionRules
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN, HAN_CHARACTER
+from biograft.linking.batches import BATCH
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.documents import Mention
 from biograft.text.tokens import simplify
@@ -49,6 +50,11 @@ _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\
 _SENTENCE_END = re.compile(r"[。；;]|(?<=[a-z])\.\s+(?=[A-Z]|$)")
 _WORDS_AFTER = re.compile(r"(?: of(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
 _UNSLASHED = re.compile(r"[^/]+")
+_BETWEEN = r"[ \t\-–'\"]*"
+"""What may stand between a mention and the words of its context."""
+_WORDS = re.compile(r"[A-Za-z0-9]+|\S")
+_BEHIND = re.compile(rf"{_BETWEEN}({_WORDS.pattern}|)")
+_BEGINNING = re.compile(r"[A-Za-z0-9]++(?![#~])|[^A-Za-z0-9#~ \-–'\"]")
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _CAPITALISED = r"[A-Z][a-z]*\.?"
 
@@ -89,13 +95,25 @@ class NoFinding:
         self.reason: str = entry["reason"]
         self._names = frozenset(wordings["names"])
         self._where = entry.get("where", "")
-        before, after, line, unless = (
-            _compile(wordings[key]) for key in ("before", "after", "line", "unless")
-        )
+        self._wordings = wordings
+        self.begins = _beginnings(wordings["after"]) if wordings["after"] else None
+        """Words that what stands behind the mention begins with; None: any."""
+
+    @cached_property
+    def _before(self) -> re.Pattern[str] | None:
+        before = _compile(self._wordings["before"])
+        return re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
+
+    @cached_property
+    def _line(self) -> re.Pattern[str] | None:
+        line = _compile(self._wordings["line"])
+        return re.compile(line) if line else None
+
+    @cached_property
+    def _after(self) -> re.Pattern[str] | None:
+        after, unless = _compile(self._wordings["after"]), _compile(self._wordings["unless"])
         denied = rf"(?![^\n.,;，。；]{{0,24}}?{unless})" if unless else ""
-        self._before = re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
-        self._line = re.compile(line) if line else None
-        self._after = re.compile(rf"[ \t\-–'\"]*{after or ''}{denied}") if after or unless else None
+        return re.compile(rf"{_BETWEEN}{after}{denied}") if after or unless else None
 
     def concerns(self, mention: str) -> bool:
         """Whether the context is one of a mention, by its text alone."""
@@ -129,6 +147,12 @@ def _is_heading(text: str, start: int, end: int) -> bool:
         return False
     is_line = text[start:end].isupper() and text.startswith("\n", end)
     return is_line or _COLON.match(text, end) is not None
+
+
+def _beginnings(wordings: Iterable[str]) -> frozenset[str] | None:
+    """Return the words or marks that wordings begin with; None if one may begin with others."""
+    found = [_BEGINNING.match(wording) for wording in wordings]
+    return frozenset([each[0].lower() for each in found if each]) if all(found) else None
 
 
 def _compile(wordings: Iterable[str]) -> str:
@@ -168,10 +192,12 @@ class ClinicalLexicon:
         )
         """The contexts in which a mention is no finding."""
         self.kinds = {
-            kind: re.compile(_compile(wording for each in phrases for wording in expand(each, {})))
+            kind: [wording for each in phrases for wording in expand(each, {})]
             for kind, phrases in contexts["documents"].items()
         }
         """Words of the kinds of documents."""
+        self._beginnings = {kind: _beginnings(words) for kind, words in self.kinds.items()}
+        self._kind = cache(lambda kind: re.compile(_compile(self.kinds[kind])))
         self.short_forms = {
             language: {short: _meanings(value) for short, value in tables["short_forms"].items()}
             for language, tables in content.items()
@@ -194,6 +220,20 @@ class ClinicalLexicon:
         }
         followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
         self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
+
+    def kinds_in(self, text: str, start: int, end: int) -> frozenset[str]:
+        """Return the kinds of documents that a part of a text has words of.
+
+        Args:
+            text: A text.
+            start: Start of the part.
+            end: Its end.
+        """
+        words = set(_WORDS.findall(text[start:end].lower()))
+        kinds = (
+            k for k, first in self._beginnings.items() if not (first and first.isdisjoint(words))
+        )
+        return frozenset(kind for kind in kinds if self._kind(kind).search(text, start, end))
 
     def meanings(self, short: str, *, in_chinese: bool) -> Meanings:
         """Return the meanings of a short form.
@@ -293,11 +333,7 @@ class NoteContext:
 
     @cached_property
     def _title(self) -> frozenset[str]:
-        return self._kinds(0, _TITLE)
-
-    def _kinds(self, start: int, end: int) -> frozenset[str]:
-        kinds = self._lexicon.kinds.items()
-        return frozenset(kind for kind, words in kinds if words.search(self.text, start, end))
+        return self._lexicon.kinds_in(self.text, 0, _TITLE)
 
     def places(self, start: int, end: int) -> Iterator[frozenset[str]]:
         """Yield what says where a span stands: its line, its section, the document, anywhere.
@@ -309,7 +345,7 @@ class NoteContext:
         start, end = self.folded.fold(start), self.folded.fold(end)
         before = self.text[max(0, start - 2 * _REACH) : start].rpartition("\n")[2]
         after = self.text[end : end + _REACH].partition("\n")[0]
-        yield self._kinds(start - len(before), end + len(after))
+        yield self._lexicon.kinds_in(self.text, start - len(before), end + len(after))
         sections = self._layout.sections
         row = bisect_right(sections, start, key=lambda each: each.start) - 1
         yield frozenset({sections[row].name} if row >= 0 else ())
@@ -319,7 +355,11 @@ class NoteContext:
     def no_finding(self, mention: Mention) -> str | None:
         """Return why a mention is no finding; None if it may be one."""
         start, end = self.folded.fold(mention.start), self.folded.fold(mention.end)
+        behind = _BEHIND.match(self.text, end)
+        word = behind[1].lower() if behind else ""
         for context in self._lexicon.contexts_of(self.text[start:end]):
+            if context.begins is not None and word not in context.begins:
+                continue
             if context.holds(self.text, start, end):
                 return context.reason
         headings = self._layout.headings
@@ -347,7 +387,7 @@ class StoreLexicon:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._lexicon = clinical_lexicon()
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
-        self.read = lru_cache(16)(NoteContext)
+        self.read = lru_cache(2 * BATCH)(NoteContext)
         """Read a note."""
 
     def find(self, text: str, mentions: Collection[str]) -> Iterator[KnownForm]:
