@@ -42,6 +42,7 @@ _COMMANDS = {
     "index": "index:index",
     "link": "link:link",
     "map": "map:map_column",
+    "match": "match:match",
     "mapping": "mapping:app",
     "review": "review:app",
     "learn": "review:learn_decisions",

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
         learn as learn,
         write_pairs as write_pairs,
     )
+    from biograft.mapping.matching import (
+        ConceptMatch as ConceptMatch,
+        MatchConfig as MatchConfig,
+        as_set as as_set,
+        match_stores as match_stores,
+    )
     from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,

@@ -33,7 +33,7 @@ from biograft.mapping.review_records import (
 )
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
 from biograft.mapping.sets import MappingSet, read_decisions
-from biograft.mapping.sssom import is_term, read_table
+from biograft.mapping.sssom import is_term, read_table, subject_curie
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
@@ -144,14 +144,14 @@ def import_review(
 def _check_subjects(path: Path, rows: list[_Row], decisions: list[Decision]) -> None:
     """Refuse a mapping set that a review would write back otherwise, or not whole.
 
-    A term of a review means one concept, and its code has no vocabulary of its own.
+    A term of a review means one concept, and a code becomes a CURIE where its prefix is known.
     """
     faults: list[str] = []
     first: dict[_Key, tuple[int, str]] = {}
     for (line, cells), each in zip(rows, decisions, strict=True):
         subject = cells.get("subject_id", "").strip()
-        if subject and not is_term(subject):
-            faults.append(f"line {line}: the subject {subject} is not a term or code of a table")
+        if subject and not is_term(subject) and subject_curie(each.term, each.code) != subject:
+            faults.append(f"line {line}: the subject {subject} has a prefix that is not known")
         elif each.verdict == "approved":
             before, concept = first.setdefault(_key(each), (line, each.concept))
             if each.concept != concept:

@@ -148,22 +148,19 @@ class MappingRow(Config):
         return self.decided_at or self.mapping_date
 
     @classmethod
-    def of_decision(
-        cls, decision: Decision, justification: str, prefixes: Mapping[str, str]
-    ) -> MappingRow:
+    def of_decision(cls, decision: Decision, justification: str) -> MappingRow:
         """Return a decision as a mapping.
 
         Args:
             decision: The decision, or a proposal.
             justification: Justification of a proposal, as a CURIE.
-            prefixes: Prefixes of vocabularies that the codes of terms may be of.
         """
         people: dict[str, Any] = {}
         for role, names in (("author", decision.author), ("reviewer", decision.reviewer)):
             is_id = bool(names) and all(map(_ORCID.fullmatch, names.split("|")))
             people[f"{role}_{'id' if is_id else 'label'}"] = names
         return cls(
-            subject_id=subject_curie(decision.term, decision.code, prefixes),
+            subject_id=subject_curie(decision.term, decision.code),
             subject_label=decision.term,
             predicate_id=f"skos:{decision.relation}Match",
             predicate_modifier="Not" if decision.verdict == REJECTED else "",
@@ -254,7 +251,6 @@ class MappingSet:
             prefixes: Namespaces of prefixes of concepts; others are looked up among the known.
             metadata: Further fields of the set.
         """
-        known = Iris(prefixes)
         (source_iri, source), (kb_iri, kb) = split_iri(source), split_iri(kb)
         # two prefixes may not have the same IRI
         kb_prefix = SOURCE if kb_iri == source_iri else KB
@@ -266,20 +262,17 @@ class MappingSet:
             CONCEPT: f"{kb_iri}{kb}/concept/",
             ORCID: "https://orcid.org/",
         }
-        listed = list(decisions)
-        codes = {each.code.partition(":")[0] for each in listed if ":" in each.code}
-        vocabularies = {each: space for each in codes if (space := known.namespace_of(each))}
         made = f"semapv:{justification}"
         rows = [
             replace(
-                MappingRow.of_decision(each, made, vocabularies),
+                MappingRow.of_decision(each, made),
                 subject_source=f"{SOURCE}:{source}",
                 object_source=f"{kb_prefix}:{kb}",
             )
-            for each in listed
+            for each in decisions
         ]
         used = prefixes_in(row.to_cells() for row in rows)
-        spaces = {**vocabularies, **(prefixes or {}), **own}
+        spaces = {**(prefixes or {}), **own}
         spaces = {prefix: space for prefix, space in spaces.items() if prefix in used}
         return cls(rows=rows, prefixes=spaces, **metadata)
 

@@ -33,6 +33,7 @@ BUILT_IN = frozenset({"sssom", "semapv", "skos", "owl", "rdf", "rdfs"})
 _OWN = frozenset({CODE, TERM, CONCEPT, SOURCE, KB, ORCID, EXTENSION, "http", "https", *BUILT_IN})
 _TERM = re.compile(rf"(?:{TERM}|{CODE})\d*")
 """Prefixes of source terms; those of further sources in one set are numbered."""
+_KNOWN = Iris()
 NO_TERM_FOUND = "sssom:NoTermFound"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LOCAL = "()*+,/;=@!$'"
@@ -113,21 +114,20 @@ def concept_of(curie: str) -> str:
     return unquote(local) if prefix == CONCEPT else canonical_id(unquote(curie))
 
 
-def subject_curie(term: str, code: str, prefixes: Mapping[str, str] | None = None) -> str:
+def subject_curie(term: str, code: str) -> str:
     """Return the CURIE of a source term: of its code where it has one.
 
     Args:
         term: Text of the term.
-        code: Its code; empty: it has none.
-        prefixes: Prefixes of vocabularies: a code with one of them is a CURIE already.
+        code: Its code, a CURIE where its prefix is known; empty: it has none.
 
     >>> subject_curie("hart atack", ""), subject_curie("hart atack", "I21")
     ('term:hart%20atack', 'code:I21')
-    >>> subject_curie("disease", "MONDO:1", {"MONDO": "http://purl.obolibrary.org/obo/MONDO_"})
-    'MONDO:1'
+    >>> subject_curie("disease", "MONDO:1"), subject_curie("disease", "OURS:1")
+    ('MONDO:1', 'code:OURS%3A1')
     """
     prefix, colon, local = code.partition(":")
-    if colon and prefix in (prefixes or ()) and prefix not in _OWN and quoted(local) == local:
+    if colon and prefix not in _OWN and quoted(local) == local and _KNOWN.namespace_of(prefix):
         return code
     return f"{CODE}:{quoted(code)}" if code else f"{TERM}:{quoted(term)}"
 

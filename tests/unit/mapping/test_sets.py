@@ -77,7 +77,8 @@ def test_a_code_of_a_known_vocabulary_comes_back_as_its_curie(tmp_path):
     decisions = read_decisions(tmp_path / "m.sssom.tsv")
     made = MappingSet.of_decisions([*decisions, Decision(term="x", code="A:1", verdict="nil")])
     assert [each.subject_id for each in made.rows] == ["MONDO:1", "code:A%3A1"]
-    assert made.prefixes["MONDO"] == MONDO
+    made.write(tmp_path / "again.sssom.tsv")
+    assert MappingSet.read(tmp_path / "again.sssom.tsv").prefixes["MONDO"] == MONDO
 
 
 def test_the_iri_of_a_set_is_that_of_its_content():

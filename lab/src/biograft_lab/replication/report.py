@@ -18,6 +18,7 @@ from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
+from biograft_lab.replication.match_tables import match_ontologies
 from biograft_lab.replication.note_tables import assertion_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
@@ -71,6 +72,7 @@ _SCRIPTS = {
     "assertion_speed": "benchmarks/assertion_speed.py --peer-python VENV/bin/python",
     "unseen_notes": "-m biograft_lab.scripts.unseen_notes",
     "text_linking": "-m biograft_lab.scripts.text_linking",
+    "match": "-m biograft_lab.scripts.match_ontologies --peer lexmatch=SSSOM",
 }
 """The commands of benchmarks that are not the name of the result alone."""
 _JOINED = {
@@ -125,6 +127,7 @@ def tables() -> dict[str, Table]:
         "assertion_speed/short": assertion_speed,
         "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
         "annotation_speed/pubmed": annotation_speed_pubmed,
+        "match": match_ontologies,
         "pepr": pepr,
         "pretrain_step": pretrain_step,
         "pretrain_step/search": pretrain_step_search,
