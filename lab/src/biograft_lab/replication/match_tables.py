@@ -22,7 +22,7 @@ def match_ontologies(result: Mapping[str, Any]) -> str:
         for row in result["found"].get(name, ()):
             if row["recall"] and (row["precision"], row["recall"]) != last:
                 last = (row["precision"], row["recall"])
-                rows.append([title, row["threshold"], _with_interval(row, "precision")])
+                rows.append([title, str(row["threshold"]), _with_interval(row, "precision")])
                 rows[-1].append(_with_interval(row, "recall"))
     heads = ("Disease Ontology to MEDIC", "confidence from", "precision", "recall")
     return markdown(heads, rows)
