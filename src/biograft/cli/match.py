@@ -11,7 +11,7 @@ import typer
 
 from biograft.cli.fields import Offered
 from biograft.cli.options import Json, Overwrite, Quiet, note_without_index, open_kb, print_json
-from biograft.mapping.matching import MatchConfig
+from biograft.mapping.config import MatchConfig
 from biograft.progress import Progress
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.mapping.config import MatchConfig as MatchConfig
     from biograft.mapping.decisions import (
         RELATIONS as RELATIONS,
         VERDICTS as VERDICTS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     )
     from biograft.mapping.matching import (
         ConceptMatch as ConceptMatch,
-        MatchConfig as MatchConfig,
         as_set as as_set,
         match_stores as match_stores,
     )

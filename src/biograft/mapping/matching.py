@@ -13,14 +13,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from biograft.config import AtLeast, Config, Doc, Option, Range
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.records import IdKind, NameKind
 from biograft.linking.candidates import Generator
 from biograft.linking.fusion import SAME_NAME
+from biograft.mapping.config import MatchConfig
 from biograft.mapping.sets import MADE_HERE, MappingRow, MappingSet
 from biograft.mapping.sssom import PLACEHOLDER, SOURCE, concept_curie, quoted
 from biograft.progress import Progress
@@ -65,29 +65,6 @@ WEIGHTS = {
 }
 """Weights of the logistic model, fitted by ``biograft_lab.scripts.match_ontologies`` to HPO and the
 Disease Ontology, which are matched by their UMLS ids."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchConfig(Config):
-    """Settings of the matching of two knowledge bases."""
-
-    k: Annotated[int, AtLeast(1), Doc("Names of the other side compared with each name.")] = 5
-    threshold: Annotated[
-        float,
-        Range(),
-        Option("Leave out matches below this confidence.", metavar="P"),
-    ] = 0.5
-    xrefs: Annotated[
-        bool, Option("Use cross-references, direct or to a third vocabulary, beside names.")
-    ] = True
-    one_to_one: Annotated[
-        bool,
-        Option("Match each concept of KB_B once at most: with that of the highest confidence."),
-    ] = False
-    broader: Annotated[
-        bool,
-        Option("Place a concept without a match under that of its nearest ancestor."),
-    ] = True
 
 
 class ConceptMatch(NamedTuple):

@@ -7,7 +7,8 @@ from generative_store import store_in
 
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.mapping import MappingSet, find_conflicts
-from biograft.mapping.matching import MatchConfig, as_set, match_stores
+from biograft.mapping.config import MatchConfig
+from biograft.mapping.matching import as_set, match_stores
 
 FIRST = [
     {"id": "DOID:1", "name": "disease", "names": []},

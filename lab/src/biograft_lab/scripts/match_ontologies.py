@@ -29,7 +29,8 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.mapping import MappingSet
-from biograft.mapping.matching import MatchConfig, find_pairs, match_stores, pair_features
+from biograft.mapping.config import MatchConfig
+from biograft.mapping.matching import find_pairs, match_stores, pair_features
 from biograft.mapping.sssom import concept_of
 
 OBO = "ontologies/obo"
