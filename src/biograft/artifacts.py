@@ -428,6 +428,8 @@ def _times(shape: Iterable[int]) -> str:
 
 
 MANIFEST = "manifest.json"
+UNFINISHED = "output"
+"""Name of an output in its :func:`unfinished_folder`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -740,7 +742,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         return
     _refuse_existing(target, overwrite)
     if target.exists() and not target.is_dir():
-        raise OutputError(f"{target}: is a file, and a folder is to be written there")
+        raise _file_there(target)
     with sole_writer(target):
         with _explained(target):
             remove_abandoned(target)
@@ -772,6 +774,34 @@ def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
             held.enter_context(lock_path(target, wait=wait))
         with _explained(target, "free space and start again,"):
             yield
+
+
+@contextlib.contextmanager
+def unfinished_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a folder beside a target, for this user only, that stays when the block fails.
+
+    What the block writes there as ``UNFINISHED``, a file or a folder, becomes the target when the
+    block ends well; the folder is removed.
+
+    Args:
+        target: Path of the file or folder.
+        overwrite: Replace one that exists.
+    """
+    target = Path(os.path.realpath(target))
+    _refuse_existing(target, overwrite)
+    folder = target.parent / f".{target.name}.unfinished"
+    with sole_writer(target):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        yield folder
+        work = folder / UNFINISHED
+        if work.is_dir():
+            if target.is_file():
+                raise _file_there(target)
+            _swap(work, target, overwrite=overwrite)
+        else:
+            _refuse_existing(target, overwrite)  # another process may have made it meanwhile
+            work.replace(target)
+        shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
@@ -809,6 +839,10 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
             raise OutputError(f"{target}: is a pipe or a device, not replaced; name a file")
     if not overwrite:
         raise _exists(target)
+
+
+def _file_there(target: Path) -> OutputError:
+    return OutputError(f"{target}: is a file, and a folder is to be written there")
 
 
 def _exists(target: Path) -> OutputError:

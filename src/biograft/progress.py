@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal, nothing elsewhere."""
+"""Progress of long work: one line on a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from typing import Any, TextIO, cast
 from biograft.errors import visible
 
 _REDRAW_SECONDS = 0.2
+_CLEAR = "\r\x1b[K"
+_LOG_SECONDS = 60.0
+"""Between two lines where there is no terminal; shorter work leaves none."""
 
 
 class Progress:
     """A progress line ``stage  42%  1,234,567 rows  3.2 s, 4 s left``.
 
-    The time left is estimated where the fraction done is known. Without a terminal, or disabled,
-    nothing is printed.
+    The time left is estimated where the fraction done is known. Without a terminal there is a line
+    a minute; disabled, nothing is printed.
 
     Args:
-        enabled: Draw the line, on a terminal.
+        enabled: Draw the line.
         stream: Where it is drawn; default: stderr.
     """
 
@@ -30,7 +33,8 @@ class Progress:
         stream = stream or sys.stderr
         # the line is drawn by escapes
         self._stream: TextIO = stream.raw if isinstance(stream, VisibleStream) else stream
-        self.enabled = enabled and self._stream.isatty()
+        self.enabled, self._on_terminal = enabled, self._stream.isatty()
+        self._interval = _REDRAW_SECONDS if self._on_terminal else _LOG_SECONDS
         if enabled:
             from biograft.compute import announce  # loads multiprocessing
 
@@ -49,7 +53,9 @@ class Progress:
         self.finish()
         self._done_before = fraction
         self._stage, self._started, self._rows = visible(stage), time.perf_counter(), 0
-        self._draw(None)
+        self._drawn = self._started
+        if self._on_terminal:
+            self._draw(None)
 
     def advance(self, rows: int, fraction: float | None = None) -> None:
         """Count finished rows.
@@ -59,7 +65,7 @@ class Progress:
             fraction: Finished part of the stage from 0 to 1, where known.
         """
         self._rows += rows
-        if time.perf_counter() - self._drawn > _REDRAW_SECONDS:
+        if time.perf_counter() - self._drawn > self._interval:
             self._draw(fraction)
 
     def finish(self) -> None:
@@ -67,8 +73,8 @@ class Progress:
         if self._stage:
             elapsed = time.perf_counter() - self._started
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + elapsed
-            if self.enabled:
-                self._stream.write("\r\x1b[K")
+            if self.enabled and self._on_terminal:
+                self._stream.write(_CLEAR)
                 self._stream.flush()
         self._stage = ""
 
@@ -80,7 +86,8 @@ class Progress:
         rows = f"  {self._rows:,} rows" if self._rows else ""
         elapsed = self._drawn - self._started
         left = self._left(elapsed, fraction)
-        self._stream.write(f"\r\x1b[K{self._stage}{percent}{rows}  {elapsed:.1f} s{left}")
+        line = f"{self._stage}{percent}{rows}  {elapsed:.1f} s{left}"
+        self._stream.write(f"{_CLEAR}{line}" if self._on_terminal else f"{line}\n")
         self._stream.flush()
 
     def _left(self, elapsed: float, fraction: float | None) -> str:

@@ -62,6 +62,20 @@ def test_the_remaining_time_assumes_a_constant_rate(elapsed, fraction, before, l
     assert terminal.getvalue().endswith(f"  {elapsed:.1f} s{left}")
 
 
+def test_a_log_gets_a_line_a_minute(monkeypatch):
+    log, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    progress = Progress(stream=log)
+    progress.start("link")
+    for step in range(1, 150):
+        now[0] += 1
+        progress.advance(10, step / 200)
+    progress.finish()
+    assert log.getvalue() == (
+        "link   30%  610 rows  61.0 s, 2 min left\nlink   61%  1,220 rows  122.0 s, 78 s left\n"
+    )
+
+
 def test_many_small_steps_draw_rarely():
     terminal = Terminal()
     progress = Progress(stream=terminal)

@@ -379,7 +379,7 @@ class TestStopped:
         """The command line framework swallowed the interrupt, and nothing was said."""
         code, out, err = stopped_build(large, tmp_path / "kb", pattern, number)
         assert (code, out) == (130, "")
-        assert err == "biograft: interrupted; nothing half-written was kept\n"
+        assert err == "biograft: interrupted; only what --resume continues was kept\n"
         assert names_in(tmp_path) == []
 
 

@@ -195,7 +195,7 @@ def _run() -> None:
             return
         if isinstance(error, SystemExit) and error.code != 130:
             raise
-        fail("interrupted; nothing half-written was kept", 130)
+        fail("interrupted; only what --resume continues was kept", 130)
 
 
 def _disk_error(error: OSError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from biograft.cli.options import (
     Kb,
     Overwrite,
     Quiet,
+    Resume,
     is_given,
     open_kb,
     open_linker,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
     from biograft.linking import LinkedDocument
     from biograft.linking.choice import ChoiceReview
+    from biograft.linking.outputs.unfinished import UnfinishedOutput
     from biograft.text.inputs import Inputs
 
 _STDIN = "-"
@@ -69,6 +71,7 @@ def link(
     ] = "",
     out: Annotated[Path | None, "-o", "--out", "OUT"] = None,
     overwrite: Overwrite = False,
+    resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Find mentions in text, and link them to concepts.
@@ -79,7 +82,8 @@ def link(
     to be present, absent, possible, historical, hypothetical, or of the family.
 
     A mention that equals a name has the candidates of that name only, unless -k is given. The exit
-    status is 1 if records or files were left out.
+    status is 1 if records or files were left out. Where files are linked to OUT, what is written
+    stays in a hidden folder beside it when the command is stopped; --resume continues it.
 
     Args:
         inputs: A text, '-' for standard input, files, folders or zip archives.
@@ -92,6 +96,10 @@ def link(
         workers: Processes that link; give an INDEX, too.
         out: Output file, or folder for brat; default: stdout.
     """
+    from biograft.linking.outputs import write_linked
+    from biograft.linking.outputs.unfinished import unfinished_output
+    from biograft.linking.plans import made_of
+
     if terms and (files.detector is not None or linker.mentions is not None):
         other = "--ner" if files.detector is not None else "--mentions"
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
@@ -104,21 +112,57 @@ def link(
     progress.start("open")
     settings = replace(linker, assertions=linker.assertions and not terms)
     opened = open_linker(base, files, settings, quiet=quiet)
-    linked = opened.pipe(texts.documents(), n_process=workers, engine=engine)
-    linked = _counted(linked if review is None else review.apply(linked), progress)
+
+    def pipe(documents: Iterable[Document]) -> Iterable[LinkedDocument]:
+        linked = opened.pipe(documents, n_process=workers, engine=engine)
+        return linked if review is None else review.apply(linked)
+
     output = replace(output, terms=terms, all_candidates=is_given(context, "k"))
-    _write_output(linked, base, to, out, output, overwrite=overwrite)
+    if out is None:
+        if resume:
+            raise ConfigError("--resume: name the file, or folder, to go on with (-o)")
+        losses = _print_linked(_counted(pipe(texts.documents()), texts, progress), base, to, output)
+    else:
+        plan = (
+            OUTPUTS.load(to).resumable
+            and texts.can_be_read_again
+            and made_of(
+                base,
+                {**vars(files), **vars(settings)},
+                reading,
+                map(Path, inputs),
+                settings=vars(settings),
+                output=[to, vars(output)],
+                llm=[llm_url, llm_model],
+            )
+        )
+        with unfinished_output(out, plan or None, resume=resume, overwrite=overwrite) as work:
+            linked = _counted(work.link(texts.documents(), pipe), texts, progress, work)
+            losses = write_linked(linked, out, to, base, work=work, **vars(output))
+    for kind, n in losses.most_common():
+        typer.echo(f"lost        {n:,}  {kind}", err=True)
+    if out is not None:
+        typer.echo(f"written     {out} ({to})", err=True)
     if review is not None:
         _report_review(review)
     if texts.report():
         raise typer.Exit(REJECTED)
 
 
-def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[LinkedDocument]:
+def _counted(
+    linked: Iterable[LinkedDocument],
+    texts: LinkInputs,
+    progress: Progress,
+    work: UnfinishedOutput | None = None,
+) -> Iterator[LinkedDocument]:
     """Count the documents; their text is never shown."""
+    n_before = work.n_written if work is not None else 0
     progress.start("link")
-    for document in linked:
-        progress.advance(1)
+    for n, document in enumerate(linked, 1):
+        share = texts.shares.popleft() if texts.shares else None
+        if n == n_before:
+            progress.start("link", share or 0.0)  # what an earlier run did takes no time
+        progress.advance(1, share)
         yield document
     progress.finish()
 
@@ -134,6 +178,8 @@ class LinkInputs:
     config: InputConfig
     terms: bool = False
     read: list[Inputs] = field(default_factory=list)
+    shares: deque[float] = field(default_factory=deque)
+    """The part that is read up to each of the documents that were given last, if it is known."""
 
     def __post_init__(self) -> None:
         if self.config.column and self.given and not any(map(_is_file, self.given)):
@@ -143,32 +189,49 @@ class LinkInputs:
         """Return those of the inputs that are files or folders."""
         return [given for given in self.given if given != _STDIN and _is_file(given)]
 
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether all inputs are files or folders."""
+        return len(self.files()) == len(self.given)
+
     def documents(self) -> Iterator[Document]:
         """Read the documents in order; only files are recognised, a text is taken as it is."""
+        if self.can_be_read_again:
+            yield from self._of_files(self.given)
+            return
         for number, given in enumerate(self.given, 1):
             if _is_file(given):
-                yield from self._of_file(given)
+                yield from self._of_files([given])
             elif self.terms:
                 lines = (line for line in enumerate(given.splitlines(), 1) if line[1].strip())
                 yield from (_term(Document(f"text {number}:{n}", line)) for n, line in lines)
             else:
                 yield Document(f"text {number}", given)
 
-    def _of_file(self, given: str) -> Iterator[Document]:
-        from biograft.text.inputs import Inputs, read_input
+    def _of_files(self, given: Sequence[str]) -> Iterator[Document]:
+        """Read files; note how far each document is, where all of the inputs are on disk."""
+        from biograft.text.inputs import Inputs, n_bytes
+        from biograft.text.virtual_files import is_zip
 
-        inputs = Inputs([given], replace(self.config, lines=self.terms))
+        paths = list(map(Path, given))
+        known = self.can_be_read_again and not any(map(is_zip, paths))
+        total = sum(map(n_bytes, paths)) if known else 0
+        config = replace(self.config, lines=self.terms)
+        inputs = Inputs(given, config, n_read=0.0 if total else None)
         self.read.append(inputs)
-        if not self.terms:
-            yield from inputs
-            return
+        for document in self._terms(inputs) if self.terms else inputs:
+            if inputs.n_read is not None:
+                self.shares.append(inputs.n_read / total)
+            yield document
+
+    def _terms(self, inputs: Inputs) -> Iterator[Document]:
         for file in inputs.files():
             if file.form not in (TEXT, TABLE):
                 raise ConfigError(
                     f"--terms: is for plain lines and tables; {file.path} is recognised as "
                     f"{file.form}"
                 )
-            yield from map(_term, read_input(file, inputs.log))
+            yield from map(_term, inputs.read(file))
 
     def report(self) -> bool:
         """Report what was left out; return whether anything was."""
@@ -240,28 +303,16 @@ def _choose_output(to: str, out: Path | None, *, as_json: bool) -> str:
     return name
 
 
-def _write_output(
-    linked: Iterable[LinkedDocument],
-    base: KnowledgeBase,
-    to: str,
-    out: Path | None,
-    config: OutputConfig,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write linked documents to a file or to standard output; say on stderr what was lost."""
-    from biograft.linking.outputs import link_chunks, write_linked
+def _print_linked(
+    linked: Iterable[LinkedDocument], base: KnowledgeBase, to: str, config: OutputConfig
+) -> Counter[str]:
+    """Print linked documents; return the counts of what was lost."""
+    from biograft.linking.outputs import link_chunks
     from biograft.linking.outputs.output import encoded
 
     losses: Counter[str] = Counter()
-    if out is not None:
-        losses = write_linked(linked, out, to, base, overwrite=overwrite, **vars(config))
-    else:
-        # to a file or a program, data go as they are; a terminal shows control characters
-        out_stream = sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "raw", sys.stdout)
-        for chunk in link_chunks(linked, to, base, losses, **vars(config)):
-            out_stream.write(encoded(chunk).decode())
-    for kind, n in losses.most_common():
-        typer.echo(f"lost        {n:,}  {kind}", err=True)
-    if out is not None:
-        typer.echo(f"written     {out} ({to})", err=True)
+    # to a file or a program, data go as they are; a terminal shows control characters
+    out_stream = sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "raw", sys.stdout)
+    for chunk in link_chunks(linked, to, base, losses, **vars(config)):
+        out_stream.write(encoded(chunk).decode())
+    return losses

@@ -120,11 +120,28 @@ class Inputs:
     """The errors of the files that were left out."""
     notes: list[str] = field(default_factory=list)
     """Remarks, such as that a file looks like another format than the one named."""
+    n_read: float | None = None
+    """Bytes that are read, if it is 0 at first; the documents of a file are counted for it."""
 
     def __iter__(self) -> Iterator[Document]:
         for file in self.files():
             with self._skipping():
-                yield from read_input(file, self.log)
+                yield from self.read(file)
+
+    def read(self, file: InputFile) -> Iterator[Document]:
+        """Read the documents of one of the files."""
+        if self.n_read is None:
+            yield from read_input(file, self.log)
+            return
+        n = 0
+        if file.form not in _WHOLE or file.config.lines:
+            with contextlib.suppress(InputError):  # raised when it is read
+                for _ in read_input(file):
+                    n += 1
+        size = n_bytes(file.path) / max(n, 1)
+        for document in read_input(file, self.log):
+            self.n_read += size
+            yield document
 
     def files(self) -> Iterator[InputFile]:
         """Find the files, and recognise the format of each."""
@@ -166,11 +183,7 @@ def _walk(path: Path) -> Iterator[Path]:
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; texts with annotations of brat as the folder itself."""
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    )
+    files = _visible_files(folder)
     if not files:
         raise InputError("is a folder without files", path=folder, remedy="check the path")
     of_brat = (".txt", ".ann", ".conf") if any(_suffix(path) == ".ann" for path in files) else ()
@@ -179,6 +192,20 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
     for path in files:
         if _suffix(path) not in of_brat:
             yield path
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
+    )
+
+
+def n_bytes(path: Path) -> int:
+    """Return the size of a file, or of the files of a folder that are read."""
+    files = _visible_files(path) if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files)
 
 
 def _suffix(path: Path) -> str:

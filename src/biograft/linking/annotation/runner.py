@@ -6,7 +6,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,18 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from biograft.artifacts import (
-    MANIFEST,
     ArtifactKind,
     describe_files,
-    hash_file,
     new_file,
     sole_writer,
 )
 from biograft.compute import Finished, Workers, n_cores
 from biograft.config import AtLeast, Choice, Config
-from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.errors import OutputError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.annotation.chunks import (
     CHUNK_BYTES,
     AnnotationReport,
@@ -40,10 +37,11 @@ from biograft.linking.annotation.chunks import (
 from biograft.linking.annotation.config import AnnotationConfig
 from biograft.linking.annotation.pipeline import Annotator, with_given
 from biograft.linking.batches import ENGINES, make_batches, run_jobs
+from biograft.linking.plans import made_of, read_plan
 from biograft.progress import Progress
 from biograft.text.cleaning import Cleaner
 from biograft.text.input_config import InputConfig
-from biograft.text.inputs import InputFile, Inputs
+from biograft.text.inputs import Inputs
 from biograft.text.shards import (
     SHARDS,
     AnnotatedDocument,
@@ -216,7 +214,14 @@ def annotate(
     inputs = Inputs([texts] if isinstance(texts, str | Path) else texts, execution.reading)
     files = find_files(inputs)
     job = Job(Path(kb).absolute(), out.absolute(), config)
-    made_of = _fingerprint_inputs(base, job, files, execution)
+    plan = made_of(
+        base,
+        {"index": config.index},
+        execution.reading,
+        [file.path for file in files],
+        settings=config.to_json(),
+        chunk_bytes=execution.chunk_bytes,
+    )
     # forked workers share the memory of one annotator; torch, which an index may need, cannot fork
     workers = Workers(
         n=execution.workers or n_cores(),
@@ -226,7 +231,7 @@ def annotate(
     )
     purpose = f"annotating with --engine {execution.engine}"
     with sole_writer(out):
-        _open_output(out, made_of, resume=execution.resume)
+        _open_output(out, plan, resume=execution.resume)
         started, report, n_shards = time.perf_counter(), AnnotationReport(), 0
         progress.start("annotate")
         chunks = _unfinished(job.out, read_chunks(files, execution.chunk_bytes))
@@ -241,7 +246,7 @@ def annotate(
         progress.finish()
         described = describe_files(out).items()
         content = {
-            "made_of": made_of,
+            "made_of": plan,
             "skipped": list(map(str, inputs.skipped)),
             "notes": inputs.notes,
             "n_shards": n_shards,
@@ -255,43 +260,13 @@ def annotate(
         return SHARDS.write(out, content, overwrite=True)
 
 
-def _fingerprint_inputs(
-    base: KnowledgeBase, job: Job, files: Iterable[InputFile], execution: ExecutionConfig
-) -> dict[str, Any]:
-    """Return everything that determines the bytes of the shards."""
-    index = job.config.index
-    return {
-        "store": store_fingerprint(base),
-        "index": hash_file(index / MANIFEST) if index and (index / MANIFEST).exists() else None,
-        "settings": job.config.to_json(),
-        "chunk_bytes": execution.chunk_bytes,
-        "reading": asdict(execution.reading),
-        "inputs": [
-            {"file": file.path.name, "bytes": _n_bytes(file.path), "format": file.form}
-            for file in files
-        ],
-    }
-
-
-def _n_bytes(path: Path) -> int:
-    """Return the size of a file, or of all files of a folder."""
-    files = filter(Path.is_file, path.rglob("*")) if path.is_dir() else [path]
-    return sum(each.stat().st_size for each in files)
-
-
-def _open_output(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:
+def _open_output(out: Path, plan: dict[str, Any], *, resume: bool) -> None:
     """Create the folder, or check that an existing one was begun with the same inputs."""
     if PLAN.is_free(out):
-        PLAN.write(out, {"made_of": made_of})
+        PLAN.write(out, {"made_of": plan})
         return
     if not resume:
         raise OutputError(
             f"{out}: exists already; continue it (--resume), remove it or choose another path"
         )
-    before = PLAN.read(out)["made_of"]
-    for key, value in made_of.items():
-        if before.get(key) != value:
-            raise ConfigError(
-                f"{out}: was begun with another {key} ({before.get(key)!r}, now {value!r}); use "
-                "the same, or another folder"
-            )
+    read_plan(PLAN, out, out, plan)

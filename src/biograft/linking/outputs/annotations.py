@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from biograft.artifacts import new_folder
 from biograft.clinical import AXES
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
 from biograft.text.documents import Document, Mention
 from biograft.text.formats.bioc import json_chunks
-from biograft.text.formats.format import DOCUMENT_FORMATS, Feature, FormatAdapter, write_adapted
+from biograft.text.formats.brat import write_document
+from biograft.text.formats.format import DOCUMENT_FORMATS, Feature, FormatAdapter
 from biograft.text.formats.pubtator import document_text
 
 
@@ -56,7 +59,7 @@ def _attributes(mention: LinkedMention) -> tuple[tuple[str, str], ...]:
 
 def _adapted(documents: Documents, run: OutputRun, form: str) -> Iterator[Document]:
     """Convert and adapt the documents to a format; count what is lost."""
-    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form), run.losses)
     for number, linked in enumerate(reported(documents, run), 1):
         document = to_document(linked)
         identifier = _IDENTIFIERS[form](document.id) or f"text {number}"
@@ -64,7 +67,6 @@ def _adapted(documents: Documents, run: OutputRun, form: str) -> Iterator[Docume
             run.losses[str(Feature.DOCUMENT_IDS)] += bool(document.id)
             document = replace(document, id=identifier)
         yield adapter.adapt(document)
-    run.losses.update(adapter.losses)
 
 
 def _pubtator_id(identifier: str) -> str:
@@ -97,9 +99,16 @@ def _bioc(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 
 def _brat(documents: Documents, run: OutputRun, path: Path, overwrite: bool) -> None:
-    write_adapted(_adapted(documents, run, "brat"), path, "brat", overwrite=overwrite)
+    """Write a folder; without the documents that a killed run has written to it."""
+    if run.work is not None:
+        path.mkdir(exist_ok=True)
+    opened = nullcontext(path) if run.work is not None else new_folder(path, overwrite=overwrite)
+    with opened as folder:
+        for document in _adapted(documents, run, "brat"):
+            if not run.state.get("replayed"):
+                write_document(document, folder)
 
 
-PUBTATOR = Output(chunks=_pubtator, endings=(".pubtator",), holds_text=True)
-BIOC = Output(chunks=_bioc, holds_text=True)
-BRAT = Output(write=_brat, needs="folder", holds_text=True)
+PUBTATOR = Output(chunks=_pubtator, endings=(".pubtator",), resumable=True, holds_text=True)
+BIOC = Output(chunks=_bioc, resumable=True, holds_text=True)
+BRAT = Output(write=_brat, needs="folder", resumable=True, holds_text=True)

@@ -286,4 +286,4 @@ def _lines(documents: Documents, run: OutputRun) -> Iterator[str]:
         yield json.dumps(bundle(linked, run), ensure_ascii=False) + "\n"
 
 
-OUTPUT = Output(chunks=_lines, media_type="application/fhir+ndjson; charset=utf-8")
+OUTPUT = Output(chunks=_lines, media_type="application/fhir+ndjson; charset=utf-8", resumable=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def _output(delimiter: str, media_type: str, ending: str) -> Output:
         for rows in finding_rows(documents, run):
             yield delimited_rows(([row[column] for column in COLUMNS] for row in rows), delimiter)
 
-    return Output(chunks=chunks, media_type=media_type, endings=(ending,))
+    return Output(chunks=chunks, media_type=media_type, endings=(ending,), resumable=True)
 
 
 CSV = _output(",", "text/csv; charset=utf-8", ".csv")
@@ -177,7 +178,11 @@ TSV = _output("\t", "text/tab-separated-values; charset=utf-8", ".tsv")
 
 
 def _write_parquet(documents: Documents, run: OutputRun, path: Path, overwrite: bool) -> None:
-    """Write the findings, a group of rows at a time; types, tied concepts and ids are lists."""
+    """Write the findings, a group of rows at a time; types, tied concepts and ids are lists.
+
+    A Parquet file cannot be continued. For a run that may be killed the groups are also kept as
+    they are, and written again.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -195,16 +200,31 @@ def _write_parquet(documents: Documents, run: OutputRun, path: Path, overwrite: 
             name: pa.array([storable(row[name]) for row in rows], types[kind])
             for name, kind in COLUMNS.items()
         }
-        writer.write_table(pa.table(columns, schema=schema))
+        table = pa.table(columns, schema=schema)
+        writer.write_table(table)
+        if groups is not None:
+            with pa.ipc.new_stream(groups, schema) as stream:
+                stream.write_table(table)
 
     waiting: list[dict[str, Any]] = []
-    with new_file(path, overwrite=overwrite) as file, pq.ParquetWriter(file, schema) as writer:
+    kept = run.work.open(path.with_name("groups")) if run.work is not None else nullcontext()
+    with (
+        kept as groups,
+        new_file(path, overwrite=overwrite) as file,
+        pq.ParquetWriter(file, schema) as writer,
+    ):
+        if groups is not None:
+            end = groups.tell()
+            groups.seek(0)
+            while groups.tell() < end:
+                writer.write_table(pa.ipc.open_stream(groups).read_all())
         for rows in finding_rows(documents, run):
             waiting += rows
+            run.state["held"] = 0 < len(waiting) < _ROWS
             if len(waiting) >= _ROWS:
                 write(waiting)
                 waiting = []
         write(waiting)
 
 
-PARQUET = Output(write=_write_parquet, needs="file", endings=(".parquet",))
+PARQUET = Output(write=_write_parquet, needs="file", endings=(".parquet",), resumable=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from biograft.errors import visible
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
@@ -47,8 +48,15 @@ def candidates_table(
         documents: Linked documents of one mention each.
         n_candidates: Number of candidates; default: all.
     """
-    documents, head = iter(documents), [HEAD]
-    while block := list(islice(documents, _BLOCK)):
+    return _term_lines(documents, n_candidates, {})
+
+
+def _term_lines(
+    documents: Iterable[LinkedDocument], n_candidates: int | None, state: dict[str, Any]
+) -> Iterator[str]:
+    """Give the lines of blocks of documents; the head stands above the first that has some."""
+    head = [] if state.get("headed") else [HEAD]
+    for block in _blocks(documents, state):
         rows = [
             row
             for linked in block
@@ -58,8 +66,23 @@ def candidates_table(
         yield from align([*head, *rows]) if rows else ()
         yield from _explanations(mention for linked in block for mention in linked.mentions)
         head = head if not rows else []
+        state["headed"] = not head
     if head:
         yield "no mention"
+
+
+def _blocks(
+    documents: Iterable[LinkedDocument], state: dict[str, Any]
+) -> Iterator[list[LinkedDocument]]:
+    block: list[LinkedDocument] = []
+    for linked in documents:
+        block.append(linked)
+        state["held"] = len(block) < _BLOCK
+        if not state["held"]:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def _rows(
@@ -98,7 +121,8 @@ def _score(candidate: Candidate) -> str:
 def _tables(documents: Documents, run: OutputRun) -> Iterator[str]:
     """Give the table of each document, under its id unless it is the only text."""
     if run.config.terms:
-        yield from (f"{line}\n" for line in candidates_table(reported(documents, run)))
+        lines_of_terms = _term_lines(reported(documents, run), None, run.state)
+        yield from (f"{line}\n" for line in lines_of_terms)
         return
     for number, linked in enumerate(reported(documents, run)):
         lines = table(linked)
@@ -122,5 +146,5 @@ def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
         yield f"]{behind}\n"
 
 
-TABLE = Output(chunks=_tables)
-JSONL = Output(chunks=_json_lines, endings=(".jsonl", ".ndjson"), holds_text=True)
+TABLE = Output(chunks=_tables, resumable=True)
+JSONL = Output(chunks=_json_lines, endings=(".jsonl", ".ndjson"), resumable=True, holds_text=True)

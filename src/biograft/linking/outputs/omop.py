@@ -47,15 +47,15 @@ def note_nlp_chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
         run: The settings, the ids of concepts, and the time.
     """
     yield delimited_rows([COLUMNS])
-    n_rows = 0
     for number, linked in enumerate(reported(documents, run), 1):
         given = whole_number(linked.document.id)
         note = given if given and given <= _MAX_NOTE_ID else _MAX_NOTE_ID + number
-        rows = []
-        for mention in linked.mentions:
-            n_rows += 1
-            rows.append(_row(mention, n_rows, note, linked, run))
-        yield delimited_rows(rows)
+        before = run.state.get("rows", 0)
+        run.state["rows"] = before + len(linked.mentions)
+        yield delimited_rows(
+            _row(mention, row, note, linked, run)
+            for row, mention in enumerate(linked.mentions, before + 1)
+        )
 
 
 def _row(
@@ -131,4 +131,4 @@ def _value(text: str) -> str:
     return visible(text).replace(",", " ").replace("=", " ")
 
 
-OUTPUT = Output(chunks=note_nlp_chunks, media_type="text/csv; charset=utf-8")
+OUTPUT = Output(chunks=note_nlp_chunks, media_type="text/csv; charset=utf-8", resumable=True)

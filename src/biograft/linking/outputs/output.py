@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from biograft.artifacts import new_file
 from biograft.config import from_mapping
@@ -23,6 +23,9 @@ from biograft.kb.vocabularies import (
 from biograft.linking.candidates import LinkedDocument, LinkedMention
 from biograft.linking.config import OutputConfig
 from biograft.linking.outputs.registry import OUTPUTS
+
+if TYPE_CHECKING:
+    from biograft.linking.outputs.unfinished import UnfinishedOutput
 
 Documents: TypeAlias = Iterable[LinkedDocument]
 _NAME = re.compile(r"\w[\w.-]*")
@@ -104,6 +107,11 @@ class OutputRun:
     losses: Counter[str] = field(default_factory=Counter)
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When the documents are linked."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """What an output must know of the mentions it has written: JSON values, kept by a run that may
+    be killed (:mod:`biograft.linking.outputs.unfinished`). Documents that a run before has written
+    come again without their mentions, while ``replayed`` is true."""
+    work: UnfinishedOutput | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,9 @@ class Output:
     """Media type of an answer of the service; empty: the service does not offer it."""
     endings: tuple[str, ...] = ()
     """Endings of files that are written so where no format is named."""
+    resumable: bool = False
+    """Whether it can go on behind the documents that a killed run has written: all it knows of
+    their mentions is in the ``state`` of the run."""
     holds_text: bool = False
     """Whether it holds the whole text of the documents, beside that of the mentions."""
 
@@ -148,11 +159,12 @@ def write_linked(
     kb: KnowledgeBase,
     *,
     overwrite: bool = False,
+    work: UnfinishedOutput | None = None,
     **settings: Any,
 ) -> Counter[str]:
     """Write linked documents to a file or folder; return the counts of what could not be held.
 
-    Documents are written one after the other; a failure leaves nothing.
+    Documents are written one after the other; a failure leaves nothing, without ``work``.
 
     Args:
         documents: Linked documents.
@@ -160,19 +172,26 @@ def write_linked(
         to: Name of an output, such as ``csv`` or ``fhir``.
         kb: Knowledge base they were linked to.
         overwrite: Replace what exists.
+        work: Where it is written until it is complete.
         settings: Fields of :class:`OutputConfig`.
 
     >>> write_linked(linker.pipe(texts), "findings.csv", "csv", linker.kb)  # doctest: +SKIP
     Counter()
     """
     output, run = OUTPUTS.load(to), new_run(kb, settings)
+    path = Path(path)
+    if work is not None:
+        path, begun = work.path, datetime.fromisoformat(work.begun)
+        run = replace(run, losses=work.losses, time=begun, state=work.state, work=work)
     documents = _counted(documents, run)
     if output.write is not None:
-        output.write(documents, run, Path(path), overwrite)
+        output.write(documents, run, path, overwrite)
     elif output.chunks is not None:
-        with new_file(Path(path), overwrite=overwrite) as file:
+        opened = work.open(path) if work is not None else new_file(path, overwrite=overwrite)
+        with opened as file:
             for chunk in output.chunks(documents, run):
-                file.write(encoded(chunk))
+                if not run.state.get("replayed"):
+                    file.write(encoded(chunk))
     return run.losses
 
 

@@ -110,7 +110,7 @@ class _Page:
 
     def __init__(self, run: OutputRun) -> None:
         self.run, self.kb = run, run.kb
-        self.hues: dict[str, int] = {}
+        self.hues: dict[str, int] = run.state.setdefault("hues", {})
         self._concepts: dict[str, Concept | None] = {}
 
     def concept(self, identifier: str) -> Concept | None:
@@ -280,4 +280,4 @@ def _row(candidate: Candidate, page: _Page) -> str:
     )
 
 
-OUTPUT = Output(chunks=page_chunks, endings=(".html", ".htm"), holds_text=True)
+OUTPUT = Output(chunks=page_chunks, endings=(".html", ".htm"), resumable=True, holds_text=True)

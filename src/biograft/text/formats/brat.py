@@ -210,10 +210,20 @@ def write(documents: Iterable[Document], path: Path, overwrite: bool = False) ->
     """
     with new_folder(path, overwrite=overwrite) as folder:
         for document in documents:
-            text = encode_text(document.text, document)
-            lines = "".join(f"{line}\n" for line in ann_lines(document))
-            document_path(folder, document, ".txt").write_bytes(text)
-            document_path(folder, document, ".ann").write_bytes(encode_text(lines, document))
+            write_document(document, folder)
+
+
+def write_document(document: Document, folder: Path) -> None:
+    """Write the two files of a document.
+
+    Args:
+        document: The document.
+        folder: Folder of the files.
+    """
+    text = encode_text(document.text, document)
+    lines = "".join(f"{line}\n" for line in ann_lines(document))
+    document_path(folder, document, ".txt").write_bytes(text)
+    document_path(folder, document, ".ann").write_bytes(encode_text(lines, document))
 
 
 def ann_lines(document: Document) -> Iterator[str]:

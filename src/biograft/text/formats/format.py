@@ -68,10 +68,15 @@ class DocumentFormat:
 
 
 class FormatAdapter:
-    """Adapts documents to a format; ``losses`` counts what was lost, by kind."""
+    """Adapts documents to a format.
 
-    def __init__(self, form: DocumentFormat) -> None:
-        self.losses: Counter[str] = Counter()
+    Args:
+        form: The format.
+        losses: Counts what is lost, by kind; default: a counter of its own.
+    """
+
+    def __init__(self, form: DocumentFormat, losses: Counter[str] | None = None) -> None:
+        self.losses: Counter[str] = Counter() if losses is None else losses
         self._form = form
         self._n_documents = 0
         self._id_counts: Counter[str] = Counter()
