@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from biograft.clinical.events import NoteLayout, Section, find_events, read_layout
+from biograft.clinical.events import NoteLayout, find_events, read_layout
 from biograft.clinical.rules import FLAGS, IMPLIED, LANGUAGES, MORE_FLAGS, AssertionRules
 from biograft.clinical.scope import (
     ACTIVE,
@@ -38,7 +38,6 @@ from biograft.clinical.scope import (
 from biograft.errors import ConfigError
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.documents import Document, Mention
-from biograft.text.sentences import FoldedText
 
 STATUSES = (
     "present",
@@ -355,40 +354,21 @@ def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -
     if not spans:
         return []
     layout = read_layout(text, rules)
-    if layout.text == text:
-        return _assert(rules, layout, spans)
-    folded = layout.folded
-    moved = [(folded.fold(start), folded.fold(end)) for start, end in spans]
-    return [
-        assertion._replace(
-            triggers=tuple([_unfold(trigger, folded, text) for trigger in assertion.triggers])
-        )
-        if assertion.triggers
-        else assertion
-        for assertion in _assert(rules, layout, moved)
-    ]
-
-
-def _unfold(trigger: Trigger, folded: FoldedText, text: str) -> Trigger:
-    start, end = folded.unfold(trigger.start, trigger.end)
-    return trigger._replace(start=start, end=end, text=text[start:end])
-
-
-def _assert(
-    rules: AssertionRules, layout: NoteLayout, spans: Sequence[tuple[int, int]]
-) -> list[Assertion]:
-    ordered = sorted(set(spans))  # the parts of a composite share a span
+    fold = layout.folded.fold
+    moved = [(fold(start), fold(end)) for start, end in spans]
+    ordered = sorted(set(moved))  # the parts of a composite share a span
     events = find_events(layout.low, rules, layout.headings, ordered)
     scan = Scan(layout.low, events, rules)
     results = {
-        span: _conclude(found, layout.text, layout.sections)
+        span: _conclude(found, layout, text)
         for span, found in zip(ordered, scan.run(ordered), strict=True)
     }
-    return [results[span] for span in spans]
+    return [results[span] for span in moved]
 
 
-def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion:
+def _conclude(found: Found, layout: NoteLayout, original: str) -> Assertion:
     """Make the assertion of what was found, with the default of its section."""
+    text, sections = layout.text, layout.sections
     if found.bits & _NOT_THERE:
         found.drop(CONDITIONAL)
         if found.bits & 1 << NEGATED and found.bits & _COURSE:  # *no active bleeding*
@@ -414,16 +394,15 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     bits &= ~(1 << AFFIRMED)
     if not bits:
         return PRESENT if not section else Assertion(section=section)
-    triggers = [
-        Trigger(t.start, t.end, text[t.start : t.end], FLAGS[t.flag], t.rule.name)
-        for t in found.triggers
-    ]
+    said = [(t, t.flag) for t in found.triggers]
     for t in found.triggers:
-        for flag in t.rule.details:
-            if _IMPLIED[flag] == t.flag:
-                bits |= 1 << flag
-                said = text[t.start : t.end]
-                triggers.append(Trigger(t.start, t.end, said, FLAGS[flag], t.rule.name))
+        details = [flag for flag in t.rule.details if _IMPLIED[flag] == t.flag]
+        said += [(t, flag) for flag in details]
+        bits |= sum(1 << flag for flag in details)
+    triggers = []
+    for t, flag in said:
+        start, end = layout.folded.unfold(t.start, t.end)
+        triggers.append(Trigger(start, end, original[start:end], FLAGS[flag], t.rule.name))
     return Assertion._make((*_values(bits), section, tuple(triggers)))
 
 

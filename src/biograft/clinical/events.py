@@ -20,7 +20,7 @@ Event: TypeAlias = tuple[int, int, CompiledRule]
 
 HEADING_END = CompiledRule("heading", EventKind.LINE)
 """Ends the statement before a heading, and the heading itself."""
-_LAST_WORD = re.compile(r"[\w.]*\w$")
+_WORD_BACKWARD = re.compile(r"\w[\w.]*")
 _FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
 _PLAIN = {ord(c) + 0xFEE0: c for c in string.ascii_lowercase + string.digits}
 _HEADING_MARKS = ("\n", ":", "：", "【")
@@ -186,14 +186,13 @@ def find_events(
         headings: Spans of the headings, in text order.
         spans: Spans of the mentions, in text order.
     """
-    trie, marks, starts = rules.trie, rules.marks, rules.starts
-    stretches = _stretches(low, spans, rules)
-    root, tokens = trie.root, PhraseTokens(low, stretches, trie)
+    marks, starts, starting = rules.marks, rules.starts, rules.starting
+    tokens = PhraseTokens(low, _stretches(low, spans, rules), rules.trie)
     texts, places = tokens.texts, tokens.spans
     begun = done = 0
     events: list[Event] = []
     for index, text in enumerate(texts):
-        if (text not in root and text not in marks and not "0" <= text < ":") or index < done:
+        if (text not in starting and not "0" <= text < ":") or index < done:
             continue
         start, end = places[index]
         longest, known = None, starts.get(text)
@@ -293,18 +292,24 @@ def _is_bullet(low: str, start: int) -> bool:
 
 
 def _ends_sentence(low: str, dot: int, rules: AssertionRules) -> bool:
-    found = _LAST_WORD.search(low, max(0, dot - _LONGEST_WORD), dot)
-    if found is None:
+    word = _last_word(low, dot)
+    if not word:
         return True
-    word = found[0]
+    start = dot - len(word)
     if word in rules.abbreviations:
         return dot + 1 >= len(low)
     if word.isdigit():  # the number of a list item
-        return bool(low[low.rfind("\n", 0, dot) + 1 : found.start()].strip())
+        return bool(low[low.rfind("\n", 0, dot) + 1 : start].strip())
     if len(word) != 1 or not word.isalpha():
         return True
-    before = _LAST_WORD.search(low, max(0, dot - _LONGEST_WORD), max(0, found.start() - 1))
-    return before is not None and before[0] not in _BEFORE_INITIALS  # *hepatitis B.*, *by E. coli*
+    before = _last_word(low, max(0, start - 1))
+    return before != "" and before not in _BEFORE_INITIALS  # *hepatitis B.*, *by E. coli*
+
+
+def _last_word(low: str, end: int) -> str:
+    """Return the word, with inner full stops, that ends at an offset."""
+    found = _WORD_BACKWARD.match(low[max(0, end - _LONGEST_WORD) : end][::-1])
+    return found[0][::-1] if found else ""
 
 
 def _apart_from(headings: list[tuple[int, int]], events: list[Event]) -> list[Event]:

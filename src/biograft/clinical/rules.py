@@ -254,7 +254,10 @@ class AssertionRules:
             rules = _read_entries(RuleEntry, "rule", part.rule, where)
             rules.sort(key=lambda entry: not entry.where)
             own = frozenset([wording for entry in rules for wording in self._add(entry, own)])
-        self.starts = self.trie.starts()
+        self.starting = frozenset([*self.trie.root, *self.marks])
+        """Tokens that an event may begin with, but for numbers."""
+        alone = self.starting.difference(self.trie.root)
+        self.starts = {**dict.fromkeys(alone, (frozenset(), None)), **self.trie.starts()}
         self.sections: dict[str, tuple[str, tuple[int, ...], str]] = {}
         for part in parts:
             self._add_sections(_read_entries(SectionEntry, "section", part.section, where))

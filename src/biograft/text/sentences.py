@@ -187,6 +187,8 @@ class FoldedText:
 
 def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of whitespace that stands for other one, and this."""
+    if text.isprintable() and "  " not in text and "&nbsp;" not in text:
+        return  # most sentences and abstracts: single blanks are the only whitespace
     line_start = 0  # of the first of the lines that were wrapped
     for gap in _GAP.finditer(text):
         start, end = gap.span()
