@@ -168,6 +168,8 @@ class FoldedText:
 
     def fold(self, offset: int) -> int:
         """Return the offset in the folded text of an offset in the original text."""
+        if not self._starts:
+            return offset
         before = bisect_left(self._starts, offset)
         if before and offset < self._ends[before - 1]:
             return self._folded[before - 1]
@@ -180,6 +182,8 @@ class FoldedText:
             start: Start in the folded text.
             end: End in the folded text.
         """
+        if not self._starts:
+            return start, end
         first = bisect_right(self._folded, start)
         last = bisect_left(self._folded, end)
         return start + self._removed[first], end + self._removed[last]
