@@ -496,6 +496,7 @@ class NamesIndex:
         self._excluded, self._only, self._opened = excluded, only, opened
         self._whole_words = whole_words
         self._cache: dict[int, _Pattern] = {}
+        self._latest: tuple[Sequence[str], TokensRead | None] = (), None
         self._forms = TokenForms(Vocabulary(*arrays[:3]), arrays.forms)
 
     @classmethod
@@ -668,8 +669,12 @@ class NamesIndex:
 
     def read(self, texts: Sequence[str]) -> TokensRead:
         """Find the tokens of texts, with the numbers of their forms."""
-        tokens = find_tokens(join_texts(texts))
-        return TokensRead(tokens, *self._forms.of(tokens))
+        known, read = self._latest  # several searches of a batch follow each other
+        if read is None or known != texts:
+            tokens = find_tokens(join_texts(texts))
+            read = TokensRead(tokens, *self._forms.of(tokens))
+            self._latest = list(texts), read
+        return read
 
     def find_in(self, texts: Sequence[str], read: TokensRead) -> list[list[NameMatch]]:
         """Find the names in texts that were read, as ``find_many`` does.

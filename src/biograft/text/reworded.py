@@ -16,7 +16,7 @@ learned from the names alone.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -131,15 +131,21 @@ class RewordedNames:
         )
         runs = runs[:, at_borders(tokens, at[runs[0]], at[runs[1]])]
         found: list[list[RewordedMatch]] = [[] for _ in texts]
+        keys = bags.slots[runs[4]]
+        runs[4] = np.arange(len(keys))
+        bounds = [np.searchsorted(bags.keys, keys, side).tolist() for side in ("left", "right")]
+        starts, ends = tokens.first[at].tolist(), tokens.last[at].tolist()
+        words_read = _Words(*(column.tolist() for column in read))
         offset, row = 0, 0
-        for first, last, skip, resume, slot in runs[:, np.lexsort(runs[:2][::-1])].T.tolist():
-            start, end = int(tokens.first[at[first]]), int(tokens.last[at[last]])
+        for first, last, skip, resume, run in runs[:, np.lexsort(runs[:2][::-1])].T.tolist():
+            start, end = starts[first], ends[last]
             while start > offset + len(texts[row]):
                 offset, row = offset + len(texts[row]) + 1, row + 1
             own = [*range(first, skip), *range(resume, last + 1)]
-            if not self._is_cut(own, read):
+            if not self._is_cut(own, words_read):
                 text = texts[row][start - offset : end - offset]
-                best = self._best(int(bags.slots[slot]), read.forms[own].tolist(), text)
+                nodes = bags.nodes[bounds[0][run] : bounds[1][run]].tolist()
+                best = self._best(nodes, [words_read.forms[word] for word in own], text)
                 if best is not None:
                     span = (start - offset, end - offset, text)
                     found[row].append(RewordedMatch(*span, *best, skip < resume))
@@ -152,26 +158,30 @@ class RewordedNames:
             return True
         if last + 1 == len(read.gaps) or read.gaps[last + 1] != _PLAIN or not read.hashes[last + 1]:
             return False
-        head_first = read.hashes[first] == self._bags.abnormal
-        return bool(head_first or (read.gaps[own[1:]] != _PLAIN).any())
+        head_first = read.hashes[first] == int(self._bags.abnormal)
+        return head_first or any(read.gaps[word] != _PLAIN for word in own[1:])
 
-    def _best(self, key: int, forms: Sequence[int], text: str) -> tuple[int, float] | None:
-        """Return the first row of the name of a key that shares most words, and its similarity.
+    def _best(
+        self, nodes: Sequence[int], forms: Sequence[int], text: str
+    ) -> tuple[int, float] | None:
+        """Return the first row of the name that shares most words, and its similarity.
 
         Args:
-            key: The key.
+            nodes: Names whose words have the classes of those in the text.
             forms: Words of the text.
             text: The text.
         """
         bags = self._bags
-        first = np.searchsorted(bags.keys, np.uint64(key))
-        end = np.searchsorted(bags.keys, np.uint64(key), "right")
         best: tuple[int, float] | None = None
-        for node in bags.nodes[first:end].tolist():
+        for node in nodes:
             words = [word for word in bags.words_of(node) if bags.hashes[word]]
             if any(map(bags.is_han.__getitem__, words)) and not _is_rotated(words, forms):
                 continue
-            shared = (Counter(words) & Counter(forms)).total()
+            others = list(forms)
+            for word in words:
+                if word in others:
+                    others.remove(word)
+            shared = len(forms) - len(others)
             similarity = _ORDER - _EXCHANGED * (1 - shared / len(words))
             rows = self._names.rows_of(node, text)
             if rows and (best is None or (similarity, -rows[0]) > (best[1], -best[0])):
