@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import multiprocessing
 import os
 import platform
@@ -240,7 +241,24 @@ def _load_numba() -> Any:
     events: Any = event
     events.Listener.register(_Listener)
     events.register("numba:compile", _listener)
+    _spare_linear_algebra()
     return numba
+
+
+def _spare_linear_algebra() -> None:
+    """Import a part of numba that imports scipy.linalg only to see whether it is there.
+
+    That takes a sixth of a second; numba itself has imported scipy, if it is.
+    """
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    check = getattr(linalg, "ensure_blas", None)
+    if check is not None and "scipy" in sys.modules:
+        linalg.ensure_blas = lambda: None
+        try:
+            arraymath: Any = importlib.import_module("numba.np.arraymath")
+            arraymath.ensure_blas = check
+        finally:
+            linalg.ensure_blas = check
 
 
 @functools.cache

@@ -191,10 +191,10 @@ def find_events(
     texts, places = tokens.texts, tokens.spans
     begun = done = 0
     events: list[Event] = []
-    for index, text in enumerate(texts):
-        if (text not in starting and not "0" <= text < ":") or index < done:
+    for index in [n for n, text in enumerate(texts) if text in starting or "0" <= text < ":"]:
+        if index < done:
             continue
-        start, end = places[index]
+        (start, end), text = places[index], texts[index]
         longest, known = None, starts.get(text)
         if known is not None and texts[index + 1] not in known[0]:
             rule = known[1]

@@ -39,7 +39,7 @@ _REACH = 48
 _TITLE = 240
 """Characters at the beginning of a text that say which kind of document it is."""
 _LATIN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z](?:[A-Za-z0-9/]*[A-Za-z0-9])?(?![A-Za-z0-9])")
-_CAPITALS = re.compile(r"(?<![A-Za-z0-9\-])[A-Z][A-Za-z0-9/]*[A-Z0-9]s?(?![A-Za-z0-9\-])")
+_CAPITALS = re.compile(r"[A-Z](?<![A-Za-z0-9\-].)[A-Za-z0-9/]*[A-Z0-9]s?(?![A-Za-z0-9\-])")
 _TYPE = re.compile(r"(?:[1-9一二三四ⅠⅡⅢ]|I{1,3})\s*型\s*$")
 """Type number before a short form in Chinese: 2型DM."""
 _WORD_PARTS, _HAN_PARTS = re.compile(r"[A-Za-z]+[ -]"), re.compile(rf"[{HAN}]")
@@ -187,10 +187,13 @@ class ClinicalLexicon:
         content = {name: _read(name) for name in ("contexts", "en", "zh")}
         contexts = content.pop("contexts")
         no_finding = [NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]]
-        self.contexts_of = lru_cache(_CACHE_SIZE)(
+        self._contexts_of = lru_cache(_CACHE_SIZE)(
             lambda mention: [each for each in no_finding if each.concerns(mention)]
         )
-        """The contexts in which a mention is no finding."""
+        self._anywhere_of = lru_cache(_CACHE_SIZE)(
+            lambda mention: [each for each in self._contexts_of(mention) if each.begins is None]
+        )
+        self._behind = frozenset(word for each in no_finding for word in each.begins or ())
         self.kinds = {
             kind: [wording for each in phrases for wording in expand(each, {})]
             for kind, phrases in contexts["documents"].items()
@@ -220,6 +223,18 @@ class ClinicalLexicon:
         }
         followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
         self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
+
+    def contexts_of(self, mention: str, behind: str) -> Iterable[NoFinding]:
+        """Return the contexts in which a mention may be no finding.
+
+        Args:
+            mention: Text of the mention.
+            behind: The word behind it, in lower case.
+        """
+        if behind not in self._behind:
+            return self._anywhere_of(mention)
+        contexts = self._contexts_of(mention)
+        return (each for each in contexts if each.begins is None or behind in each.begins)
 
     def kinds_in(self, text: str, start: int, end: int) -> frozenset[str]:
         """Return the kinds of documents that a part of a text has words of.
@@ -297,6 +312,8 @@ def clinical_lexicon() -> ClinicalLexicon:
 
 def is_short(text: str) -> bool:
     """Whether a text in capitals may be a short form: *RA*, *CD4*, *DMs*; not *Hip*."""
+    if text.islower():
+        return False  # most names
     plain = text[:-1] if is_plural(text) else text
     n_letters = sum(map(str.isalnum, plain))
     return plain.isascii() and plain.isupper() and 2 <= n_letters <= MAX_LENGTH and " " not in plain
@@ -357,9 +374,7 @@ class NoteContext:
         start, end = self.folded.fold(mention.start), self.folded.fold(mention.end)
         behind = _BEHIND.match(self.text, end)
         word = behind[1].lower() if behind else ""
-        for context in self._lexicon.contexts_of(self.text[start:end]):
-            if context.begins is not None and word not in context.begins:
-                continue
+        for context in self._lexicon.contexts_of(self.text[start:end], word):
             if context.holds(self.text, start, end):
                 return context.reason
         headings = self._layout.headings
@@ -387,6 +402,9 @@ class StoreLexicon:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._lexicon = clinical_lexicon()
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
+        self._known = cache(
+            lambda meaning: [w for w in meaning.wordings if "_" in w or self._rows(w)]
+        )
         self.read = lru_cache(2 * BATCH)(NoteContext)
         """Read a note."""
 
@@ -435,7 +453,7 @@ class StoreLexicon:
                 continue
             forms = (
                 form
-                for wording in word.meaning.wordings
+                for wording in self._known(word.meaning)
                 for form in _forms(note.text, start, end, wording)
                 if self._rows(form[2])
             )
