@@ -45,7 +45,7 @@ _COMMANDS = {
     "match": "match:match",
     "mapping": "mapping:app",
     "review": "review:app",
-    "learn": "review:learn_decisions",
+    "learn": "learn:learn_from",
     "evaluate": "evaluate:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",

@@ -1,8 +1,7 @@
-"""``biograft review``: decide about mapped terms; ``biograft learn``: teach decisions."""
+"""``biograft review``: decide about mapped terms."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from biograft.cli.fields import CommandGroup, Offered
 from biograft.cli.options import (
     REJECTED,
     Json,
-    Kb,
     Overwrite,
     open_kb,
     print_json,
@@ -27,7 +25,7 @@ from biograft.mapping.review_records import ReviewFilter
 from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
-    from biograft.mapping import BulkResult, Decision, ReviewItem, ReviewStore
+    from biograft.mapping import BulkResult, ReviewItem, ReviewStore
 
 app = CommandGroup("Decide about mapped terms, alone or with colleagues.")
 
@@ -430,78 +428,3 @@ def _report(items: Sequence[ReviewItem], done: BulkResult | None, as_json: bool)
     typer.echo(f"changed {done.n_changed:,}  skipped {len(done.skipped):,}  batch {done.batch}")
     for _, why in done.skipped[:_SHOWN]:
         typer.echo(visible(why), err=True)
-
-
-_TABLE = ".tsv"
-
-
-def learn_decisions(
-    kb: Kb,
-    index: Annotated[Path, "INDEX"],
-    decisions: Annotated[str, typer.Argument(metavar="[DECISIONS]")] = "",
-    queue: Annotated[str, "NAME"] = "",
-    out: Annotated[Path | None, "-o", "--out", "PAIRS"] = None,
-    forget: Annotated[bool, "--forget"] = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Teach an index the decisions of reviewers; the knowledge base is not changed.
-
-    Approved terms become names of their concepts, a rejected concept is no candidate for its term
-    again, and terms without a concept have none. With 50 decisions or more, the weights and the
-    probabilities are fitted to them, too. What INDEX learned before is replaced.
-
-    Args:
-        index: Index that learns (`biograft index`).
-        decisions: Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL.
-        queue: Queue of the review; default: all queues.
-        out: Also write the approved terms as training pairs (gold format aap).
-        forget: Remove learned names and weights from INDEX.
-    """
-    from biograft.mapping.learning import forget as forget_decisions, learn, write_pairs
-
-    if forget == bool(decisions):
-        raise ConfigError("give decisions to learn, or --forget")
-    if forget:
-        forget_decisions(index)
-        if as_json:
-            print_json({"index": str(index), "forgotten": True})
-        return
-    refuse_input_as_output(out, decisions)
-    started = time.perf_counter()
-    made = _read(decisions, queue)
-    report = learn(open_kb(kb), index, made)
-    n_pairs = None if out is None else write_pairs(out, made, overwrite=overwrite)
-    summary = {**report.to_json(), "seconds": round(time.perf_counter() - started, 3)}
-    if as_json:
-        print_json({**summary, "n_pairs": n_pairs, "index": str(index)})
-        return
-    shown = [
-        f"{key.removeprefix('n_')} {value:,.4g}"
-        for key, value in summary.items()
-        if isinstance(value, int | float) and not key.startswith("f1_")
-    ]
-    typer.echo("  ".join(shown))
-    before, after = report.f1_before, report.f1_after
-    typer.echo(f"F1 of other terms, cross-validated: before {before:.3f}, after {after:.3f}")
-
-
-def _read(place: str, queue: str) -> list[Decision]:
-    from biograft.mapping import read_decisions
-
-    if place.lower().endswith(_TABLE) and "://" not in place:
-        if queue:
-            raise ConfigError("--queue: belongs to a review, and a file of SSSOM was given")
-        return read_decisions(place)
-    from biograft.mapping import export_decisions
-
-    with open_review(place) as store:
-        queues = [queue] if queue else [each["queue"] for each in store.queues()]
-        left_out: list[tuple[str, str]] = []
-        decided = [
-            decision
-            for each in queues
-            for decision in export_decisions(store, each, left_out=left_out)
-        ]
-    report_left_out(left_out)
-    return decided

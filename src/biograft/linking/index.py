@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # a lexical index is opened without what dense search and dec
     from biograft.linking.calibration import Calibration
     from biograft.linking.dense.encoders import NameEncoder
     from biograft.linking.dense.index import DenseIndex
+    from biograft.linking.learned import LearnedForm
     from biograft.linking.reviewed import ReviewedNames
 
 WEIGHTS = ArtifactKind(
@@ -144,6 +145,8 @@ class OpenedIndex:
     """Decisions of reviewers about terms."""
     languages: tuple[str, ...] = ()
     """The languages of the indexed names; empty means all."""
+    learned: Sequence[LearnedForm] = ()
+    """Forms that were learned from annotated text, or that reviewers approved."""
 
 
 def build_index(
@@ -292,8 +295,11 @@ def update_index(
             updated = _write_parts(
                 kb, folder, work, lexical, make_dense, learned, progress, weights
             )
-            if (folder / REVIEWED_NAMES).is_dir():
-                shutil.copytree(folder / REVIEWED_NAMES, work / REVIEWED_NAMES)
+            from biograft.linking.learned import LEARNED_FORMS
+
+            for name in (REVIEWED_NAMES, LEARNED_FORMS):
+                if (folder / name).is_dir():
+                    shutil.copytree(folder / name, work / name)
             if (folder / CALIBRATION).exists():
                 shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
             # with other names, and where inner products are divided by another norm, a score
@@ -341,6 +347,7 @@ def open_index(
     config: LinkerConfig | None = None,
     *,
     with_reviewed: bool = True,
+    with_learned: bool = True,
 ) -> OpenedIndex:
     """Open the index of a store; ``search``, weight and similarity of ``config`` replace its own.
 
@@ -351,6 +358,7 @@ def open_index(
         folder: The index.
         config: Options of the search.
         with_reviewed: Use the decisions of reviewers in it.
+        with_learned: Use the forms that it learned from annotated text.
 
     Returns:
         The opened index.
@@ -403,10 +411,15 @@ def open_index(
         chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
         if chosen and calibration.search not in ("", str(search)):
             calibration = None
-    learned = reviewed.calibration if reviewed is not None else None
-    if learned is not None and learned.search == str(search):
-        calibration = learned
-    return OpenedIndex(search, names, calibration, reviewed, languages)
+    fitted = reviewed.calibration if reviewed is not None else None
+    if fitted is not None and fitted.search == str(search):
+        calibration = fitted
+    learned = list(reviewed.forms()) if reviewed is not None else []
+    if with_learned:
+        from biograft.linking.learned import forms_of
+
+        learned += forms_of(folder)
+    return OpenedIndex(search, names, calibration, reviewed, languages, learned)
 
 
 def open_search(

@@ -363,11 +363,22 @@ class NoteContext:
         before = self.text[max(0, start - 2 * _REACH) : start].rpartition("\n")[2]
         after = self.text[end : end + _REACH].partition("\n")[0]
         yield self._lexicon.kinds_in(self.text, start - len(before), end + len(after))
-        sections = self._layout.sections
-        row = bisect_right(sections, start, key=lambda each: each.start) - 1
-        yield frozenset({sections[row].name} if row >= 0 else ())
+        yield frozenset(filter(None, (self._section(start),)))
         yield self._title
         yield ANYWHERE
+
+    def section_at(self, offset: int) -> str:
+        """Return the name of the section that a place of the note is in; empty: none is named.
+
+        Args:
+            offset: Offset in the text as it was given.
+        """
+        return self._section(self.folded.fold(offset))
+
+    def _section(self, start: int) -> str:
+        sections = self._layout.sections
+        row = bisect_right(sections, start, key=lambda each: each.start) - 1
+        return sections[row].name if row >= 0 else ""
 
     def no_finding(self, mention: Mention) -> str | None:
         """Return why a mention is no finding; None if it may be one."""

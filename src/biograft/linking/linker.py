@@ -39,6 +39,7 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
+from biograft.linking.learned import LearnedForm, LearnedForms
 from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.nil import NilThreshold
 from biograft.linking.overlaps import Nest, OverlapDetector
@@ -85,6 +86,7 @@ class Linker:
         calibration: Makes probabilities of scores.
         assertions: Decides about the status of mentions; default: rules.
         reviewed: Decisions of reviewers.
+        learned: Forms that mean a concept in running text, or no mention.
         config: Settings.
 
     >>> linker = Linker.open("KB")  # doctest: +SKIP
@@ -103,9 +105,11 @@ class Linker:
         calibration: Calibration | None = None,
         assertions: AssertionModel | None = None,
         reviewed: ReviewedNames | None = None,
+        learned: Sequence[LearnedForm] = (),
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
+        self.learned = learned
         types, sources, value_set = self.config.types, self.config.sources, self.config.value_set
         limits = (*types, *sources, *filter(None, [value_set]))
         self.value_set = read_value_set(kb, value_set) if value_set else None
@@ -190,6 +194,7 @@ class Linker:
             ranker=ranker,
             calibration=scale,
             reviewed=opened.reviewed if opened else None,
+            learned=opened.learned if opened else (),
             config=config,
         )
         paths = (index, model, calibration, detector)
@@ -306,6 +311,7 @@ class Linker:
             calibration=self.calibration,
             assertions=self.assertions,
             reviewed=self.reviewed,
+            learned=self.learned,
             config=changed(self.config, settings),
         )
 
@@ -338,6 +344,9 @@ class Linker:
         yield Decide(rankings)
         if config.overlaps == "all":
             yield Nest(self.kb)
+        if self.learned:
+            wanted = None if self._filter is None else self._filter.concepts
+            yield LearnedForms(self.kb, self.learned, nested=config.overlaps == "all", only=wanted)
         if config.assertions:
             yield Assert(self.assertions)
         yield AddMeasurements()
@@ -462,15 +471,19 @@ class Linker:
             yield from link_in_processes(self._reopen, batches, n_process, engine)
             return
         for batch in batches:
-            yield from self._link(batch)
+            for state in self.states(batch):
+                yield state.result()
 
-    def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
-        """Link the documents of a batch."""
+    def states(self, documents: Sequence[Document]) -> list[DocumentState]:
+        """Link the documents of a batch; return all that the steps know of each.
+
+        Args:
+            documents: The documents.
+        """
         batch = [DocumentState(document) for document in documents]
         for step in self.steps:
             step(batch)
-        for state in batch:
-            yield state.result()
+        return batch
 
     @cached_property
     def _detector(self) -> MentionDetector:

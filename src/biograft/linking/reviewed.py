@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,9 @@ from biograft.kb.names import term_key
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Evidence
 from biograft.linking.fusion import best_per_concept
+from biograft.linking.learned import LearnedForm
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
+from biograft.text.spelling.corrections import english_words
 
 REVIEWED = ArtifactKind(
     format="biograft-reviewed-names",
@@ -149,6 +151,16 @@ class ReviewedNames:
         if len(own) > 1:
             own[0] = replace(own[0], tied=tuple(each.concept for each in own[1:]))
         return [*own, *others]
+
+    def forms(self) -> Iterator[LearnedForm]:
+        """Yield the approved names as forms of running text; ordinary words are none."""
+        if self._names is None:
+            return
+        store, common = self._names.kb, english_words()
+        for concept in store:
+            for name in concept.names:
+                if name.text.lower() not in common:
+                    yield LearnedForm(name.text, concept.id, n_documents=0)
 
     def similar(self, texts: Sequence[str]) -> list[list[SimilarName]]:
         """Return the reviewed names that are like each text, best first."""

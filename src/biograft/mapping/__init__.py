@@ -31,6 +31,10 @@ if TYPE_CHECKING:
         as_set as as_set,
         match_stores as match_stores,
     )
+    from biograft.mapping.note_learning import (
+        FormLearningReport as FormLearningReport,
+        learn_forms as learn_forms,
+    )
     from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,

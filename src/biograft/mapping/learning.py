@@ -24,6 +24,7 @@ from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import REVIEWED_NAMES, open_index
+from biograft.linking.learned import LEARNED_FORMS
 from biograft.linking.outputs.output import encoded
 from biograft.linking.queries import is_name_of, label_examples
 from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
@@ -92,13 +93,14 @@ def learn(kb: KnowledgeBase, index: str | Path, decisions: Iterable[Decision]) -
 
 
 def forget(index: str | Path) -> None:
-    """Remove the names and weights that an index learned.
+    """Remove all that an index learned.
 
     Args:
         index: Folder of the index.
     """
     with sole_writer(Path(index)):
-        shutil.rmtree(Path(index) / REVIEWED_NAMES, ignore_errors=True)
+        for name in (REVIEWED_NAMES, LEARNED_FORMS):
+            shutil.rmtree(Path(index) / name, ignore_errors=True)
 
 
 def _collect(

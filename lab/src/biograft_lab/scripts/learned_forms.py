@@ -1,0 +1,124 @@
+"""Forms learned from annotated text, applied to text that they were not learned from.
+
+F1 of mentions (span and concept) without and with what is learned, and the gain with its interval
+over documents: NCBI and BC5CDR diseases, learned from train and measured on dev; GSC+ phenotypes
+with nested and re-worded names, learned from the 22 dev abstracts and measured on the 146 others.
+
+    BIOGRAFT_DATA=... python -m biograft_lab.scripts.learned_forms
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from machine import describe_command, describe_commit
+from script_options import add_data, run_with, start_parser
+
+from biograft.compute import describe_machine
+from biograft.evaluation import evaluate_text
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
+from biograft.linking import Linker, LinkerConfig
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.lexical.index import LexicalIndex
+from biograft.mapping.note_learning import fit_forms
+from biograft.metrics import Counts
+from biograft.metrics.significance import paired_counts
+from biograft.text.documents import Document
+from biograft_lab.replication.protocols import LinkingTask, open_lexical_index, read_texts
+from biograft_lab.scripts.phenotypes import ONTOLOGY, Findings, Phenotypes, read_documents
+
+SETS = ("ncbi-disease", "bc5cdr-disease")
+_PLAIN = LinkerConfig(assertions=False, mentions="find", k=1)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Learn from each set, measure, and print the result."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as work:
+        for name in SETS:
+            found[name] = _diseases(name, options.data, Path(work))
+        found["gsc-plus"] = _phenotypes(options.data, Path(work))
+    result = {
+        "found": found,
+        "machine": describe_machine(),
+        "commit": describe_commit(),
+        "command": describe_command("-m biograft_lab.scripts.learned_forms", sys.argv[1:]),
+    }
+    print(json.dumps(result, indent=1))
+
+
+def _diseases(name: str, data: Path, work: Path) -> dict[str, Any]:
+    task = LinkingTask(set=name, protocol="text", split="dev")
+    kb = task.open_store(data, work)
+    search = FusedSearch([open_lexical_index(task.folder(work), kb)])
+    linker = Linker(kb, search, config=_PLAIN)
+    types = task.chosen.config.types
+    train, dev = (read_texts(task.chosen, split, data, types) for split in ("train", "dev"))
+
+    def counts(of: Linker) -> Sequence[Counts]:
+        return [each[1] for each in zip(*evaluate_text(of, dev).documents.values(), strict=True)]
+
+    started = time.process_time()
+    learned = fit_forms(linker, list(train))
+    seconds = time.process_time() - started
+    taught = Linker(kb, linker.search, names=linker.names, learned=learned.forms, config=_PLAIN)
+    return {
+        **_compared(counts(linker), counts(taught)),
+        "cross_validated": learned.to_json(),
+        "processor_seconds": round(seconds, 1),
+    }
+
+
+def _phenotypes(data: Path, work: Path) -> dict[str, Any]:
+    build_store(BuildConfig(sources=(SourceConfig(path=data / ONTOLOGY),)), work / "hpo")
+    kb = KnowledgeBase.open(work / "hpo")
+    parts, phenotypes = read_documents(data), Phenotypes(kb)
+    config = replace(_PLAIN, overlaps="all", reworded=True)
+    linker = Linker(kb, FusedSearch([LexicalIndex.build(kb)]), config=config)
+
+    def gold_of(document: Document) -> Findings:
+        return phenotypes.of((m.start, m.end, m.concepts[0]) for m in document.mentions)
+
+    def counts(of: Linker) -> list[Counts]:
+        texts = [Document(each.id, each.text) for each in parts["rest"]]
+        answers = (
+            phenotypes.of((m.start, m.end, m.concept) for m in linked.mentions)
+            for linked in of.pipe(texts)
+        )
+        gold = map(gold_of, parts["rest"])
+        return [Counts.from_answers(*pair) for pair in zip(gold, answers, strict=True)]
+
+    learned = fit_forms(linker, parts["dev"])
+    taught = Linker(kb, linker.search, names=linker.names, learned=learned.forms, config=config)
+    return {**_compared(counts(linker), counts(taught)), "cross_validated": learned.to_json()}
+
+
+def _compared(before: Sequence[Counts], after: Sequence[Counts]) -> dict[str, Any]:
+    gain, _ = paired_counts(after, before)
+    return {
+        "before": sum(before, Counts()).to_json(),
+        "after": sum(after, Counts()).to_json(),
+        "gain": round(100 * gain.difference, 2),
+        "interval": [round(100 * bound, 2) for bound in (gain.interval.low, gain.interval.high)],
+        "n_documents": len(before),
+    }
+
+
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = start_parser(__doc__)
+    add_data(parser)
+    run_with(measure, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
