@@ -39,7 +39,8 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
-from biograft.linking.learned import LearnedForm, LearnedForms
+from biograft.linking.learned import LearnedForm
+from biograft.linking.learned_mentions import LearnedForms
 from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.nil import NilThreshold
 from biograft.linking.overlaps import Nest, OverlapDetector

@@ -25,14 +25,8 @@ from biograft.kb.vocabularies import canonical_id
 from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index
-from biograft.linking.learned import (
-    LEARNED_FORMS,
-    LearnedForm,
-    LearnedForms,
-    SectionFinder,
-    occurrences,
-    save_forms,
-)
+from biograft.linking.learned import LEARNED_FORMS, LearnedForm, save_forms
+from biograft.linking.learned_mentions import LearnedForms, SectionFinder, occurrences
 from biograft.linking.steps import DocumentState, MentionState
 from biograft.metrics.precision_recall import Counts, percent
 from biograft.metrics.significance import paired_counts
@@ -189,14 +183,11 @@ def fit_forms(
     notes, texts, n_unknown = _read(linker, documents, progress)
     before = [note.counts(note.state.mentions) for note in notes]
     folds = np.random.default_rng(0).permutation(len(notes)) % min(_FOLDS, len(notes))
-    best: tuple[float, tuple[float, float], list[Counts]] | None = None
-    for thresholds in product(_CONCEPT_PRECISION, _NO_MENTION_PRECISION):
-        after = _cross_validated(linker, notes, texts, folds, thresholds)
-        f1 = sum(after, Counts()).f1
-        if best is None or f1 > best[0]:
-            best = f1, thresholds, after
-    assert best is not None
-    _, thresholds, after = best
+    tried = {
+        thresholds: _cross_validated(linker, notes, texts, folds, thresholds)
+        for thresholds in product(_CONCEPT_PRECISION, _NO_MENTION_PRECISION)
+    }
+    thresholds, after = max(tried.items(), key=lambda item: sum(item[1], Counts()).f1)
     gain, _ = paired_counts(after, before)
     forms = choose_forms([note.places for note in notes], texts, thresholds)
     applied = gain.difference > 0 and (len(notes) < _FEW or gain.interval.low > 0)

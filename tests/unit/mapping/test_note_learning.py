@@ -10,7 +10,8 @@ from generative_store import store_in
 
 from biograft.errors import ConfigError
 from biograft.linking import Linker, build_index
-from biograft.linking.learned import LearnedForm, LearnedForms, exported_forms, forms_of
+from biograft.linking.learned import LearnedForm, exported_forms, forms_of
+from biograft.linking.learned_mentions import LearnedForms
 from biograft.mapping import Decision, forget, learn, learn_forms
 from biograft.text.documents import Document, Mention
 
