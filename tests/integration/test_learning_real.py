@@ -1,4 +1,4 @@
-"""Learning from one half of the messy terms does not harm the answers to the other half."""
+"""Learning from one half of the messy terms makes the answers to the other half better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index
-from biograft.mapping import Decision, learn
+from biograft.mapping import Decision, learn, map_terms
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,9 @@ def with_concepts(kb, rows):
 
 
 def f1(linker, data):
-    right = given = 0
-    for (term, ids), found in zip(data, linker.link_mentions([t for t, _ in data]), strict=True):
-        if found and not linker.nil.is_nil(term, found[0]):
-            given += 1
-            right += found[0].concept in ids
+    found = list(map_terms(linker, [term for term, _ in data]))
+    given = sum(each.concept is not None for each in found)
+    right = sum(each.concept in ids for each, (_, ids) in zip(found, data, strict=True))
     return 2 * right / (given + sum(bool(ids) for _, ids in data))
 
 
@@ -57,7 +55,7 @@ def f1(linker, data):
     ("name", "read"),
     [("messy_terms_en_dev.tsv", read_english), ("messy_terms_zh_dev.txt", read_chinese)],
 )
-def test_the_other_half_is_answered_as_well_as_before(shared_data, kb, tmp_path, name, read):
+def test_the_other_half_is_answered_better(shared_data, kb, tmp_path, name, read):
     """It was answered worse in four of four halves."""
     data = with_concepts(kb, read(shared_data(f"mapping/{name}")))
     order = np.random.default_rng(0).permutation(len(data))
@@ -73,5 +71,5 @@ def test_the_other_half_is_answered_as_well_as_before(shared_data, kb, tmp_path,
             for term, ids in reviewed
         ]
         report = learn(kb, index, decisions)
-        assert f1(Linker.open(kb, index), other) >= before
-        assert report.f1_after >= report.f1_before
+        assert f1(Linker.open(kb, index), other) > before
+        assert report.f1_after > report.f1_before

@@ -57,8 +57,10 @@ def learn_from(
     """Teach an index the decisions of reviewers, or annotated text; the store is not changed.
 
     Decisions: approved terms become names of their concepts, also in running text, a rejected
-    concept is no candidate for its term again, and terms without a concept have none. With 50
-    decisions or more, the weights and the probabilities are fitted to them, too.
+    concept is no candidate for its term again, and terms without a concept have none. Whatever
+    changes the answers to other terms is measured by cross-validation, and applied only where it
+    gains: the weights, the probabilities, the threshold of NIL, and whether names inside terms
+    answer (J45.909 asthma).
 
     Annotated text: forms that people marked otherwise than the linker answers, with their concept,
     or as no mention, in any section or in one. They are kept only if cross-validation over the
@@ -227,8 +229,10 @@ def _print(found: dict[str, Any]) -> None:
     ]
     typer.echo("  ".join(shown))
     if "gain" not in found:
-        before, after = found["f1_before"], found["f1_after"]
-        typer.echo(f"F1 of other terms, cross-validated: before {before:.3f}, after {after:.3f}")
+        typer.echo("F1 of other terms, cross-validated, with the 95 % interval of the gain:")
+        whole = {"f1_before": found["f1_before"], "f1_after": found["f1_after"]}
+        for part in (*found["parts"], {"name": "all", "interval": found["interval"], **whole}):
+            typer.echo(f"  {part['name']:24}  {_described(part)}")
         return
     low, high = found["interval"]
     typer.echo(
@@ -237,3 +241,16 @@ def _print(found: dict[str, Any]) -> None:
     )
     if not found["is_applied"]:
         typer.echo("nothing is applied: the gain may be chance; mark more documents")
+
+
+def _described(part: dict[str, Any]) -> str:
+    """Say what a part of what was learned gains, and whether it is applied."""
+    said = []
+    if part["f1_after"] is not None:
+        low, high = part["interval"]
+        said.append(
+            f"{part['f1_before']:.3f} -> {part['f1_after']:.3f} ({low:+.3f} to {high:+.3f})"
+        )
+    if "applied" in part:
+        said.append(f"{'applied' if part['applied'] else 'not applied'}: {part['reason']}")
+    return "  ".join(said)

@@ -1,8 +1,9 @@
 """Learning from decisions: reviewed names, rejected pairs, weights and a calibration of an index.
 
-Nothing is trained; all of it is fitted in seconds. A weight or a calibration is applied only where
-cross-validation supports it: fitted to four fifths of the terms, it must answer the others better.
-What was decided about a term itself always holds.
+Nothing is trained; all of it is fitted in seconds. Each part that changes the answers to other
+terms is applied only where cross-validation supports it: fitted to four fifths of the terms, it
+must answer the others better, by more than the standard error of the gain. What was decided about a
+term itself always holds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +26,15 @@ from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import REVIEWED_NAMES, open_index
+from biograft.linking.inside import name_inside
 from biograft.linking.learned import LEARNED_FORMS
 from biograft.linking.outputs.output import encoded
 from biograft.linking.queries import is_name_of, label_examples
 from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.mapping.decisions import Decision
+from biograft.metrics import Counts, Difference, Interval, paired_counts
+from biograft.text.documents import Document, Mention
 
 _MIN_FITTED = 50
 """Decisions from which the weight of lexical search and a calibration are fitted."""
@@ -39,9 +44,39 @@ _MIN_ISOTONIC = 300
 _MIN_NIL = 20
 """Terms without a concept from which the threshold of NIL is chosen."""
 _GRID = (0.0, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+_INSIDE = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""Scores below which a name inside a term answers it, that are compared; 0: never."""
 _FOLDS = 5
+_STANDARD_ERROR = 0.32
+"""Two-sided p of a gain of one standard error."""
+_MAX_RESAMPLED = 10_000_000
+"""Terms that are drawn for an interval, in all resamples."""
 _SYNONYMS = ("exact", "close")
 """Relations of a term that is a name of its concept."""
+
+
+LEXICAL, SIMILAR, THRESHOLD, INSIDE = (
+    "weight of lexical search",
+    "similar names",
+    "threshold of NIL",
+    "names inside terms",
+)
+"""What is learned for other terms, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedPart:
+    """A part of what is learned for other terms, and whether it is applied."""
+
+    name: str
+    applied: bool
+    reason: str
+    """Why it is applied, or not."""
+    f1_before: float | None = None
+    """F1 without it, cross-validated; None if there are too few decisions to fit it."""
+    f1_after: float | None = None
+    interval: tuple[float, float] | None = None
+    """95 % interval of the gain, over terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +94,15 @@ class LearningReport:
     """Weight of lexical search beside dense search; None if that of the index stays."""
     threshold: float | None = None
     """Probability below which the answer is NIL; None if the score decides, as before."""
+    inside_below: float = 0.0
+    """Score below which a name inside a term answers it; 0: never."""
     f1_before: float = 0.0
     """F1 on the decided terms of the index as it is."""
     f1_after: float = 0.0
     """F1 of what is applied, cross-validated: each term as if it had not been decided."""
+    interval: tuple[float, float] = (0.0, 0.0)
+    """95 % interval of the gain of all that is applied, over terms."""
+    parts: tuple[LearnedPart, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain values."""
@@ -160,29 +200,90 @@ def _fit(
     texts = [spellings[key] for key in keys]
     gold = [decisions.approved.get(key, ()) for key in keys]
     terms = _Terms(kb, index, texts, gold, reviewed.similar(texts))
-    before = after = _f1([terms.answer(n) for n in terms.numbers], gold)
-
-    lexical, f1 = _lexical_weight(terms)
-    if lexical is not None and f1 > after:
-        after, terms = f1, terms.searched(terms.numbers, lexical)
+    gate = _Gate(gold, [terms.answer(n) for n in terms.numbers])
+    before = gate.answers
+    lexical, answers, reason = _lexical_weight(terms)
+    if gate.passes(LEXICAL, answers, reason) and lexical is not None:
+        terms = terms.searched(terms.numbers, lexical)
         reviewed.weights = {"lexical": lexical, "dense": 1 - lexical}
-    else:
-        lexical = None
-    weight, f1 = _name_weight(terms)
-    reviewed.weight, after = (weight, f1) if f1 > after else (0.0, after)
-    calibration, after = _calibration(terms, reviewed.weight, after)
-    reviewed.calibration = calibration
+    weight, answers = _name_weight(terms)
+    reviewed.weight = weight if gate.passes(SIMILAR, answers) else 0.0
+    calibration, answers, is_better = _calibration(terms, reviewed.weight)
+    needs = f"needs {_MIN_FITTED} terms, of which {_MIN_NIL} have no concept"
+    if gate.passes(THRESHOLD, answers, needs):
+        reviewed.calibration = calibration
+    elif calibration is not None and terms.calibration is None and is_better:
+        reviewed.calibration = replace(calibration, threshold=None, keeps_nil=True)
+    below, answers = _inside(terms, reviewed.weight, reviewed.calibration)
+    reviewed.inside_below = below if gate.passes(INSIDE, answers) else 0.0
+    gain = _gain(gate.answers, before, gold)
+    threshold = None if reviewed.calibration is None else reviewed.calibration.threshold
     return LearningReport(
         n_approved=sum(map(len, decisions.approved.values())),
         n_rejected=sum(map(len, decisions.rejected.values())),
         n_nil=len(decisions.nil),
         n_unknown=n_unknown,
         weight=reviewed.weight,
-        lexical_weight=lexical,
-        threshold=None if calibration is None else calibration.threshold,
-        f1_before=before,
-        f1_after=after,
+        lexical_weight=None if reviewed.weights is None else reviewed.weights["lexical"],
+        threshold=threshold,
+        inside_below=reviewed.inside_below,
+        f1_before=_f1(before, gold),
+        f1_after=_f1(gate.answers, gold),
+        interval=(gain.interval.low, gain.interval.high),
+        parts=tuple(gate.parts),
     )
+
+
+class _Gate:
+    """Lets a part of what is learned pass if it answers other terms better.
+
+    Args:
+        gold: Concepts of each term.
+        answers: Answers to the terms before anything is learned.
+    """
+
+    def __init__(self, gold: Sequence[tuple[str, ...]], answers: list[str | None]) -> None:
+        self.gold, self.answers, self.parts = gold, answers, list[LearnedPart]()
+
+    def passes(self, name: str, answers: list[str | None] | None, reason: str = "") -> bool:
+        """Return whether a part is applied; its answers are then those to improve.
+
+        Args:
+            name: Name of the part.
+            answers: Cross-validated answers with it; None if it cannot be fitted.
+            reason: Why it cannot be fitted.
+        """
+        if answers is None:
+            self.parts.append(LearnedPart(name, False, reason))
+            return False
+        gain = _gain(answers, self.answers, self.gold)
+        applied = gain.difference > 0 and gain.p < _STANDARD_ERROR
+        reason = (
+            "gains" if applied else "gain within its error" if gain.difference > 0 else "no gain"
+        )
+        before, after = _f1(self.answers, self.gold), _f1(answers, self.gold)
+        bounds = (gain.interval.low, gain.interval.high)
+        self.parts.append(LearnedPart(name, applied, reason, before, after, bounds))
+        if applied:
+            self.answers = answers
+        return applied
+
+
+def _gain(
+    after: Sequence[str | None], before: Sequence[str | None], gold: Sequence[tuple[str, ...]]
+) -> Difference:
+    """Return the gain of F1 with its interval over terms."""
+    if not gold:
+        return Difference(0.0, Interval(0.0, 0.0), 1.0)
+
+    def counts(answers: Sequence[str | None]) -> list[Counts]:
+        return [
+            Counts(a in g, a is not None and a not in g, bool(g) and a not in g)
+            for a, g in zip(answers, gold, strict=True)
+        ]
+
+    n_resamples = max(100, min(1000, _MAX_RESAMPLED // len(gold)))
+    return paired_counts(counts(after), counts(before), n_resamples=n_resamples)[0]
 
 
 class _Terms:
@@ -213,8 +314,20 @@ class _Terms:
         config = LinkerConfig(lexical_weight=lexical_weight)
         opened = open_index(kb, index, config, with_reviewed=False)
         self.calibration = opened.calibration
-        self.linker = Linker(kb, opened.search, names=opened.names)  # scores, no probabilities
-        self.ranked = list(self.linker.link_mentions(texts, 1)) if texts else []
+        self.linker = Linker(
+            kb,
+            opened.search,
+            names=opened.names,  # scores, no probabilities
+            config=LinkerConfig(k=1, composites=False, assertions=False, mentions="given"),
+        )
+        documents = [Document(str(n), t, (Mention(0, len(t), t),)) for n, t in enumerate(texts)]
+        self.mentions = [linked.mentions[0] for linked in self.linker.pipe(documents)]
+
+    @cached_property
+    def inside(self) -> list[str | None]:
+        """The concept of the name inside each term."""
+        found = map(name_inside, self.linker.reader.pipe(self.texts))
+        return [None if each is None else each.concept for each in found]
 
     def searched(self, numbers: Sequence[int], lexical_weight: float | None) -> _Terms:
         """Search some of the terms with another weight of lexical search."""
@@ -224,7 +337,7 @@ class _Terms:
 
     def first(self, n: int, weight: float, held_out: Collection[str] = ()) -> Candidate | None:
         """Return the first candidate of a term that had not been decided, nor others held out."""
-        found = self.ranked[n][0] if self.ranked[n] else None
+        found = next(iter(self.mentions[n].candidates), None)
         for near in self.similar[n] if weight else ():
             key = term_key(near.name)
             if key == self.keys[n] or key in held_out:
@@ -240,21 +353,24 @@ class _Terms:
         weight: float = 0.0,
         held_out: Collection[str] = (),
         calibration: Calibration | None = None,
+        inside_below: float = 0.0,
     ) -> str | None:
         """Return the concept that a linker answers for a term, None for NIL."""
         first, calibration = self.first(n, weight, held_out), calibration or self.calibration
+        if inside_below and (first is None or first.score < inside_below) and self.inside[n]:
+            return self.inside[n]
         if first is None:
             return None
         if calibration is None or calibration.keeps_nil:
-            is_nil = self.linker.nil.is_nil(self.texts[n], first)
+            is_nil = self.linker.nil.is_nil(self.mentions[n].form, first)
         else:
             is_nil = float(calibration(first.score)) < (calibration.threshold or 0.0)
         return None if is_nil else first.concept
 
     def cross_validated(
         self, answers_of: Callable[[list[int], list[int], frozenset[str]], list[str | None]]
-    ) -> float:
-        """Return the F1 of the answers to all terms, each by what was fitted without its fold.
+    ) -> list[str | None]:
+        """Return the answers to all terms, each by what was fitted without its fold.
 
         Args:
             answers_of: Returns answers, given the terms to fit to, those to answer, and the keys of
@@ -269,7 +385,7 @@ class _Terms:
             found = answers_of(fitted, answered, held_out)
             for n, answer in zip(answered, found, strict=True):
                 answers[n] = answer
-        return _f1(answers, self.gold)
+        return answers
 
 
 def _f1(answers: Sequence[str | None], gold: Sequence[tuple[str, ...]]) -> float:
@@ -279,11 +395,11 @@ def _f1(answers: Sequence[str | None], gold: Sequence[tuple[str, ...]]) -> float
     return 2 * right / total if total else 0.0
 
 
-def _lexical_weight(terms: _Terms) -> tuple[float | None, float]:
+def _lexical_weight(terms: _Terms) -> tuple[float | None, list[str | None] | None, str]:
     """Fit the weight of lexical search on terms that are no names of their concepts."""
     kb, search = terms.kb, terms.linker.search
     if search is None or len(search.generators) < 2:
-        return None, 0.0
+        return None, None, "the index has one kind of search"
 
     def fit(numbers: Iterable[int], least: int) -> float | None:
         pairs = [
@@ -300,34 +416,63 @@ def _lexical_weight(terms: _Terms) -> tuple[float | None, float]:
         return [part.answer(n) for n in part.numbers]
 
     weight = fit(terms.numbers, _MIN_FITTED)
-    return weight, 0.0 if weight is None else terms.cross_validated(answers_of)
+    if weight is None:
+        return None, None, f"needs {_MIN_FITTED} terms that are no names of their concepts"
+    return weight, terms.cross_validated(answers_of), ""
 
 
-def _name_weight(terms: _Terms) -> tuple[float, float]:
+def _name_weight(terms: _Terms) -> tuple[float, list[str | None]]:
     """Choose the weight of reviewed names with which other terms are answered best."""
+    return _choose(terms, _GRID, terms.answer)
+
+
+def _inside(
+    terms: _Terms, weight: float, calibration: Calibration | None
+) -> tuple[float, list[str | None]]:
+    """Choose the score below which names inside terms answer best."""
+    return _choose(
+        terms,
+        _INSIDE,
+        lambda n, below, held_out: terms.answer(n, weight, held_out, calibration, below),
+    )
+
+
+def _choose(
+    terms: _Terms,
+    grid: Sequence[float],
+    answer: Callable[[int, float, Collection[str]], str | None],
+) -> tuple[float, list[str | None]]:
+    """Choose a number with which terms are answered best; of equal ones the middle.
+
+    Args:
+        terms: The terms.
+        grid: The numbers.
+        answer: Returns the answer to a term, given a number and the keys that are held out.
+    """
 
     def fit(numbers: Sequence[int], held_out: Collection[str] = ()) -> float:
         gold = [terms.gold[n] for n in numbers]
-        values = [
-            _f1([terms.answer(n, weight, held_out) for n in numbers], gold) for weight in _GRID
-        ]
-        best = [weight for weight, f1 in zip(_GRID, values, strict=True) if f1 == max(values)]
+        values = [_f1([answer(n, each, held_out) for n in numbers], gold) for each in grid]
+        best = [each for each, f1 in zip(grid, values, strict=True) if f1 == max(values)]
         return best[len(best) // 2]
 
     def answers_of(
         fitted: list[int], answered: list[int], held_out: frozenset[str]
     ) -> list[str | None]:
-        weight = fit(fitted, held_out)
-        return [terms.answer(n, weight, held_out) for n in answered]
+        chosen = fit(fitted, held_out)
+        return [answer(n, chosen, held_out) for n in answered]
 
     return fit(terms.numbers), terms.cross_validated(answers_of)
 
 
-def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration | None, float]:
+def _calibration(
+    terms: _Terms, weight: float
+) -> tuple[Calibration | None, list[str | None] | None, bool]:
     """Fit probabilities to the first candidates of terms without what was decided about them.
 
-    Its NIL threshold is applied where it raises the F1, its probabilities where they are better
-    than the share of right answers.
+    Returns:
+        The calibration; cross-validated answers with its threshold, if it has one; and whether its
+        probabilities are better than the share of right answers.
     """
 
     def firsts(
@@ -358,7 +503,7 @@ def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration |
 
     calibration = fit(terms.numbers, _MIN_FITTED)
     if calibration is None:
-        return None, f1
+        return None, None, False
     outcomes: list[tuple[float, bool]] = []
 
     def answers_of(
@@ -372,14 +517,10 @@ def _calibration(terms: _Terms, weight: float, f1: float) -> tuple[Calibration |
             )
         return [terms.answer(n, weight, held_out, fold) for n in answered]
 
-    calibrated = terms.cross_validated(answers_of)
-    if calibrated > f1:
-        return calibration, calibrated
+    answers = terms.cross_validated(answers_of)
     probabilities, right = np.array(outcomes, np.float64).reshape(-1, 2).T
     is_better = right.size > 0 and np.square(probabilities - right).mean() < right.var()
-    if terms.calibration is None and is_better:
-        return replace(calibration, threshold=None, keeps_nil=True), f1
-    return None, f1
+    return calibration, None if calibration.keeps_nil else answers, bool(is_better)
 
 
 def write_pairs(path: Path, decisions: Iterable[Decision], *, overwrite: bool = False) -> int:

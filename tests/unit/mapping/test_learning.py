@@ -180,6 +180,56 @@ def test_probabilities_are_fitted_without_the_terms_own_names(kb, index):
     assert candidates[0].probability is not None
 
 
+CODED = [
+    *(approved(f"X{n}.{n} heart attack, chart {n} of ward", "D1") for n in range(3)),
+    *(approved(f"X{n}.{n} high blood pressure, see file {n}", "D3") for n in range(3, 6)),
+    *(Decision(term=f"form {n} was sent", verdict="nil", time=TIME) for n in range(4)),
+]
+"""Names that codes and remarks stand beside."""
+
+
+def mapped(kb, index, text, **settings):
+    (mapping,) = map_terms(Linker.open(kb, index, **settings), [text])
+    return mapping
+
+
+def test_names_inside_terms_answer_where_decisions_support_it(kb, index):
+    text = "X9.9 heart arrest, to be called back soon"
+    assert mapped(kb, index, text).concept is None
+    report = learn(kb, index, CODED)
+    part = {each.name: each for each in report.parts}["names inside terms"]
+    assert part.applied
+    assert part.interval[0] > 0
+    assert report.f1_after == part.f1_after > part.f1_before == report.f1_before
+    found = mapped(kb, index, text)
+    assert found.concept == "D2"
+    assert found.score < 1
+    assert mapped(kb, index, "form 9 was sent").concept is None
+    assert mapped(kb, index, "X9.9 no heart arrest, to be called back").concept is None
+    assert mapped(kb, index, "X9.9 mother had a heart arrest in old age").concept is None
+    assert mapped(kb, index, text, threshold=0.9).concept is None
+    forget(index)
+    assert mapped(kb, index, text).concept is None
+
+
+def test_names_inside_terms_do_not_answer_where_decisions_refute_it(kb, index):
+    """The same terms, of a vocabulary of forms: they mean none of the concepts."""
+    wrong = [Decision(term=each.term, verdict="nil", time=TIME) for each in CODED]
+    report = learn(kb, index, [*wrong, approved("heart attack", "D1")])
+    assert report.inside_below == 0
+    assert {each.name: each.applied for each in report.parts}["names inside terms"] is False
+    assert mapped(kb, index, "X9.9 heart arrest, to be called back soon").concept is None
+
+
+def test_a_report_says_of_each_part_why_it_is_not_applied(kb, index):
+    report = learn(kb, index, [approved("widow maker", "D1")])
+    reasons = {each.name: each.reason for each in report.parts}
+    assert reasons["weight of lexical search"] == "the index has one kind of search"
+    assert "needs 50 terms" in reasons["threshold of NIL"]
+    assert reasons["similar names"] == "no gain"
+    assert json.loads(json.dumps(report.to_json()))["parts"][1]["interval"] == [0, 0]
+
+
 def test_probabilities_of_an_earlier_biograft_are_learned_again(kb, index):
     """They named no knowledge base, so they may have been fitted with another one."""
     learn(kb, index, [approved("widow maker", "D1")])
