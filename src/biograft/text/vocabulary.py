@@ -91,8 +91,14 @@ _AMERICAN = tuple(
 )
 
 
+_MAY_BE_BRITISH = re.compile(r"[ao]e|[æœ]|our|[bt]re|isation|sulph|leuc|alumini", re.IGNORECASE)
+"""A fast test that excludes most words."""
+
+
 def british(word: str) -> str:
     """Convert British spelling to American: haemorrhage, oesophagus, tumour, fibre, sulphate."""
+    if not _MAY_BE_BRITISH.search(word):
+        return word
     for joined, parted in (("æ", "ae"), ("œ", "oe"), ("Æ", "Ae"), ("Œ", "Oe")):
         word = word.replace(joined, parted)
     word = _DIGRAPH.sub(_as_e, word)
