@@ -14,6 +14,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -142,7 +143,7 @@ class Assertion(NamedTuple):
     @property
     def flags(self) -> tuple[str, ...]:
         """Names of the flags that are set."""
-        return tuple(flag for flag, is_set in zip(FLAGS, self, strict=False) if is_set)
+        return tuple(compress(FLAGS, self))
 
     @property
     def label(self) -> str:

@@ -23,8 +23,8 @@ HEADING_END = CompiledRule("heading", EventKind.LINE)
 _WORD_BACKWARD = re.compile(r"\w[\w.]*")
 _FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
 _PLAIN = {ord(c) + 0xFEE0: c for c in string.ascii_lowercase + string.digits}
-_HEADING_MARKS = ("\n", ":", "：", "【")
-"""Without any of them, a text has no heading."""
+_HEADING_MARK = re.compile(r"[\n:：【]")
+"""Without it, a text has no heading."""
 _LONG_TEXT = 400
 """Characters from which on sentences without a mention are left out."""
 _LONGEST_LEAD = 40
@@ -103,7 +103,7 @@ def find_sections(
     """
     sections: list[Section] = []
     spans: list[tuple[int, int]] = []
-    if not any(mark in low for mark in _HEADING_MARKS):
+    if not _HEADING_MARK.search(low):
         return sections, spans
     for match in rules.heading.finditer(low):
         if match["name"] is not None:

@@ -43,7 +43,11 @@ _ITEM = re.compile(
     r"\(([^()]*\|[^()]*|[^()?]+(?=\)\?))\)(\?)?|\{(\w+)\}(\?)?"
     r"|([^{}]+?(?=\([^()]*\||\([^()?]+\)\?|\{|$))"
 )
-_WORDS = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*|[^\w\s]|\n")
+_WORDS = re.compile(
+    r"[^ ](?:(?<=[^\W\d])\w*+(?:(?!['’]\w)|(?:['’]\w+)+)"
+    r"|(?<=\d)(?:\d*(?:[.,]\d+)*(?!\w)|\w*(?:['’]\w+)*)|(?<=[^\w\s])|(?<=\n))"
+)
+"""Words, numbers, marks and line breaks; the search skips to the set that it begins with."""
 _CHARACTERS = re.compile(r"\d+(?:\.\d+)?|\S|\n")
 _PLACEHOLDERS = re.compile(r"####|#")
 _AT_PLACEHOLDERS = re.compile(r"(####|#)")

@@ -126,6 +126,7 @@ _GAP = re.compile(
 """Whitespace that is not a single blank, also as mail and web pages write it.
 
 It begins with a set of characters, which a search looks for many times faster than for branches."""
+_BLANKS = re.compile("  +")
 _COLUMN = re.compile(r"[^\W\d][\w /()-]{0,30}[:：]")
 """The label of a column."""
 _MIN_WRAPPED, _MIN_WRAPPED_HAN = 50, 18
@@ -191,10 +192,10 @@ class FoldedText:
 
 def _find_gaps(text: str, headings: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of whitespace that stands for other one, and this."""
-    if text.isprintable() and "  " not in text and "&nbsp;" not in text:
-        return  # most sentences and abstracts: single blanks are the only whitespace
+    # most sentences and abstracts have no other whitespace than blanks
+    plain = text.isprintable() and "&nbsp;" not in text
     line_start = 0  # of the first of the lines that were wrapped
-    for gap in _GAP.finditer(text):
+    for gap in (_BLANKS if plain else _GAP).finditer(text):
         start, end = gap.span()
         if end == len(text):
             continue
