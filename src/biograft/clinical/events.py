@@ -237,8 +237,9 @@ def _longest_phrase(
     if stop < end or any(a < stop < b for a, b in spans[first + 1 : first + 2]):
         return longest
     if rule is None:  # *six month history of*, *found by her mother*, but not *pain with*
+        is_participle = low.endswith("ed", begin, end)  # *complicated by*
         holds = (not is_last or low[begin:end] in rules.trie.root) and (
-            begin > start or last > index + 1
+            begin > start or last > index + 1 or is_participle
         )
     else:
         is_name = rule.kind is EventKind.TRIGGER or end - begin > 2  # no *w* of *w/*
