@@ -3,7 +3,8 @@
 A term is compared with names as a whole, so that codes, values, sides and remarks beside a name
 lower its score. Below the score that an index learned (`biograft learn`), the longest name inside
 the term answers instead, as running text is read: with short forms, misspelt words, and without
-what the term itself says to be absent, or somebody else's.
+what the term itself says to be absent, or somebody else's. An answer that is narrower stays: the
+*Liver Cirrhosis* of *cirhosis of liver*, whose name inside is *Fibrosis*.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, LinkedMention
 from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.steps import GIVEN, DocumentState, MentionState
@@ -46,7 +48,8 @@ class LookInside:
         texts = list(dict.fromkeys(each.mention.text for each in low))
         found = dict(zip(texts, map(name_inside, self.read(texts) if texts else ()), strict=True))
         for each in low:
-            if part := found[each.mention.text]:
+            part = found[each.mention.text]
+            if part and replaces(self.reviewed.kb, part.concept, each.concept):
                 self._answer(each, part)
 
     def _is_low(self, candidates: Sequence[Candidate]) -> bool:
@@ -72,3 +75,14 @@ def name_inside(document: LinkedDocument) -> LinkedMention | None:
     """
     found = (each for each in document.mentions if each.concept and each.status in _STATUSES)
     return max(found, key=lambda each: each.end - each.start, default=None)
+
+
+def replaces(kb: KnowledgeBase, part: str | None, whole: str | None) -> bool:
+    """Return True if the name inside a term says something else than the term as a whole.
+
+    Args:
+        kb: The knowledge base.
+        part: Concept of the name inside.
+        whole: Concept of the whole; None: it has none.
+    """
+    return part is not None and (whole is None or not kb.is_a(whole, part))

@@ -26,7 +26,7 @@ from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import REVIEWED_NAMES, open_index
-from biograft.linking.inside import name_inside
+from biograft.linking.inside import name_inside, replaces
 from biograft.linking.learned import LEARNED_FORMS
 from biograft.linking.outputs.output import encoded
 from biograft.linking.queries import is_name_of, label_examples
@@ -357,15 +357,15 @@ class _Terms:
     ) -> str | None:
         """Return the concept that a linker answers for a term, None for NIL."""
         first, calibration = self.first(n, weight, held_out), calibration or self.calibration
-        if inside_below and (first is None or first.score < inside_below) and self.inside[n]:
-            return self.inside[n]
-        if first is None:
-            return None
-        if calibration is None or calibration.keeps_nil:
-            is_nil = self.linker.nil.is_nil(self.mentions[n].form, first)
-        else:
-            is_nil = float(calibration(first.score)) < (calibration.threshold or 0.0)
-        return None if is_nil else first.concept
+        is_nil = True
+        if first is not None:
+            if calibration is None or calibration.keeps_nil:
+                is_nil = self.linker.nil.is_nil(self.mentions[n].form, first)
+            else:
+                is_nil = float(calibration(first.score)) < (calibration.threshold or 0.0)
+        whole = None if first is None or is_nil else first.concept
+        is_low = inside_below > 0 and (first is None or first.score < inside_below)
+        return self.inside[n] if is_low and replaces(self.kb, self.inside[n], whole) else whole
 
     def cross_validated(
         self, answers_of: Callable[[list[int], list[int], frozenset[str]], list[str | None]]

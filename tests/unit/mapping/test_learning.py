@@ -12,6 +12,7 @@ from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index, update_index
+from biograft.linking.inside import replaces
 from biograft.mapping import Decision, forget, learn, map_terms
 from biograft.text.documents import Document, Mention
 
@@ -21,6 +22,7 @@ CONCEPTS = [
     {"id": "D3", "name": "Hypertension", "names": ["high blood pressure"], "type": "T047"},
     {"id": "D4", "name": "Common Cold", "names": ["chill"]},
     {"id": "D5", "name": "Cold Temperature", "names": ["chill"]},
+    {"id": "D6", "name": "Silent Coronary Occlusion", "relations": {"is-a": ["D1"]}},
 ]
 TIME = "2026-11-24T02:00:00Z"
 
@@ -210,6 +212,13 @@ def test_names_inside_terms_answer_where_decisions_support_it(kb, index):
     assert mapped(kb, index, text, threshold=0.9).concept is None
     forget(index)
     assert mapped(kb, index, text).concept is None
+
+
+def test_a_narrower_answer_stays_where_the_name_inside_is_broader(kb):
+    assert replaces(kb, "D1", "D2")
+    assert replaces(kb, "D1", None)
+    assert not replaces(kb, None, "D1")
+    assert not replaces(kb, "D1", "D6")
 
 
 def test_names_inside_terms_do_not_answer_where_decisions_refute_it(kb, index):

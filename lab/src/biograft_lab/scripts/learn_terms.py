@@ -9,8 +9,10 @@ gain           mean over splits, with an interval over splits, and one over term
 applied        fraction of splits in which anything learned changes other terms
 parts          how often each part was applied
 
-English terms with MEDIC and MeSH, Chinese terms with the built-in knowledge base; AskAPatient: its
-folds, taught by the first decisions of the validation part, answered on its test part.
+English terms with MEDIC and the diseases of MeSH, Chinese terms with the built-in knowledge base,
+each with the index that `biograft index` makes, or with --lexical one without vectors. Sets on
+which nothing was chosen: phrases of AskAPatient (validation part) and Chinese procedures (dev), of
+which --decided terms are taught and as many answered.
 
     BIOGRAFT_DATA=... python -m biograft_lab.scripts.learn_terms --json
 """
@@ -33,13 +35,15 @@ from script_options import add_data, run_with, some_of, start_parser
 
 from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.names import one_line, term_key
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
+from biograft.linking.dense.encoders import default_encoder
 from biograft.linking.index import build_index
 from biograft.mapping import map_terms
 from biograft.mapping.decisions import APPROVED, NIL, Decision
 from biograft.mapping.learning import forget, learn
-from biograft_lab.scripts.unseen_notes import open_store
+from biograft_lab.scripts.unseen_notes import mesh_table, open_store
 
 SETS = ("medic", "mesh", "chinese", "askapatient", "procedures")
 _RESAMPLES = 2000
@@ -118,7 +122,8 @@ def measure_set(
         terms: The terms.
         options: Number of seeds.
     """
-    splits, changes, parts = [], Counter[tuple[str, str, str]](), Counter[str]()
+    splits: list[tuple[float, float]] = []
+    changes, parts = Counter[tuple[str, str, str]](), Counter[str]()
     forget(index)
     linker = Linker.open(kb, index, k=1)
     plain = answers_of(linker, terms)
@@ -132,24 +137,13 @@ def measure_set(
         before, after = [plain[t.text] for t in other], [learned[t.text] for t in other]
         pairs.append((other, before, after))
         splits.append((f1_of(before, other), f1_of(after, other)))
-        applied = (
-            [p.name for p in report.parts if p.applied]
-            if hasattr(report, "parts")
-            else [
-                *(["names"] if report.weight else []),
-                *(["lexical weight"] if report.lexical_weight is not None else []),
-                *(["threshold"] if report.threshold is not None else []),
-            ]
-        )
+        applied = [part.name for part in report.parts if part.applied]
         parts.update(applied or ["nothing"])
-        for term, a, b in zip(other, before, after, strict=True):
-            if a != b:
-                sign = (b in term.concepts or (b is None and not term.concepts)) - (
-                    a in term.concepts or (a is None and not term.concepts)
-                )
-                changes[
-                    "=+-"[sign] + " " + term.text, str(a and kb[a].name), str(b and kb[b].name)
-                ] += 1
+        for term, *changed in zip(other, before, after, strict=True):
+            names = [str(each and kb[each].name) for each in changed]
+            if names[0] != names[1]:
+                good = [_is_right(each, term) for each in changed]
+                changes["=+-"[good[1] - good[0]], term.text, " -> ".join(names)] += 1
         print(seed, *splits[-1], applied, file=sys.stderr)
     forget(index)
     before, after = np.array(splits).T
@@ -169,6 +163,10 @@ def measure_set(
     return result
 
 
+def _is_right(answer: str | None, term: MessyTerm) -> bool:
+    return answer in term.concepts or (answer is None and not term.concepts)
+
+
 def _percent(value: float) -> float:
     return round(100 * float(value), 1)
 
@@ -183,9 +181,7 @@ def _over_terms(
 ) -> list[float]:
     """Return the interval of the mean gain over the terms, which all splits share."""
     numbers = {t: n for n, t in enumerate(dict.fromkeys(t.text for ts, _, _ in pairs for t in ts))}
-    counts = np.zeros((len(pairs), len(numbers), 3))  # right before, right after; answered, ...
     sums = np.zeros((len(pairs), 4, len(numbers)))
-    del counts
     for row, (terms, before, after) in enumerate(pairs):
         for term, a, b in zip(terms, before, after, strict=True):
             n = numbers[term.text]
@@ -206,7 +202,7 @@ def _over_terms(
 def _open_set(name: str, data: Path, folder: Path) -> tuple[KnowledgeBase, list[MessyTerm]]:
     """Open the store of a set, and read its terms."""
     if name in ("medic", "mesh", "chinese"):
-        kb = open_store(name, data, folder)
+        kb = open_store(name, data, folder) if name != "mesh" else _open_mesh(data, folder)
         file = "messy_terms_zh_dev.txt" if name == "chinese" else "messy_terms_en_dev.tsv"
         return kb, list(read_terms(data / "mapping" / file, kb))
     names: dict[str, str]
@@ -229,8 +225,21 @@ def _open_set(name: str, data: Path, folder: Path) -> tuple[KnowledgeBase, list[
         path = folder / f"{name}.jsonl"
         path.write_text("\n".join(json.dumps({"id": c, "names": [n]}) for c, n in names.items()))
         build_store(BuildConfig(sources=(SourceConfig(path=path, format="jsonl"),)), folder / name)
-    terms = {text: MessyTerm(text, (c,)) for text, c in rows if c}
+    terms = {term_key(text): MessyTerm(one_line(text), (c,)) for text, c in rows if c}
     return KnowledgeBase.open(folder / name), list(terms.values())
+
+
+def _open_mesh(data: Path, folder: Path) -> KnowledgeBase:
+    """Build the store of the diseases of MeSH, unless the folder has it."""
+    store = folder / "mesh-diseases"
+    if not store.exists():
+        path = mesh_table(data / "entity_linking" / "mesh", folder)
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        path = folder / "mesh-diseases.tsv"
+        kept = (line for line in lines[1:] if line.endswith("\tdisease\n"))
+        path.write_text("".join((lines[0], *kept)), "utf-8")
+        build_store(BuildConfig(sources=(SourceConfig(path=path),)), store)
+    return KnowledgeBase.open(store)
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -241,9 +250,9 @@ def measure(options: argparse.Namespace) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name in options.sets:
             kb, terms = _open_set(name, options.data, folder)
-            index = folder / f"{name}-index"
+            index = folder / f"{name}-{'lexical' if options.lexical else 'index'}"
             if not index.exists():
-                build_index(kb, index)
+                build_index(kb, index, None if options.lexical else default_encoder(kb, ()))
             result[name] = measure_set(kb, index, terms, options)
     result |= {
         "machine": describe_machine(),
@@ -260,6 +269,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=20, help="number of splits")
     parser.add_argument("--decided", type=int, default=200, help="most terms that are taught")
     parser.add_argument("--folder", type=Path, help="folder of the stores; default: a new one")
+    parser.add_argument("--lexical", action="store_true", help="search without vectors")
     parser.add_argument("--details", action="store_true", help="list the answers that change")
     parser.add_argument("--json", action="store_true", help="one line")
     return parser.parse_args()

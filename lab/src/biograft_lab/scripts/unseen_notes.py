@@ -201,15 +201,20 @@ def open_store(name: str, data: Path, folder: Path) -> KnowledgeBase:
         if name == "medic":
             sources = [SourceConfig(path=linking / "medic" / "medic_06Jul2012.txt.gz")]
         elif name == "mesh":
-            sources = [SourceConfig(path=_mesh_table(linking / "mesh", folder))]
+            sources = [SourceConfig(path=mesh_table(linking / "mesh", folder))]
         else:
             sources = [SourceConfig(path=Path(s)) for s in ("starter", "clinical-findings")]
         build_store(BuildConfig(sources=tuple(sources)), folder / name)
     return KnowledgeBase.open(folder / name)
 
 
-def _mesh_table(mesh: Path, folder: Path) -> Path:
-    """Write the descriptors of MeSH with the trees they stand in as their type."""
+def mesh_table(mesh: Path, folder: Path) -> Path:
+    """Write the descriptors of MeSH with the trees they stand in as their type.
+
+    Args:
+        mesh: Folder of the files of MeSH.
+        folder: Folder to write to.
+    """
     trees: dict[str, str] = {}
     with gzip.open(mesh / "mesh_tree_numbers_2015.tsv.gz", "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
