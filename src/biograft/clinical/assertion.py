@@ -397,9 +397,10 @@ def _conclude(found: Found, layout: NoteLayout, original: str) -> Assertion:
         return PRESENT if not section else Assertion(section=section)
     said = [(t, t.flag) for t in found.triggers]
     for t in found.triggers:
-        details = [flag for flag in t.rule.details if _IMPLIED[flag] == t.flag]
-        said += [(t, flag) for flag in details]
-        bits |= sum(1 << flag for flag in details)
+        for flag in t.rule.details:
+            if _IMPLIED[flag] == t.flag:
+                bits |= 1 << flag
+                said.append((t, flag))
     triggers = []
     for t, flag in said:
         start, end = layout.folded.unfold(t.start, t.end)
