@@ -100,20 +100,15 @@ class NoFinding:
         """Words that what stands behind the mention begins with; None: any."""
 
     @cached_property
-    def _before(self) -> re.Pattern[str] | None:
-        before = _compile(self._wordings["before"])
-        return re.compile(rf"{before}[ \t\-–'\"]*$") if before else None
-
-    @cached_property
-    def _line(self) -> re.Pattern[str] | None:
-        line = _compile(self._wordings["line"])
-        return re.compile(line) if line else None
-
-    @cached_property
-    def _after(self) -> re.Pattern[str] | None:
-        after, unless = _compile(self._wordings["after"]), _compile(self._wordings["unless"])
+    def _patterns(self) -> list[re.Pattern[str] | None]:
+        """What stands before the mention, before it in its sentence, and behind it."""
+        before, line, after, unless = (
+            _compile(self._wordings[key]) for key in ("before", "line", "after", "unless")
+        )
         denied = rf"(?![^\n.,;，。；]{{0,24}}?{unless})" if unless else ""
-        return re.compile(rf"{_BETWEEN}{after}{denied}") if after or unless else None
+        behind = f"{after}{denied}"
+        options = (before and rf"{before}{_BETWEEN}$", line, behind and f"{_BETWEEN}{behind}")
+        return [re.compile(option) if option else None for option in options]
 
     def concerns(self, mention: str) -> bool:
         """Whether the context is one of a mention, by its text alone."""
@@ -131,14 +126,15 @@ class NoFinding:
         """
         if self._where == "heading" and not _is_heading(text, start, end):
             return False
-        if self._after is not None and not self._after.match(text, end):
+        before, within, behind = self._patterns
+        if behind is not None and not behind.match(text, end):
             return False
-        if self._before is None and self._line is None:
+        if before is None and within is None:
             return True
         line = text[max(0, start - 4 * _REACH) : start].rpartition("\n")[2]
-        if self._line is not None and not self._line.search(_SENTENCE_END.split(line)[-1]):
+        if within is not None and not within.search(_SENTENCE_END.split(line)[-1]):
             return False
-        return self._before is None or self._before.search(line[-_REACH:]) is not None
+        return before is None or before.search(line[-_REACH:]) is not None
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
@@ -187,13 +183,10 @@ class ClinicalLexicon:
         content = {name: _read(name) for name in ("contexts", "en", "zh")}
         contexts = content.pop("contexts")
         no_finding = [NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]]
-        self._contexts_of = lru_cache(_CACHE_SIZE)(
+        self.contexts_of = lru_cache(_CACHE_SIZE)(
             lambda mention: [each for each in no_finding if each.concerns(mention)]
         )
-        self._anywhere_of = lru_cache(_CACHE_SIZE)(
-            lambda mention: [each for each in self._contexts_of(mention) if each.begins is None]
-        )
-        self._behind = frozenset(word for each in no_finding for word in each.begins or ())
+        """The contexts in which a mention is no finding."""
         self.kinds = {
             kind: [wording for each in phrases for wording in expand(each, {})]
             for kind, phrases in contexts["documents"].items()
@@ -223,18 +216,6 @@ class ClinicalLexicon:
         }
         followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
         self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
-
-    def contexts_of(self, mention: str, behind: str) -> Iterable[NoFinding]:
-        """Return the contexts in which a mention may be no finding.
-
-        Args:
-            mention: Text of the mention.
-            behind: The word behind it, in lower case.
-        """
-        if behind not in self._behind:
-            return self._anywhere_of(mention)
-        contexts = self._contexts_of(mention)
-        return (each for each in contexts if each.begins is None or behind in each.begins)
 
     def kinds_in(self, text: str, start: int, end: int) -> frozenset[str]:
         """Return the kinds of documents that a part of a text has words of.
@@ -385,8 +366,9 @@ class NoteContext:
         start, end = self.folded.fold(mention.start), self.folded.fold(mention.end)
         behind = _BEHIND.match(self.text, end)
         word = behind[1].lower() if behind else ""
-        for context in self._lexicon.contexts_of(self.text[start:end], word):
-            if context.holds(self.text, start, end):
+        for context in self._lexicon.contexts_of(self.text[start:end]):
+            may_hold = context.begins is None or word in context.begins
+            if may_hold and context.holds(self.text, start, end):
                 return context.reason
         headings = self._layout.headings
         row = bisect_right(headings, start, key=lambda span: span[0]) - 1
@@ -413,9 +395,6 @@ class StoreLexicon:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._lexicon = clinical_lexicon()
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
-        self._known = cache(
-            lambda meaning: [w for w in meaning.wordings if "_" in w or self._rows(w)]
-        )
         self.read = lru_cache(2 * BATCH)(NoteContext)
         """Read a note."""
 
@@ -464,7 +443,7 @@ class StoreLexicon:
                 continue
             forms = (
                 form
-                for wording in self._known(word.meaning)
+                for wording in word.meaning.wordings
                 for form in _forms(note.text, start, end, wording)
                 if self._rows(form[2])
             )
