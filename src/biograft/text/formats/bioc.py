@@ -44,6 +44,8 @@ from biograft.text.formats.format import (
     xml_tag,
 )
 
+_OWN_KEYS, _ATTRIBUTE = ("type", "parts"), "attribute "
+"""Infons of a mention that are no attribute, and what stands before an attribute of such a name."""
 _CONCEPT_KEYS = {
     *("identifier", "mesh", "omim", "cui", "umls", "concept", "concept_id", "conceptid"),
     *("snomed", "ncbi gene", "ncbigene", "gene_id", "chebi", "do", "hp", "icd10"),
@@ -149,17 +151,19 @@ def _mention(
         return None
     infons = _infons(value)
     concepts: list[str] = []
+    attributes: list[tuple[str, str]] = []
     for key, each in infons.items():
         if key.lower() in _CONCEPT_KEYS:
             concepts += split_ids(each)
-        elif key not in ("type", "parts"):
-            log.filter(f"infon {key}")
+        elif key not in _OWN_KEYS:
+            attributes.append((key.removeprefix(_ATTRIBUTE), each))
     return replace(
         mention,
         concepts=tuple(concepts),
         type=infons.get("type", ""),
         parts=split_ids(infons.get("parts", "")),
         id=_text(value, "id"),
+        attributes=tuple(attributes),
     )
 
 
@@ -239,9 +243,13 @@ def _annotation_object(mention: Mention, document: Document) -> dict[str, Any]:
         "identifier": join_ids(mention.concepts, document, "concept"),
         "parts": join_ids(mention.parts, document, "part"),
     }
+    attributes = {
+        f"{_ATTRIBUTE}{key}" if key in _OWN_KEYS or key.lower() in _CONCEPT_KEYS else key: said
+        for key, said in mention.attributes
+    }
     return {
         "id": mention.id,
-        "infons": {key: value for key, value in infons.items() if value},
+        "infons": {key: value for key, value in infons.items() if value} | attributes,
         "text": mention.text,
         "locations": [{"offset": a, "length": b - a} for a, b in mention.spans],
     }
@@ -438,7 +446,7 @@ def _format(
         recognise=recognise,
         read=read,
         write=write,
-        holds=ALL_FEATURES - {Feature.ATTRIBUTES},
+        holds=ALL_FEATURES,
         steps=(
             (str(Feature.PASSAGES), keep_flat_passages),
             ("control characters", replace_characters(XML_UNWRITABLE)),
