@@ -13,7 +13,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index, update_index
 from biograft.linking.inside import replaces
-from biograft.mapping import Decision, forget, learn, map_terms
+from biograft.mapping import Decision, MappingSet, forget, learn, map_terms
 from biograft.text.documents import Document, Mention
 
 CONCEPTS = [
@@ -237,6 +237,22 @@ def test_a_report_says_of_each_part_why_it_is_not_applied(kb, index):
     assert "needs 50 terms" in reasons["threshold of NIL"]
     assert reasons["similar names"] == "no gain"
     assert json.loads(json.dumps(report.to_json()))["parts"][1]["interval"] == [0, 0]
+
+
+def test_the_command_prints_each_part_with_its_gain(kb, index, tmp_path, run_main):
+    sssom = tmp_path / "decided.sssom.tsv"
+    MappingSet.of_decisions(CODED).write(sssom)
+    base = ("learn", str(sssom), "--kb", str(kb.folder), "--index", str(index))
+    done = run_main(*base)
+    assert (done.code, done.err) == (0, "")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "weight of lexical search not applied: the index has one kind of search" in lines
+    (gain,) = (line for line in lines if line.startswith("names inside terms"))
+    assert "->" in gain
+    assert gain.endswith("applied: gains")
+    (part,) = (p for p in json.loads(run_main(*base, "--json").out)["parts"] if p["applied"])
+    assert part["name"] == "names inside terms"
+    assert part["interval"][0] > 0
 
 
 def test_probabilities_of_an_earlier_biograft_are_learned_again(kb, index):

@@ -1,4 +1,4 @@
-"""Tables of what is learned from annotated text."""
+"""Tables of what is learned from annotated text, and from decisions about terms."""
 
 from __future__ import annotations
 
@@ -12,6 +12,29 @@ _SETS = {
     "bc5cdr-disease": "BC5CDR diseases",
     "gsc-plus": "GSC+ (`--overlaps all --reworded`)",
 }
+
+_TERMS = {
+    "medic": "messy English terms, MEDIC",
+    "mesh": "messy English terms, diseases of MeSH",
+    "chinese": "messy Chinese terms, built-in knowledge base",
+    "procedures": "Chinese procedures (dev)",
+    "askapatient": "phrases of patients, AskAPatient",
+}
+
+
+def learn_terms(result: Mapping[str, Any]) -> str:
+    """Return F1 of other terms before and after, the gain with its intervals, and the splits."""
+    rows = []
+    for name, title in _TERMS.items():
+        of = result[name]
+        splits, terms = (
+            "{:+.1f} to {:+.1f}".format(*of[f"over_{by}"]) for by in ("splits", "terms")
+        )
+        gain = f"{of['gain']:+.1f} ({splits}; {terms})"
+        applied = f"{of['applied']:.0%}"
+        rows.append([title, f"{of['before']:.1f}", f"{of['after']:.1f}", gain, applied])
+    heads = ("", "before", "after", "gain (over splits; over terms)", "splits with a part applied")
+    return markdown(heads, rows)
 
 
 def learned_forms(result: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
-from biograft_lab.replication.learned_tables import learned_forms
+from biograft_lab.replication.learned_tables import learn_terms, learned_forms
 from biograft_lab.replication.match_tables import match_ontologies
 from biograft_lab.replication.note_tables import assertion_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
@@ -74,6 +74,7 @@ _SCRIPTS = {
     "unseen_notes": "-m biograft_lab.scripts.unseen_notes",
     "text_linking": "-m biograft_lab.scripts.text_linking",
     "learned_forms": "-m biograft_lab.scripts.learned_forms",
+    "learn_terms": "-m biograft_lab.scripts.learn_terms",
     "match": "-m biograft_lab.scripts.match_ontologies --peer lexmatch=SSSOM",
 }
 """The commands of benchmarks that are not the name of the result alone."""
@@ -129,6 +130,7 @@ def tables() -> dict[str, Table]:
         "assertion_speed/short": assertion_speed,
         "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
         "annotation_speed/pubmed": annotation_speed_pubmed,
+        "learn_terms": learn_terms,
         "learned_forms": learned_forms,
         "match": match_ontologies,
         "pepr": pepr,
