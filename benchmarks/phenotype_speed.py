@@ -107,7 +107,7 @@ def measure(options: argparse.Namespace) -> None:
 def _compare(
     tools: dict[str, list[str]], texts: list[str], work: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Return the median times of each tool, which take turns; a first round of ours, which compiles, does not count."""
+    """Return the median times of each tool, which take turns, after a round of ours to compile."""
     file, runs = work / "texts.json", 1 if options.quick else 3
     file.write_text(json.dumps(texts))
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(work / "compiled")}

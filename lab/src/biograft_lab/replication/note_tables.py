@@ -60,6 +60,22 @@ def assertion_speed(result: Mapping[str, Any], language: str = "en") -> str:
     return markdown(_NEGEX_HEADS[language], rows)
 
 
+def phenotype_speed(result: Mapping[str, Any]) -> str:
+    """Return processor seconds of whole processes and of the search, for both sets of texts."""
+    head = ["processor seconds, 2,000 abstracts: process (search)", *result["sets"]]
+    tools = [name for name, of in next(iter(result["sets"].values())).items() if _is_tool(of)]
+    sets = result["sets"].values()
+    return markdown(head, ([tool, *(_seconds(of[tool]) for of in sets)] for tool in tools))
+
+
+def _is_tool(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _seconds(of: Mapping[str, float]) -> str:
+    return f"{of['process']:.1f} ({of['search']:.1f})"
+
+
 def _f1(values: Mapping[str, float] | None) -> str:
     if values is None:
         return "–"

@@ -20,7 +20,7 @@ from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
 from biograft_lab.replication.learned_tables import learn_terms, learned_forms
 from biograft_lab.replication.match_tables import match_ontologies
-from biograft_lab.replication.note_tables import assertion_speed, unseen_notes
+from biograft_lab.replication.note_tables import assertion_speed, phenotype_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -71,6 +71,7 @@ _SCRIPTS = {
     "linking_speed": "benchmarks/linking_speed.py --full",
     "verify_peer": "benchmarks/verify_peer.py --peer VENV/bin/python",
     "assertion_speed": "benchmarks/assertion_speed.py --peer-python VENV/bin/python",
+    "phenotype_speed": "benchmarks/phenotype_speed.py --fasthpocr PYTHON --index hp.index",
     "unseen_notes": "-m biograft_lab.scripts.unseen_notes",
     "text_linking": "-m biograft_lab.scripts.text_linking",
     "learned_forms": "-m biograft_lab.scripts.learned_forms",
@@ -134,6 +135,7 @@ def tables() -> dict[str, Table]:
         "learned_forms": learned_forms,
         "match": match_ontologies,
         "pepr": pepr,
+        "phenotype_speed": phenotype_speed,
         "pretrain_step": pretrain_step,
         "pretrain_step/search": pretrain_step_search,
         "pretrain_step/scores": pretrain_step_scores,
