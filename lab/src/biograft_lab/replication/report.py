@@ -17,6 +17,7 @@ from biograft.errors import InputError, nearest
 from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
+from biograft_lab.replication.invariance_tables import layout_invariance
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
 from biograft_lab.replication.learned_tables import learn_terms, learned_forms
 from biograft_lab.replication.match_tables import match_ontologies
@@ -74,6 +75,7 @@ _SCRIPTS = {
     "phenotype_speed": "benchmarks/phenotype_speed.py --fasthpocr PYTHON --index hp.index",
     "unseen_notes": "-m biograft_lab.scripts.unseen_notes",
     "text_linking": "-m biograft_lab.scripts.text_linking",
+    "layout_invariance": "-m biograft_lab.scripts.layout_invariance --variants 2200",
     "learned_forms": "-m biograft_lab.scripts.learned_forms",
     "learn_terms": "-m biograft_lab.scripts.learn_terms",
     "match": "-m biograft_lab.scripts.match_ontologies --peer lexmatch=SSSOM",
@@ -132,6 +134,7 @@ def tables() -> dict[str, Table]:
         "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
         "annotation_speed/pubmed": annotation_speed_pubmed,
         "learn_terms": learn_terms,
+        "layout_invariance": layout_invariance,
         "learned_forms": learned_forms,
         "match": match_ontologies,
         "pepr": pepr,
