@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import multiprocessing
 import os
 import platform
@@ -250,13 +249,17 @@ def _spare_linear_algebra() -> None:
 
     That takes a sixth of a second; numba itself has imported scipy, if it is.
     """
-    linalg: Any = importlib.import_module("numba.np.linalg")
+    from numba.np import linalg as numba_linalg
+
+    linalg: Any = numba_linalg
     check = getattr(linalg, "ensure_blas", None)
     if check is not None and "scipy" in sys.modules:
         linalg.ensure_blas = lambda: None
         try:
-            arraymath: Any = importlib.import_module("numba.np.arraymath")
-            arraymath.ensure_blas = check
+            from numba.np import arraymath
+
+            module: Any = arraymath
+            module.ensure_blas = check
         finally:
             linalg.ensure_blas = check
 
