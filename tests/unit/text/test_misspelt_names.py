@@ -268,3 +268,11 @@ def test_a_short_chinese_name_beside_a_second_strange_place_is_none():
     assert names.find("无佐布症、发热") == []
     found = names.find("虐疾涂片阴性，否认哮踹、癫痫。")
     assert [each.text for each in found] == ["虐疾", "哮踹"]
+
+
+def test_a_word_that_is_as_near_to_two_names_is_neither():
+    """*ezema* lacks a letter of *eczema*, and has one in place of another of *edema*."""
+    names = ["eczema", "edema", "hypertension"]
+    assert found("ezema and hypertenson", names) == ["hypertenson"]
+    assert found("ezema", ["eczema"]) == ["ezema"]
+    assert found("a dysphasgia", ["dysphagia", "dysphasia"]) == []

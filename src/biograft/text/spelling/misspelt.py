@@ -80,7 +80,7 @@ class MisspeltNames:
         exact = self._names.find_in(texts, read)
         misspelt: list[list[MisspeltMatch]] = [[] for _ in texts]
         if corrections := self._corrector.find(read):
-            near = walk_corrected(read, corrections, self._names.arrays)
+            near = _nearest(walk_corrected(read, corrections, self._names.arrays))
             for row, match in self._matches(texts, read.tokens, near):
                 misspelt[row].append(match)
         if (near_han := self._han_corrector.find(read)) is not None:
@@ -119,6 +119,20 @@ class MisspeltNames:
                 continue
             if rows := self._names.rows_of(node, ""):  # names of any case
                 yield row, MisspeltMatch(start - offset, end - offset, text, rows, edits)
+
+
+def _nearest(found: Ints) -> Ints:
+    """Return the matches that need fewer edits than any other name for their span.
+
+    *ezema* is as near to *edema* as to *eczema*, and so neither.
+    """
+    if not found.size:
+        return found
+    spans = found[1] << np.int64(32) | found[2]
+    _, which = np.unique(spans, return_inverse=True)
+    fewest = np.full(which.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(fewest, which, found[3])
+    return _unambiguous(found[:, found[3] == fewest[which]])
 
 
 def _unambiguous(found: Ints) -> Ints:
