@@ -28,6 +28,15 @@ def fingerprint(
     return digest.hexdigest()
 
 
+_VERSION = 16
+"""Characters of the hash of a store that tell it from others."""
+
+
+def store_version(kb: KnowledgeBase) -> str:
+    """Return the beginning of the fingerprint of a store, which mapping sets name it by."""
+    return store_fingerprint(kb)[:_VERSION]
+
+
 def store_fingerprint(kb: KnowledgeBase) -> str:
     """Hash the tables that an index depends on; equal content gives equal hashes."""
     return fingerprint(kb, ("concepts", "ids", "names"))

@@ -178,6 +178,25 @@ class Candidate:
     ids: tuple[str, ...] = ()
     """All ids of the concept, where they are asked for."""
 
+    @classmethod
+    def of_evidence(cls, kb: KnowledgeBase, concept: str, evidence: Evidence) -> Candidate:
+        """Return the candidate that one piece of evidence speaks for, with its name and score.
+
+        Args:
+            kb: Knowledge base of the concept.
+            concept: Any own id of the concept.
+            evidence: The evidence.
+        """
+        row = kb.row(concept)
+        return cls(
+            concept=kb.id_at(row),
+            concept_name=kb.name_at(row),
+            name=evidence.name,
+            score=evidence.score,
+            evidence=(evidence,),
+            types=tuple(each.code for each in kb.concept_at(row).types),
+        )
+
     def scaled(self, factor: float) -> Candidate:
         """Return the candidate with its score, and its probability, multiplied."""
         probability = None if self.probability is None else self.probability * factor

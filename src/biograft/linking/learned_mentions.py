@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from biograft.kb import KnowledgeBase
@@ -75,14 +75,15 @@ class LearnedForms:
         """
         found: list[list[FormMatch]] = [[] for _ in texts]
         section_at = SectionFinder(texts)
-        for n, start, end, rows in occurrences(self._names, texts):
-            entries = [self.forms[row] for row in rows]
+        for n, match in self._names.occurrences(texts):
+            entries = [self.forms[row] for row in match.name_rows]
             section = ""
             if self._has_sections and any(each.section for each in entries):
-                section = section_at(n, start)
+                section = section_at(n, match.start)
             own = [each for each in entries if each.section in ("", section)]
             if own:  # of a section before any
-                found[n].append(FormMatch(start, end, max(own, key=lambda each: each.section)))
+                entry = max(own, key=lambda each: each.section)
+                found[n].append(FormMatch(match.start, match.end, entry))
         return found
 
     def apply(
@@ -124,16 +125,9 @@ class LearnedForms:
         same: Sequence[MentionState],
     ) -> MentionState:
         """Return the mention of a form, before the candidates that the linker found for it."""
-        row = self.kb.row(entry.concept)
         text = state.document.text[span[0] : span[1]]
-        first = Candidate(
-            concept=self.kb.id_at(row),
-            concept_name=self.kb.name_at(row),
-            name=entry.form,
-            score=entry.score,
-            evidence=(Evidence(SOURCE, entry.form, 1, entry.score),),
-            types=tuple(each.code for each in self.kb.concept_at(row).types),
-        )
+        evidence = Evidence(SOURCE, entry.form, 1, entry.score)
+        first = Candidate.of_evidence(self.kb, entry.concept, evidence)
         others = (each for found in same for each in found.candidates)
         return MentionState(
             same[0].mention if same else Mention(*span, text),
@@ -167,18 +161,3 @@ class SectionFinder:
         if text not in self._read:
             self._read = {text: NoteContext(self._texts[text])}
         return self._read[text].section_at(offset)
-
-
-def occurrences(
-    names: NamesIndex, texts: Sequence[str]
-) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
-    """Yield each place where a name stands: number of the text, start, end, rows of the name.
-
-    Args:
-        names: Index of the names.
-        texts: Texts.
-    """
-    columns = (column.tolist() for column in names.search(texts))
-    for n, start, end, pattern in zip(*columns, strict=True):
-        if rows := names.rows_of(pattern, texts[n][start:end]):
-            yield n, start, end, rows

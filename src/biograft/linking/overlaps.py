@@ -62,10 +62,8 @@ class OverlapDetector:
         texts = [document.text for document in documents]
         found: Sequence[list[Mention]] = self._detector.detect(documents)
         if self._nested:
-            columns = (column.tolist() for column in self._names.search(texts))
-            for n, start, end, pattern in zip(*columns, strict=True):
-                if self._names.rows_of(pattern, texts[n][start:end]):
-                    found[n].append(Mention(start, end, texts[n][start:end]))
+            for n, match in self._names.occurrences(texts):
+                found[n].append(Mention(match.start, match.end, match.text))
         if self._reworded is not None:
             for own, matches in zip(found, self._reworded.find_many(texts), strict=True):
                 own.extend(self._mentions(matches))

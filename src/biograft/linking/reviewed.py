@@ -182,15 +182,7 @@ class ReviewedNames:
         return results
 
     def _candidate(self, concept: str, name: str, score: float, rank: int) -> Candidate:
-        row = self.kb.row(concept)
-        return Candidate(
-            concept=self.kb.id_at(row),
-            concept_name=self.kb.name_at(row),
-            name=name,
-            score=score,
-            evidence=(Evidence(SOURCE, name, rank, score),),
-            types=tuple(each.code for each in self.kb.concept_at(row).types),
-        )
+        return Candidate.of_evidence(self.kb, concept, Evidence(SOURCE, name, rank, score))
 
     # ---- files
 

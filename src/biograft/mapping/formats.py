@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from biograft.artifacts import new_file
 from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.kb import KnowledgeBase
-from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.fingerprints import store_version
 from biograft.kb.names import fold_lines
 from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
@@ -30,8 +30,6 @@ from biograft.mapping.sssom import named_cells, read_table
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
 
 _Row = TypeVar("_Row")
-_FINGERPRINT = 16
-"""Characters of the hash of a store that tell it from others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,7 @@ class MappingRun:
     @property
     def store(self) -> str:
         """Identity of the store: the beginning of the hash of its content."""
-        return store_fingerprint(self.kb)[:_FINGERPRINT]
+        return store_version(self.kb)
 
     @property
     def kb_name(self) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from biograft.kb import KnowledgeBase
-from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.fingerprints import store_version
 from biograft.kb.records import IdKind, NameKind
 from biograft.linking.candidates import Generator
 from biograft.linking.fusion import SAME_NAME
@@ -24,17 +24,11 @@ from biograft.mapping.config import MatchConfig
 from biograft.mapping.sets import MADE_HERE, MappingRow, MappingSet
 from biograft.mapping.sssom import PLACEHOLDER, SOURCE, concept_curie, quoted
 from biograft.progress import Progress
+from biograft.text.vocabulary import ROMAN_NUMBERS
 
 _MEANT = (NameKind.PREFERRED, NameKind.SYNONYM)
 """Kinds of names that mean the concept, and nothing broader, narrower or ambiguous."""
 _NUMBER = re.compile(r"\d+|\b(?:i{1,3}|iv|vi{0,3}|ix|x)\b")
-_ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5"} | {
-    "vi": "6",
-    "vii": "7",
-    "viii": "8",
-    "ix": "9",
-    "x": "10",
-}
 _PREFERRED_WEIGHT = 0.3
 """What a similarity to a preferred name adds to the standing of a pair among its rivals."""
 _SURE = 0.9
@@ -43,8 +37,6 @@ _XREF, _SHARED = 0.99, 0.8
 """Confidence of a cross-reference from one to the other, and of one that both have."""
 _SAME = float(SAME_NAME)
 _CHUNK = 4096
-_FINGERPRINT = 16
-"""Characters of the hash of a store that tell it from others."""
 
 WEIGHTS = {
     "intercept": -1.778,
@@ -269,7 +261,7 @@ def _most(pairs: Sequence[_Pair], field: str) -> float:
 
 def _numbers(text: str) -> frozenset[str]:
     found = _NUMBER.findall(text.lower())
-    return frozenset(_ROMAN.get(number, number) for number in found)
+    return frozenset(ROMAN_NUMBERS.get(number, number) for number in found)
 
 
 class _Structure:
@@ -372,7 +364,7 @@ def as_set(
     """
     sides = (subjects, targets)
     source, kb = (quoted(each.folder.resolve().name) for each in sides)
-    versions = [store_fingerprint(each)[:_FINGERPRINT] for each in sides]
+    versions = [store_version(each) for each in sides]
     rows = [
         MappingRow(
             subject_id=concept_curie(subjects.id_at(each.subject)),

@@ -26,7 +26,7 @@ from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index
 from biograft.linking.learned import LEARNED_FORMS, LearnedForm, save_forms
-from biograft.linking.learned_mentions import LearnedForms, SectionFinder, occurrences
+from biograft.linking.learned_mentions import LearnedForms, SectionFinder
 from biograft.linking.steps import DocumentState, MentionState
 from biograft.metrics.precision_recall import Counts, percent
 from biograft.metrics.significance import paired_counts
@@ -220,6 +220,7 @@ def _read(
         if progress is not None:
             progress.advance(1, len(states) / len(documents))
     notes: list[_Note] = []
+    answers: list[_Spans] = []
     forms: dict[str, None] = {}
     for document, state in zip(documents, states, strict=True):
         gold: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
@@ -229,18 +230,18 @@ def _read(
             n_unknown += any(ids.known(each) is None for each in marked)
         note = _Note(state, {span: frozenset(each) for span, each in gold.items() if each}, ids)
         notes.append(note)
-        spans = [*note.gold, *note.answers(state.mentions)]
+        answers.append(note.answers(state.mentions))
+        spans = [*note.gold, *answers[-1]]
         forms.update(dict.fromkeys(state.document.text[start:end] for start, end in spans))
-    _find_places(notes, NamesIndex.build(forms))
+    _find_places(notes, answers, NamesIndex.build(forms))
     return notes, list(forms), n_unknown
 
 
-def _find_places(notes: Sequence[_Note], names: NamesIndex) -> None:
+def _find_places(notes: Sequence[_Note], answers: Sequence[_Spans], names: NamesIndex) -> None:
     """Add to each note the places where a form stands."""
-    answers = [note.answers(note.state.mentions) for note in notes]
     texts = [note.state.document.text for note in notes]
     section_at = SectionFinder(texts)
-    for n, start, end, rows in occurrences(names, texts):
+    for n, (start, end, _, rows) in names.occurrences(texts):
         note, section = notes[n], section_at(n, start)
         marked = note.gold.get((start, end))
         if marked is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,12 +148,15 @@ class MappingRow(Config):
         return self.decided_at or self.mapping_date
 
     @classmethod
-    def of_decision(cls, decision: Decision, justification: str) -> MappingRow:
+    def of_decision(
+        cls, decision: Decision, justification: str, sources: tuple[str, str] = ("", "")
+    ) -> MappingRow:
         """Return a decision as a mapping.
 
         Args:
             decision: The decision, or a proposal.
             justification: Justification of a proposal, as a CURIE.
+            sources: CURIEs of the vocabularies of the subject and of the object.
         """
         people: dict[str, Any] = {}
         for role, names in (("author", decision.author), ("reviewer", decision.reviewer)):
@@ -167,6 +170,8 @@ class MappingRow(Config):
             object_id=concept_curie(decision.concept),
             object_label=decision.name,
             mapping_justification=MANUAL if decision.is_decided else justification,
+            subject_source=sources[0],
+            object_source=sources[1],
             object_source_version=decision.store,
             mapping_date=decision.time[:10],
             confidence=decision.probability,
@@ -263,14 +268,8 @@ class MappingSet:
             ORCID: "https://orcid.org/",
         }
         made = f"semapv:{justification}"
-        rows = [
-            replace(
-                MappingRow.of_decision(each, made),
-                subject_source=f"{SOURCE}:{source}",
-                object_source=f"{kb_prefix}:{kb}",
-            )
-            for each in decisions
-        ]
+        sources = (f"{SOURCE}:{source}", f"{kb_prefix}:{kb}")
+        rows = [MappingRow.of_decision(each, made, sources) for each in decisions]
         used = prefixes_in(row.to_cells() for row in rows)
         spaces = {**(prefixes or {}), **own}
         spaces = {prefix: space for prefix, space in spaces.items() if prefix in used}

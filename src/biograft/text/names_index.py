@@ -643,16 +643,18 @@ class NamesIndex:
 
     def find_disjoint(self, text: str) -> list[NameMatch]:
         """Find names in a text as annotation does: of overlapping ones the longest is kept."""
-        matches = self.search([text])
-        columns = (matches.pattern.tolist(), matches.start.tolist(), matches.end.tolist())
-        found = [
-            NameMatch(start, end, text[start:end], rows)
-            for pattern, start, end in zip(*columns, strict=True)
-            if (rows := self.rows_of(pattern, text[start:end]))
-        ]
+        found = [match for _, match in self.occurrences([text])]
         bounds = np.array([(match.start, match.end) for match in found], np.int64).reshape(-1, 2)
         spans = Spans(np.zeros(len(found), np.int64), bounds[:, 0], bounds[:, 1])
         return [found[row] for row in select_disjoint(spans, np.zeros(len(found))).tolist()]
+
+    def occurrences(self, texts: Sequence[str]) -> Iterator[tuple[int, NameMatch]]:
+        """Yield all matches of names, overlapping ones included, with the number of the text."""
+        columns = (column.tolist() for column in self.search(texts))
+        for n, start, end, pattern in zip(*columns, strict=True):
+            matched = texts[n][start:end]
+            if rows := self.rows_of(pattern, matched):
+                yield n, NameMatch(start, end, matched, rows)
 
     def search(self, texts: Sequence[str]) -> PatternMatches:
         """Find all matches of names as columns, without an object per match."""
