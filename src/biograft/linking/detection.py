@@ -22,6 +22,7 @@ from biograft.linking.config import LinkerConfig
 from biograft.text.documents import Document, Mention
 from biograft.text.names_index import NameMatch, NamesIndex
 from biograft.text.spelling import MisspeltMatch, MisspeltNames
+from biograft.text.tokens import Ints
 
 if TYPE_CHECKING:
     from biograft.models.tasks.model import TaskModel
@@ -115,16 +116,24 @@ class MisspeltDetector:
     Names as written are preferred; a misspelt name that contains one and more replaces it.
     """
 
-    def __init__(self, names: NamesIndex, name_of: NameOf, *, coordinations: bool = True) -> None:
+    def __init__(
+        self,
+        names: NamesIndex,
+        name_of: NameOf,
+        *,
+        concepts: Ints | None = None,
+        coordinations: bool = True,
+    ) -> None:
         """Prepare the search for misspelt names.
 
         Args:
             names: Index of the names.
             name_of: Returns the name in a row of the store's table.
+            concepts: Number of the concept of each row. None: every row is a concept of its own.
             coordinations: Extend mentions to the coordinations that they stand in.
         """
         self._names, self._coordinations = names, coordinations
-        self._misspelt, self._name_of = MisspeltNames(names), name_of
+        self._misspelt, self._name_of = MisspeltNames(names, concepts=concepts), name_of
 
     def detect(self, documents: Sequence[Document]) -> list[list[Mention]]:
         """Find the names in the texts of documents, without linking them."""

@@ -504,8 +504,9 @@ class Linker:
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
         wanted = None if self._filter is None else self._filter.names
         limits = self.config.qualifiers or self.config.types or self.config.value_set
+        concepts = self.kb.numbers("names", "concept")
         if not limits and self.kb.qualifiers.any():
-            own = ~self.kb.qualifiers[self.kb.numbers("names", "concept")]
+            own = ~self.kb.qualifiers[concepts]
             wanted = own if wanted is None else wanted & own
         searched = self.names.without(stop_rows, only=wanted, whole_words=True)
         config, name_of = self.config, lambda row: self.kb.name(row).text
@@ -513,13 +514,13 @@ class Linker:
         # each of the re-worded names in a coordination has a span of its own
         coordinations = config.coordinations and not (nested and config.reworded)
         names: MentionDetector = (
-            MisspeltDetector(searched, name_of, coordinations=coordinations)
+            MisspeltDetector(searched, name_of, concepts=concepts, coordinations=coordinations)
             if config.misspelt
             else DictionaryDetector(searched, coordinations=coordinations)
         )
         if nested or config.reworded:
-            concepts = self.kb.numbers("names", "concept") if config.reworded else None
-            names = OverlapDetector(names, searched, name_of, concepts=concepts, nested=nested)
+            reworded = concepts if config.reworded else None
+            names = OverlapDetector(names, searched, name_of, concepts=reworded, nested=nested)
         return names if self.detector is None else UnionDetector(self.detector, names)
 
     @cached_property

@@ -129,6 +129,20 @@ def test_offsets_and_rows_of_several_texts():
     assert [(m.start, m.end, m.text) for m in second.misspelt] == [(2, 8, "astmha")]
 
 
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["hyperlipidemia", "hyperlipemia"], "hyperlipdemia"),
+        (["胫骨骨折", "颈骨骨折"], "径骨骨折"),
+    ],
+)
+def test_a_word_as_near_to_two_names_is_meant_if_both_are_of_one_concept(names, text):
+    index = NamesIndex.build(names)
+    one = MisspeltNames(index, concepts=np.array([4, 4])).find(text)
+    assert [match.text for match in one] == [text]
+    assert MisspeltNames(index, concepts=np.array([4, 5])).find(text) == []
+
+
 def test_excluded_names_are_not_found_misspelt():
     index = NamesIndex.build(["asthma"])
     assert MisspeltNames(index.without([0])).find("astma") == []

@@ -53,8 +53,15 @@ class MisspeltNames:
     ['Heartfailure', 'hypertenson']
     """
 
-    def __init__(self, names: NamesIndex) -> None:
-        self._names = names
+    def __init__(self, names: NamesIndex, *, concepts: Ints | None = None) -> None:
+        """Prepare the search.
+
+        Args:
+            names: Index of the names.
+            concepts: Number of the concept of each row of the store's table of names, so that two
+                names of one concept are not ambiguous. None: every row is a concept of its own.
+        """
+        self._names, self._concepts = names, concepts
 
     def find(self, text: str) -> list[MisspeltMatch]:
         """Find the misspelt names in a text, from left to right."""
@@ -81,15 +88,38 @@ class MisspeltNames:
         misspelt: list[list[MisspeltMatch]] = [[] for _ in texts]
         if corrections := self._corrector.find(read):
             near = _nearest(walk_corrected(read, corrections, self._names.arrays))
-            for row, match in self._matches(texts, read.tokens, near):
+            for row, match in self._matches(texts, read.tokens, self._unambiguous(near)):
                 misspelt[row].append(match)
         if (near_han := self._han_corrector.find(read)) is not None:
-            for row, match in self._matches(texts, read.tokens, _unambiguous(near_han)):
+            for row, match in self._matches(texts, read.tokens, self._unambiguous(near_han)):
                 misspelt[row].append(match)
         return [
             FoundNames(names, _choose(matches, names) if matches else [])
             for names, matches in zip(exact, misspelt, strict=True)
         ]
+
+    def _unambiguous(self, found: Ints) -> Ints:
+        """Return one match of each span whose names are all of the same concepts.
+
+        *ezema* is as near to *edema* as to *eczema*, and so neither.
+        """
+        found = np.unique(found, axis=1)
+        spans = found[1] << np.int64(32) | found[2]
+        _, first, which, counts = np.unique(
+            spans, return_index=True, return_inverse=True, return_counts=True
+        )
+        is_clear = np.ones(len(first), dtype=bool)
+        for span in np.flatnonzero(counts > 1).tolist():
+            nodes = found[0, which == span].tolist()
+            is_clear[span] = len({self._meant(node) for node in nodes}) == 1
+        chosen: Ints = found[:, first[is_clear]]
+        return chosen
+
+    def _meant(self, node: int) -> frozenset[int]:
+        """Return the concepts of the names of a node."""
+        rows = self._names.rows_of(node, "")
+        concepts = self._concepts
+        return frozenset(rows if concepts is None else (int(concepts[row]) for row in rows))
 
     @cached_property
     def _corrector(self) -> Corrector:
@@ -122,26 +152,14 @@ class MisspeltNames:
 
 
 def _nearest(found: Ints) -> Ints:
-    """Return the matches that need fewer edits than any other name for their span.
-
-    *ezema* is as near to *edema* as to *eczema*, and so neither.
-    """
+    """Return the matches that need no more edits than any other name for their span."""
     if not found.size:
         return found
     spans = found[1] << np.int64(32) | found[2]
     _, which = np.unique(spans, return_inverse=True)
     fewest = np.full(which.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(fewest, which, found[3])
-    return _unambiguous(found[:, found[3] == fewest[which]])
-
-
-def _unambiguous(found: Ints) -> Ints:
-    """Return the matches whose span is that of no other name."""
-    found = np.unique(found, axis=1)
-    spans = found[1] << np.int64(32) | found[2]
-    _, which, n_nodes = np.unique(spans, return_inverse=True, return_counts=True)
-    distinct: Ints = found[:, n_nodes[which] == 1]
-    return distinct
+    return found[:, found[3] == fewest[which]]
 
 
 def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
