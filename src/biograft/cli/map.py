@@ -24,6 +24,7 @@ from biograft.cli.options import (
     report_inputs,
     report_left_out,
 )
+from biograft.config import split_list
 from biograft.errors import ConfigError, InputError
 from biograft.kb.names import one_line, whole_number
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
@@ -39,6 +40,8 @@ _SETTINGS = (
     *("value_set", "languages", "abbreviations", "appositions", "short_forms"),
 )
 """Settings of a linker that count for terms."""
+_POOL = 10
+"""Candidates that are followed to standard concepts."""
 _ALWAYS = ("exact", "ambiguous", "nil")
 """Flags whose numbers are printed even where they are 0."""
 
@@ -57,6 +60,8 @@ def map_column(
     code_column: Annotated[list[str] | None, "NAME"] = None,
     frequency_column: Annotated[str, "NAME"] = "",
     context_column: Annotated[list[str] | None, "NAME"] = None,
+    standard: Annotated[bool, "--standard"] = False,
+    domain: Annotated[str, "Condition,..."] = "",
     source_vocabulary: Annotated[str, "NAME"] = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -76,15 +81,21 @@ def map_column(
         frequency_column: Column with the frequency of a term; default: each row counts 1.
         context_column: Column that belongs to the term, such as its unit; chooses among equally
             good concepts; repeatable.
+        standard: Map to standard concepts of OMOP only; what is not standard is followed along
+            'Maps to', 'Maps to value' and 'Concept replaced by'.
+        domain: With --standard: domains of these concepts; default: all.
         source_vocabulary: Name or IRI of the vocabulary of the terms; default: the name of
             TABLE.
     """
     from biograft.linking.outputs import ConceptIds
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
+    from biograft.mapping.standard import MAPPED, StandardConcepts
     from biograft.mapping.terms import FLAGS
     from biograft.text.inputs import Inputs
 
+    if domain and not standard:
+        raise ConfigError("--domain: needs --standard; --types limits the concepts of any store")
     form = format_of(out, to)
     refuse_input_as_output(out, table, apply)
     started, progress = time.perf_counter(), Progress(enabled=not quiet)
@@ -99,6 +110,10 @@ def map_column(
         )
     base = open_kb(kb)
     opened = open_linker(base, files, linker, quiet=quiet)
+    targets = StandardConcepts(base, split_list(domain)) if standard else None
+    if targets is not None:
+        # several candidates may lead to one target
+        opened = opened.with_settings(concepts=targets.leading, k=max(linker.k, _POOL))
     ids = ConceptIds(base, output.prefer)
     earlier = None if decided is None else EarlierDecisions(decided, base, ids)
     if earlier is not None and not earlier.n_decided:
@@ -111,15 +126,20 @@ def map_column(
         ids=ids,
         k=linker.k,
         has_context=bool(contexts),
+        is_standard=standard,
         justification=justification_of(opened),
         source=source_vocabulary or table.name.partition(".")[0],
     )
     changed: list[dict[str, Any]] = []
-    mapped = _watched(map_terms(opened, terms, earlier), len(terms), progress, changed)
+    found = map_terms(opened, terms, earlier)
+    if targets is not None:
+        found = targets.follow(found)
+    mapped = _watched(found, len(terms), progress, changed)
     left_out: list[tuple[str, str]] = []
     counts = write_mapping(mapped, out, run, to=form, overwrite=overwrite, left_out=left_out)
     report_left_out(left_out)
-    flags = [*_ALWAYS, "context", *(["rejected", *FLAGS] if earlier else [])]
+    flags = [*_ALWAYS, "context", *([MAPPED] if standard else [])]
+    flags += ["rejected", *FLAGS] if earlier else []
     summary: dict[str, Any] = {
         "n_terms": len(terms),
         **{f"n_{flag}": counts[flag] for flag in flags},
@@ -127,8 +147,8 @@ def map_column(
         "n_left_out": len(left_out),
         "seconds": round(time.perf_counter() - started, 3),
     }
-    found = {} if earlier is None else {"changed": changed}
-    _report(summary, changed, {**found, "out": str(out)} if as_json else None)
+    more = {} if earlier is None else {"changed": changed}
+    _report(summary, changed, {**more, "out": str(out)} if as_json else None)
     if report_inputs(inputs):
         raise typer.Exit(REJECTED)
 
@@ -176,7 +196,10 @@ def _watched(
     from biograft.mapping.terms import CHANGES
 
     progress.start("map")
-    for n, mapping in enumerate(mappings, 1):
+    before, n = None, 0
+    for mapping in mappings:
+        n += mapping.term is not before
+        before = mapping.term
         progress.advance(1, n / n_terms)
         if mapping.flag in CHANGES and mapping.decision is not None:
             changed.append(

@@ -191,6 +191,7 @@ class ConceptFilter:
         types: Codes or labels of types.
         sources: Names of sources.
         value_set: The members of a value set.
+        concepts: Flags of the concepts that are wanted at all; default: all of them.
     """
 
     def __init__(
@@ -199,8 +200,9 @@ class ConceptFilter:
         types: Sequence[str] = (),
         sources: Sequence[str] = (),
         value_set: ValueSetMembers | None = None,
+        concepts: Flags | None = None,
     ) -> None:
-        wanted = np.ones(len(kb), np.bool_)
+        wanted = np.ones(len(kb), np.bool_) if concepts is None else concepts.copy()
         concept_of_name = kb.numbers("names", "concept")
         if types:
             labels = [(kind.code, kind.label) for kind in kb.types]

@@ -17,6 +17,7 @@ from biograft.config import changed, check_choice
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase, read_value_set
 from biograft.kb.fingerprints import store_fingerprint
+from biograft.kb.hierarchy import Flags
 from biograft.linking.batches import (
     BATCH,
     ENGINES,
@@ -89,6 +90,7 @@ class Linker:
         assertions: Decides about the status of mentions; default: rules.
         reviewed: Decisions of reviewers.
         learned: Forms that mean a concept in running text, or no mention.
+        concepts: Flags of the concepts that are candidates; default: all.
         config: Settings.
 
     >>> linker = Linker.open("KB")  # doctest: +SKIP
@@ -108,15 +110,18 @@ class Linker:
         assertions: AssertionModel | None = None,
         reviewed: ReviewedNames | None = None,
         learned: Sequence[LearnedForm] = (),
+        concepts: Flags | None = None,
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self.learned = learned
+        self.learned, self.concepts = learned, concepts
         types, sources, value_set = self.config.types, self.config.sources, self.config.value_set
         limits = (*types, *sources, *filter(None, [value_set]))
         self.value_set = read_value_set(kb, value_set) if value_set else None
         """The members of the value set that candidates are of."""
-        self._filter = ConceptFilter(kb, types, sources, self.value_set) if limits else None
+        self._filter = None
+        if limits or concepts is not None:
+            self._filter = ConceptFilter(kb, types, sources, self.value_set, concepts)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self.assertions = assertions or RuleAssertions(rules=self.config.assertion_rules)
@@ -291,12 +296,18 @@ class Linker:
             made = {"index": folder}
         return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
 
-    def with_settings(self, **settings: Unpack[LinkerSettings]) -> Linker:
+    def with_settings(
+        self, *, concepts: Flags | None = None, **settings: Unpack[LinkerSettings]
+    ) -> Linker:
         """Return a linker with other settings, over the same store, search and models.
 
         Settings of the search itself (``search``, ``languages``, ``lexical_weight``,
         ``similarity``) belong to the opened index, and cannot be changed; nor can
         ``assertion_rules``, which are read then.
+
+        Args:
+            concepts: Flags of the concepts that are candidates; default: as it is.
+            settings: Fields of :class:`LinkerConfig` to change.
 
         >>> linker.with_settings(k=20, assertions=False)  # doctest: +SKIP
         """
@@ -314,6 +325,7 @@ class Linker:
             assertions=self.assertions,
             reviewed=self.reviewed,
             learned=self.learned,
+            concepts=self.concepts if concepts is None else concepts,
             config=changed(self.config, settings),
         )
 

@@ -69,6 +69,10 @@ if TYPE_CHECKING:
         concept_curie as concept_curie,
         concept_of as concept_of,
     )
+    from biograft.mapping.standard import (
+        StandardConcepts as StandardConcepts,
+        StandardTarget as StandardTarget,
+    )
     from biograft.mapping.terms import (
         EarlierDecisions as EarlierDecisions,
         SourceTerm as SourceTerm,

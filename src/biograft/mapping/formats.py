@@ -19,6 +19,7 @@ from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
 from biograft.kb.names import fold_lines
+from biograft.kb.sources.athena import MAPS_TO_VALUE
 from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
@@ -27,6 +28,13 @@ from biograft.linking.outputs.output import ConceptIds, encoded
 from biograft.mapping.decisions import NIL, Decision
 from biograft.mapping.sets import MappingSet, read_decisions
 from biograft.mapping.sssom import named_cells, read_table
+from biograft.mapping.standard import (
+    StandardConcepts,
+    described,
+    omop_vocabulary,
+    says_standard,
+    source_files,
+)
 from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
 
 _Row = TypeVar("_Row")
@@ -44,6 +52,8 @@ class MappingRun:
     """Name or IRI of the vocabulary of the source terms."""
     has_context: bool = False
     """Whether terms have columns of context."""
+    is_standard: bool = False
+    """Whether the terms are mapped to standard concepts of OMOP."""
     justification: str = "LexicalMatching"
     time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -89,19 +99,30 @@ def as_decision(mapping: TermMapping, run: MappingRun, store: str) -> Decision:
         name=fold_lines(mapping.name or ""),
         relation="exact" if mapping.flag == EXACT or mapping.concept is None else "related",
         time=run.time.date().isoformat(),
-        comment=comment or ("" if mapping.flag in ("", EXACT) else mapping.flag),
+        comment="; ".join(filter(None, (comment or _shown(mapping.flag), _path(mapping)))),
         probability=mapping.probability,
         store=store,
         frequency=term.frequency,
     )
 
 
+def _shown(flag: str) -> str:
+    return "" if flag == EXACT else flag
+
+
+def _path(mapping: TermMapping) -> str:
+    """Return over which concepts a standard one was found, and that it is only a value."""
+    value = mapping.mapping_type if mapping.mapping_type == MAPS_TO_VALUE else ""
+    return "; ".join(filter(None, (mapping.through and f"through {mapping.through}", value)))
+
+
 COLUMNS = (
     *("source_term", "concept", "name", "score", "probability", "flag"),
     *("source_code", "frequency", "relation", "verdict"),
 )
-"""The first columns; then come ``context``, where there is one, and ``candidate_N``, ``name_N`` and
-``score_N`` for N from 2 to k."""
+"""The first columns; then come ``context``, where there is one, `STANDARD_COLUMNS`, where standard
+concepts were asked for, and ``candidate_N``, ``name_N`` and ``score_N`` for N from 2 to k."""
+STANDARD_COLUMNS = ("vocabulary", "mapping_type", "through")
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -121,7 +142,12 @@ def table_chunks(
         to: ``csv`` or ``tsv``.
     """
     delimiter, n_others = DELIMITERS[to], run.k - 1
-    header = [*COLUMNS, *(["context"] if run.has_context else []), *candidate_columns(n_others)]
+    header = [
+        *COLUMNS,
+        *(["context"] if run.has_context else []),
+        *(STANDARD_COLUMNS if run.is_standard else ()),
+        *candidate_columns(n_others),
+    ]
     yield delimited_rows([header], delimiter)
     for mapping in mappings:
         yield delimited_rows([_row(mapping, run, n_others)], delimiter)
@@ -143,9 +169,13 @@ def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
         decision and decision.verdict,
         *([term.context_text] if run.has_context else []),
     ]
-    for other in mapping.others[:n_others]:
+    if run.is_standard:
+        vocabulary = concept and omop_vocabulary(run.kb[concept])
+        cells += [vocabulary, mapping.mapping_type, mapping.through]
+    others = mapping.others[:n_others]
+    for other in others:
         cells += [run.ids.chosen(other.concept), other.concept_name, _rounded(other.score)]
-    return cells + [None] * (len(COLUMNS) + run.has_context + 3 * n_others - len(cells))
+    return cells + [None] * (3 * (n_others - len(others)))
 
 
 def _rounded(value: float | None) -> float | None:
@@ -269,8 +299,10 @@ def write_mapping(
     counts: Counter[str] = Counter()
 
     def counted() -> Iterator[TermMapping]:
+        before = None
         for mapping in mappings:
-            counts[mapping.flag] += 1
+            counts[mapping.flag] += mapping.term is not before  # one with several targets: once
+            before = mapping.term
             yield mapping
 
     if to == "sssom":
@@ -353,10 +385,11 @@ def omop_chunks(
             f"{run.source!r}; give a shorter name"
         )
     yield delimited_rows([OMOP_COLUMNS])
-    yield from _held(mappings, lambda mapping: _omop_row(mapping, run), left_out)
+    standard = StandardConcepts(run.kb) if says_standard(run.kb) else None
+    yield from _held(mappings, lambda mapping: _omop_row(mapping, run, standard), left_out)
 
 
-def _omop_row(mapping: TermMapping, run: MappingRun) -> str:
+def _omop_row(mapping: TermMapping, run: MappingRun, standard: StandardConcepts | None) -> str:
     term, concept = mapping.term, _applicable(mapping)
     code = term.code or term.text
     if len(code) > _MAX_CODE:
@@ -364,13 +397,15 @@ def _omop_row(mapping: TermMapping, run: MappingRun) -> str:
             f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
             "name the column of the codes (--code-column)"
         )
-    target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run)
+    target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run, standard)
     description = cut(term.text, _MAX_DESCRIPTION)
     return delimited_rows([(code, 0, run.source, description, *target, *_VALID, None)])
 
 
-def _omop_target(concept: str, run: MappingRun) -> tuple[int, str]:
-    """Return the OMOP id of a concept, and the vocabulary that its preferred name is from."""
+def _omop_target(
+    concept: str, run: MappingRun, standard: StandardConcepts | None
+) -> tuple[int, str]:
+    """Return the OMOP id and the vocabulary of a concept; refuse one that is not standard."""
     numbers = (omop_number(identifier, run.ids) for identifier in run.ids.all(concept))
     number = next((number for number in numbers if number is not None), None)
     found = run.kb[concept]
@@ -379,8 +414,17 @@ def _omop_target(concept: str, run: MappingRun) -> tuple[int, str]:
             f"--to omop: {concept} ({found.name}) has no OMOP id, and the table takes no other; "
             "map to a store of OMOP concepts (ids as OMOP:316866), or write another format"
         )
-    sources = (n.source for n in found.names if n.text == found.name)
-    return number, next(sources, "")[:_MAX_VOCABULARY]
+    if standard is not None and not standard.is_standard(concept):
+        raise ConfigError(
+            f"--to omop: {described(found)} is not a standard concept; --standard follows it to one"
+        )
+    vocabulary = omop_vocabulary(found, source_files(run.kb))
+    if not vocabulary:
+        raise ConfigError(
+            f"--to omop: the vocabulary of {concept} ({found.name}) is not known; build the "
+            "knowledge base from the folder of an Athena bundle"
+        )
+    return number, vocabulary[:_MAX_VOCABULARY]
 
 
 def _applicable(mapping: TermMapping) -> str | None:

@@ -71,6 +71,10 @@ class TermMapping:
     """Candidates that are not the answer, best first."""
     decision: Decision | None = None
     """Earlier decision, if the flag refers to one."""
+    through: str = ""
+    """Concepts that are not standard and led to this one (:mod:`biograft.mapping.standard`)."""
+    mapping_type: str = ""
+    """OMOP's relationship to the concept: *Maps to*, or *Maps to value*."""
 
 
 def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:

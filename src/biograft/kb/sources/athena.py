@@ -61,18 +61,23 @@ _RELEASE = Release(
     remedy="name the folder with CONCEPT.csv",
 )
 
-_STANDARD = {"S": "Standard", "C": "Classification"}
+CLASSES = ("Standard", "Classification")
+"""Types of concepts, beside their domains."""
+_STANDARD = dict(zip("SC", CLASSES, strict=True))
+MAPS_TO, MAPS_TO_VALUE = "Maps to", "Maps to value"
+"""Relationships to standard concepts, and to the values that complete them."""
+REPLACED_BY = ("Concept replaced by", "Concept same_as to")
+"""Relationships of a concept that is not valid any more to the one that means the same."""
 _SUCCESSORS = {
-    "Concept replaced by": IdKind.REPLACED,
-    "Concept same_as to": IdKind.REPLACED,
+    **dict.fromkeys(REPLACED_BY, IdKind.REPLACED),
     "Concept poss_eq to": IdKind.CONSIDER,
     "Concept alt_to to": IdKind.CONSIDER,
     "Concept was_a to": IdKind.CONSIDER,
-    "Maps to": IdKind.CONSIDER,
+    MAPS_TO: IdKind.CONSIDER,
 }
 """Relationships of a concept that is not valid any more to what takes its place."""
-_IS_A, _MAPS_TO = "Is a", "Maps to"
-_PREFERRED_DIRECTIONS = (_IS_A, _MAPS_TO, "Maps to value", "Concept replaced by")
+_IS_A = "Is a"
+_PREFERRED_DIRECTIONS = (_IS_A, MAPS_TO, MAPS_TO_VALUE, *REPLACED_BY)
 _LANGUAGES = {
     "4180186": "en",
     "4182511": "es",
