@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _TABLE = ".tsv"
 _DATABASE = b"SQLite format 3\0"
-_SETTINGS = ("overlaps", "misspelt", "reworded", "short_forms", "threshold")
-"""Settings that change which mentions are found."""
+_SETTINGS = ("overlaps", "misspelt", "reworded", "short_forms", "threshold", "assertion_rules")
+"""Settings that change which mentions are found, and their status."""
 
 
 def learn_from(
@@ -63,7 +63,8 @@ def learn_from(
     answer (J45.909 asthma).
 
     Annotated text: forms that people marked otherwise than the linker answers, with their concept,
-    or as no mention, in any section or in one. They are kept only if cross-validation over the
+    or as no mention, in any section or in one; and, where mentions have a status, the words beside
+    them that say it, where the rules get it wrong. Both are kept only if cross-validation over the
     documents gains. They hold words of the text, and are for the owner of INDEX only.
 
     What INDEX learned before from the same kind of source is replaced.
@@ -75,9 +76,9 @@ def learn_from(
         form: Document format of annotated text; default: recognise it by content.
         queue: Queue of the review; default: all queues.
         out: Also write the approved terms as training pairs (gold format aap), or the learned forms
-            that stand in three documents or more (JSON lines).
-        show: List the learned forms of INDEX.
-        forget_form: Remove one learned form from INDEX.
+            and phrases that stand in three documents or more (JSON lines).
+        show: List the learned forms and phrases of INDEX.
+        forget_form: Remove one learned form or phrase from INDEX.
         forget: Remove all that INDEX learned.
     """
     if sum((bool(source), show, bool(forget_form), forget)) != 1:
@@ -156,15 +157,15 @@ def _learn_text(
 
 
 def _export(index: Path, out: Path, *, overwrite: bool) -> int:
-    """Write the learned forms that no longer point to one document; return their number."""
+    """Write what was learned and no longer points to one document; return how much."""
     import json
     from dataclasses import asdict
 
     from biograft.artifacts import new_file
-    from biograft.linking.learned import exported_forms
+    from biograft.linking.learned import exported
     from biograft.linking.outputs.output import encoded
 
-    forms = exported_forms(index)
+    forms = exported(index)
     with new_file(out, overwrite=overwrite) as file:
         for each in forms:
             file.write(encoded(f"{json.dumps(asdict(each), ensure_ascii=False)}\n"))
@@ -175,7 +176,7 @@ def _manage(index: Path, forget_form: str, *, forget: bool, as_json: bool) -> No
     """List, or remove, what an index learned."""
     from dataclasses import asdict
 
-    from biograft.linking.learned import forms_of, remove_form
+    from biograft.linking.learned import forms_of, phrases_of, remove_form
     from biograft.mapping.learning import forget as forget_all
 
     if forget:
@@ -189,12 +190,15 @@ def _manage(index: Path, forget_form: str, *, forget: bool, as_json: bool) -> No
         else:
             typer.echo(f"removed {n_removed:,}")
     else:
-        for each in forms_of(index):
-            if as_json:
-                print_json(asdict(each))
-            else:
-                meant = each.concept or "no mention"
-                typer.echo(visible(f"{each.form}  {meant}  {each.support}"))
+        forms, phrases = forms_of(index), phrases_of(index)
+        shown = [f"{x.form}  {x.concept or 'no mention'}  {x.support}" for x in forms]
+        shown += [f"{x.phrase}  {x.flag or 'no trigger'}  {x.support}" for x in phrases]
+        if as_json:
+            for values in (*map(asdict, forms), *map(asdict, phrases)):
+                print_json(values)
+            return
+        for line in shown:
+            typer.echo(visible(line))
 
 
 def _read_decisions(place: str, queue: str) -> list[Decision]:
@@ -239,8 +243,17 @@ def _print(found: dict[str, Any]) -> None:
         f"F1 of mentions, cross-validated over documents: before {found['f1_before']:.1f}, after "
         f"{found['f1_after']:.1f}, gain {found['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
     )
-    if not found["is_applied"]:
-        typer.echo("nothing is applied: the gain may be chance; mark more documents")
+    statuses = found["statuses"]
+    if statuses is not None:
+        low, high = statuses["interval"]
+        typer.echo(
+            f"status right, cross-validated: before {statuses['accuracy_before']:.1f}, after "
+            f"{statuses['accuracy_after']:.1f}, gain {statuses['gain']:+.1f} ({low:+.1f} to "
+            f"{high:+.1f}), {statuses['n_phrases']:,} phrases"
+        )
+    for part, said in (("forms", found), ("statuses", statuses)):
+        if said is not None and not said["is_applied"]:
+            typer.echo(f"{part}: nothing is applied; the gain may be chance, mark more documents")
 
 
 def _described(part: dict[str, Any]) -> str:

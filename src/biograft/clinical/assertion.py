@@ -234,15 +234,17 @@ class RuleAssertions:
 
     Args:
         language: ``en`` or ``zh``; None decides by the script around each span.
-        rules: Rules, or the file of some, for texts in their language; the shipped ones are for
-            others.
+        rules: Rules, of one language or several, or the file of some, for texts in their language;
+            the shipped ones are for others.
 
     >>> RuleAssertions("en").assert_status("Denies fever.", [(7, 12)])[0].negated
     True
     """
 
     def __init__(
-        self, language: str | None = None, rules: AssertionRules | str | Path | None = None
+        self,
+        language: str | None = None,
+        rules: AssertionRules | str | Path | Sequence[AssertionRules] | None = None,
     ) -> None:
         if isinstance(rules, str | Path):
             rules = AssertionRules.load(rules)
@@ -250,11 +252,13 @@ class RuleAssertions:
             raise ConfigError(
                 f"language: expected one of {', '.join(LANGUAGES)}, or None, found {language!r}"
             )
-        if rules is not None and language is not None and rules.language != language:
-            raise ConfigError(
-                f"{rules.where}: has rules of language {rules.language!r}, expected {language!r}"
-            )
-        self._language, self._rules = language, rules
+        own = [rules] if isinstance(rules, AssertionRules) else rules or ()
+        for each in own:
+            if language not in (None, each.language):
+                raise ConfigError(
+                    f"{each.where}: has rules of language {each.language!r}, expected {language!r}"
+                )
+        self._language, self._own = language, {each.language: each for each in own}
 
     def assert_status(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
         """Return one assertion for each span, in the order given.
@@ -273,18 +277,16 @@ class RuleAssertions:
         return self._by_script(text, spans)
 
     def _rules_of(self, language: str) -> AssertionRules:
-        if self._rules is not None and self._rules.language == language:
-            return self._rules
-        return AssertionRules.shipped(language)
+        return self._own.get(language) or AssertionRules.shipped(language)
 
     def _by_script(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
         """Use for each span the rules of the language around it."""
         if text.isascii() or not HAN_CHARACTER.search(text):
             return _apply(self._rules_of("en"), text, spans)
-        chinese = [_is_chinese(text, start, end) for start, end in spans]
+        chinese = [is_chinese(text, start, end) for start, end in spans]
         results: list[Assertion] = [PRESENT] * len(spans)
-        for language, is_chinese in (("en", False), ("zh", True)):
-            rows = [row for row, value in enumerate(chinese) if value is is_chinese]
+        for language, in_chinese in (("en", False), ("zh", True)):
+            rows = [row for row, value in enumerate(chinese) if value is in_chinese]
             if rows:
                 found = _apply(self._rules_of(language), text, [spans[row] for row in rows])
                 for row, assertion in zip(rows, found, strict=True):
@@ -292,8 +294,14 @@ class RuleAssertions:
         return results
 
 
-def _is_chinese(text: str, start: int, end: int) -> bool:
-    """Whether a mention, or what touches it, or else the nearest letter is Chinese."""
+def is_chinese(text: str, start: int, end: int) -> bool:
+    """Return True if a mention, or what touches it, or else the nearest letter is Chinese.
+
+    Args:
+        text: A text.
+        start: Start of the mention.
+        end: End of the mention.
+    """
     if HAN_CHARACTER.search(text, max(0, start - 1), end + 1):
         return True
     before = text[max(0, start - _AROUND) : start][::-1]

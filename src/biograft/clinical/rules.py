@@ -220,15 +220,20 @@ class AssertionRules:
     Args:
         values: Tables of a file of rules.
         where: Name of the file in errors.
+        base: Rules that the file adds to, where it says nothing itself.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str = "rules") -> None:
+    def __init__(
+        self, values: Mapping[str, Any], where: str = "rules", base: AssertionRules | None = None
+    ) -> None:
         self.where = where
         entries = self._read_file(values)
-        parts, shipped = [entries], entries.extends
+        self.parts: list[RuleFile] = [entries, *(base.parts if base else ())]
+        """The file, and those that it adds to."""
+        parts, shipped = self.parts, entries.extends
         if shipped:
             parts.append(self._read_file(load_toml(SHIPPED / f"{shipped}.toml")))
-        self.language = entries.language or shipped or ""
+        self.language: str = entries.language or shipped or (base.language if base else "")
         if not self.language:
             raise ConfigError(f"{where}: missing key 'language', or 'extends'")
         if shipped not in (None, self.language):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a lexical index is opened without what dense search and dec
     from biograft.linking.calibration import Calibration
     from biograft.linking.dense.encoders import NameEncoder
     from biograft.linking.dense.index import DenseIndex
-    from biograft.linking.learned import LearnedForm
+    from biograft.linking.learned import LearnedForm, StatusPhrase
     from biograft.linking.reviewed import ReviewedNames
 
 WEIGHTS = ArtifactKind(
@@ -147,6 +147,8 @@ class OpenedIndex:
     """The languages of the indexed names; empty means all."""
     learned: Sequence[LearnedForm] = ()
     """Forms that were learned from annotated text, or that reviewers approved."""
+    phrases: Sequence[StatusPhrase] = ()
+    """Status phrases that were learned from annotated text."""
 
 
 def build_index(
@@ -415,11 +417,13 @@ def open_index(
     if fitted is not None and fitted.search == str(search):
         calibration = fitted
     learned = list(reviewed.forms()) if reviewed is not None else []
+    phrases: Sequence[StatusPhrase] = ()
     if with_learned:
-        from biograft.linking.learned import forms_of
+        from biograft.linking.learned import forms_of, phrases_of
 
         learned += forms_of(folder)
-    return OpenedIndex(search, names, calibration, reviewed, languages, learned)
+        phrases = phrases_of(folder)
+    return OpenedIndex(search, names, calibration, reviewed, languages, learned, phrases)
 
 
 def open_search(

@@ -1,19 +1,21 @@
-"""Learned forms: what people marked in notes, in these words, or left unmarked.
+"""Learned forms and status phrases: what people marked in notes, in these words, or left unmarked.
 
 An index may hold them (``INDEX/learned``): forms, each in any section or in one, with the concept
 that they mean there, or none, and how often that was right. In running text a learned form is a
 mention, whatever the names of the store are; the longest of overlapping mentions stays. A form
-without a concept is no mention. Files with learned forms hold words of notes: they are for their
-owner only.
+without a concept is no mention. A status phrase is a rule of the assertion engine
+(:mod:`biograft.clinical.rules`). The files hold words of notes: they are for their owner only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from biograft.artifacts import ArtifactKind, new_folder, sole_writer
+from biograft.clinical.rules import LANGUAGES, AssertionRules
 from biograft.errors import ConfigError
 
 LEARNED = ArtifactKind(
@@ -25,6 +27,8 @@ LEARNED = ArtifactKind(
 )
 LEARNED_FORMS = "learned"
 """Folder of an index with what it learned from annotated text."""
+FORMS, PHRASES = "forms", "phrases"
+"""Keys of the file."""
 MIN_DOCUMENTS = 3
 """Documents that a form stands in, at least, to be written outside its index."""
 
@@ -56,32 +60,94 @@ class LearnedForm:
         if not self.n_documents:
             return "approved by a reviewer"
         where = f", section {self.section}" if self.section else ""
-        seen = f"{self.n_right} of {self.n_seen} times in {self.n_documents} documents"
-        return f"marked so {seen}{where}"
+        return f"{_counted(self)}{where}"
 
 
-def save_forms(forms: Sequence[LearnedForm], folder: Path, source: str) -> None:
-    """Write forms to a folder, for its owner only.
+@dataclass(frozen=True, slots=True)
+class StatusPhrase:
+    """Words beside findings whose status they say, or a trigger of the rules that says nothing."""
+
+    phrase: str
+    flag: str
+    """Flag of the findings that it reaches; empty: triggers in it do not count."""
+    language: str
+    direction: str = "forward"
+    scope: str = "list"
+    """Direction and scope of the trigger (:mod:`biograft.clinical.rules`)."""
+    n_right: int = 1
+    """How often a finding beside it was marked so."""
+    n_seen: int = 1
+    """How often it stood beside a marked finding."""
+    n_documents: int = 1
+
+    @property
+    def support(self) -> str:
+        """Why it is believed, in words."""
+        return _counted(self)
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """The rule of the assertion engine that it is, as a file of rules has it."""
+        values: dict[str, Any] = {"name": f"learned, {self.support}", "phrases": [self.phrase]}
+        if not self.flag:
+            return values | {"kind": "ignore"}
+        trigger = {"kind": "trigger", "direction": self.direction, "scope": self.scope}
+        return values | trigger | {"flags": [self.flag]}
+
+
+def _counted(learned: LearnedForm | StatusPhrase) -> str:
+    places = f"{learned.n_right} of {learned.n_seen} times"
+    return f"marked so {places} in {learned.n_documents} documents"
+
+
+def rules_with(
+    phrases: Sequence[StatusPhrase], rules: str | Path | None = None
+) -> list[AssertionRules]:
+    """Return assertion rules with learned phrases, of each language that differs from the shipped.
 
     Args:
-        forms: The forms.
+        phrases: The phrases.
+        rules: File of rules that they are added to; default: the shipped ones.
+    """
+    own = [] if rules is None else [AssertionRules.load(rules)]
+    made = []
+    for language in LANGUAGES:
+        base = next((each for each in own if each.language == language), None)
+        tables = [each.rule for each in phrases if each.language == language]
+        if tables:
+            base = base or AssertionRules.shipped(language)
+            base = AssertionRules({"rule": tables}, "learned phrases", base)
+        if base is not None:
+            made.append(base)
+    return made
+
+
+_Learned = TypeVar("_Learned", LearnedForm, StatusPhrase)
+
+
+def save_learned(
+    folder: Path, source: str, forms: Sequence[LearnedForm], phrases: Sequence[StatusPhrase] = ()
+) -> None:
+    """Write what was learned to a folder, for its owner only.
+
+    Args:
         folder: A folder that is being made.
-        source: Where they were learned.
+        source: Where it was learned.
+        forms: Forms.
+        phrases: Status phrases.
     """
     folder.chmod(0o700)
-    values = [[getattr(each, name) for name in LearnedForm.__slots__] for each in forms]
-    LEARNED.write(folder, {"forms": values, "source": source})
+    values = {FORMS: list(map(astuple, forms)), PHRASES: list(map(astuple, phrases))}
+    LEARNED.write(folder, {**values, "source": source})
     (folder / LEARNED.file).chmod(0o600)
 
 
-def read_forms(folder: Path) -> list[LearnedForm]:
-    """Read the learned forms of an index.
-
-    Args:
-        folder: Their folder.
-    """
+def _read(index: Path, key: str, kind: type[_Learned]) -> list[_Learned]:
+    folder = index / LEARNED_FORMS
+    if not folder.is_dir():
+        return []
     try:
-        return [LearnedForm(*values) for values in LEARNED.read(folder)["forms"]]
+        return [kind(*values) for values in LEARNED.read(folder).get(key, ())]
     except TypeError as error:
         raise LEARNED.damaged(folder / LEARNED.file, repr(error)) from error
 
@@ -92,31 +158,42 @@ def forms_of(index: Path) -> list[LearnedForm]:
     Args:
         index: Folder of the index.
     """
-    folder = index / LEARNED_FORMS
-    return read_forms(folder) if folder.is_dir() else []
+    return _read(index, FORMS, LearnedForm)
+
+
+def phrases_of(index: Path) -> list[StatusPhrase]:
+    """Return the status phrases that an index learned from annotated text.
+
+    Args:
+        index: Folder of the index.
+    """
+    return _read(index, PHRASES, StatusPhrase)
 
 
 def remove_form(index: Path, form: str) -> int:
-    """Remove a form from an index, in whatever case; return the number of entries.
+    """Remove a form, or status phrase, in whatever case; return the number of entries.
 
     Args:
         index: Folder of the index.
         form: The form.
     """
-    known = forms_of(index)
-    kept = [each for each in known if each.form.lower() != form.lower()]
-    if len(kept) == len(known):
+    forms, phrases, words = forms_of(index), phrases_of(index), form.lower()
+    kept = [each for each in forms if each.form.lower() != words]
+    other = [each for each in phrases if each.phrase.lower() != words]
+    n_removed = len(forms) + len(phrases) - len(kept) - len(other)
+    if not n_removed:
         raise ConfigError(f"--forget-form: {index} has learned no form {form!r}; see --list")
     source = LEARNED.read(index / LEARNED_FORMS)["source"]
     with sole_writer(index), new_folder(index / LEARNED_FORMS, overwrite=True) as work:
-        save_forms(kept, work, source)
-    return len(known) - len(kept)
+        save_learned(work, source, kept, other)
+    return n_removed
 
 
-def exported_forms(index: Path) -> list[LearnedForm]:
-    """Return the forms that stand in so many documents that they may leave the index.
+def exported(index: Path) -> list[LearnedForm | StatusPhrase]:
+    """Return what stands in so many documents that it may leave the index.
 
     Args:
         index: Folder of the index.
     """
-    return [each for each in forms_of(index) if each.n_documents >= MIN_DOCUMENTS]
+    learned: list[LearnedForm | StatusPhrase] = [*forms_of(index), *phrases_of(index)]
+    return [each for each in learned if each.n_documents >= MIN_DOCUMENTS]

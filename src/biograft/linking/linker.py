@@ -41,7 +41,7 @@ from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.inside import LookInside
-from biograft.linking.learned import LearnedForm
+from biograft.linking.learned import LearnedForm, rules_with
 from biograft.linking.learned_mentions import LearnedForms
 from biograft.linking.lexicon import StoreLexicon
 from biograft.linking.nil import NilThreshold
@@ -200,6 +200,11 @@ class Linker:
             names=opened.names if opened else None,
             ranker=ranker,
             calibration=scale,
+            assertions=(
+                RuleAssertions(rules=rules_with(opened.phrases, config.assertion_rules))
+                if opened and opened.phrases
+                else None
+            ),
             reviewed=opened.reviewed if opened else None,
             learned=opened.learned if opened else (),
             config=config,

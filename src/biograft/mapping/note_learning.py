@@ -25,9 +25,10 @@ from biograft.kb.vocabularies import canonical_id
 from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index
-from biograft.linking.learned import LEARNED_FORMS, LearnedForm, save_forms
+from biograft.linking.learned import LEARNED_FORMS, LearnedForm, save_learned
 from biograft.linking.learned_mentions import LearnedForms, SectionFinder
 from biograft.linking.steps import DocumentState, MentionState
+from biograft.mapping.status_learning import FEW, StatusLearning, fit_statuses
 from biograft.metrics.precision_recall import Counts, percent
 from biograft.metrics.significance import paired_counts
 from biograft.progress import Progress
@@ -41,8 +42,6 @@ _NO_MENTION_PRECISION = (1.0, 0.9, 0.8, 0.65)
 """The same of a form that is no mention; 1: none is learned."""
 _MIN_IN_SECTION = 3
 """Places of a form in one section from which the section counts apart."""
-_FEW = 20
-"""Below this number of documents a gain is enough; from it on, its interval must be above 0."""
 INSIDE = "inside"
 _Spans = dict[tuple[int, int], frozenset[str]]
 
@@ -69,11 +68,14 @@ class FormLearningReport:
     """95 % interval of the gain, over documents."""
     thresholds: tuple[float, float] = (0.0, 1.0)
     """Least precision of a form with a concept, and of one that is no mention."""
+    statuses: StatusLearning | None = None
+    """What was learned about statuses; None where no mention has one."""
     forms: tuple[LearnedForm, ...] = field(default=(), repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain values, without the forms."""
-        return {key: value for key, value in asdict(self).items() if key != "forms"}
+        """Return the report as plain values, without what was learned."""
+        values = {key: value for key, value in asdict(self).items() if key != "forms"}
+        return values | {"statuses": self.statuses.to_json() if self.statuses else None}
 
 
 class _Place(NamedTuple):
@@ -160,7 +162,9 @@ def learn_forms(
     )
     report = fit_forms(linker, documents, progress)
     with sole_writer(folder), new_folder(folder / LEARNED_FORMS, overwrite=True) as work:
-        save_forms(report.forms if report.is_applied else (), work, source)
+        statuses = report.statuses
+        phrases = statuses.phrases if statuses is not None and statuses.is_applied else ()
+        save_learned(work, source, report.forms if report.is_applied else (), phrases)
     return report
 
 
@@ -190,7 +194,7 @@ def fit_forms(
     thresholds, after = max(tried.items(), key=lambda item: sum(item[1], Counts()).f1)
     gain, _ = paired_counts(after, before)
     forms = choose_forms([note.places for note in notes], texts, thresholds)
-    applied = gain.difference > 0 and (len(notes) < _FEW or gain.interval.low > 0)
+    applied = gain.difference > 0 and (len(notes) < FEW or gain.interval.low > 0)
     return FormLearningReport(
         n_documents=len(notes),
         n_mentions=sum(len(note.gold) for note in notes),
@@ -203,6 +207,7 @@ def fit_forms(
         gain=percent(gain.difference),
         interval=(percent(gain.interval.low), percent(gain.interval.high)),
         thresholds=thresholds,
+        statuses=fit_statuses(documents, folds, linker.config.assertion_rules),
         forms=tuple(forms),
     )
 

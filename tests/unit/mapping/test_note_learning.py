@@ -10,7 +10,7 @@ from generative_store import store_in
 
 from biograft.errors import ConfigError
 from biograft.linking import Linker, build_index
-from biograft.linking.learned import LearnedForm, exported_forms, forms_of
+from biograft.linking.learned import LearnedForm, exported, forms_of
 from biograft.linking.learned_mentions import LearnedForms
 from biograft.mapping import Decision, forget, learn, learn_forms
 from biograft.text.documents import Document, Mention
@@ -133,7 +133,7 @@ def test_files_with_words_of_notes_are_for_their_owner_and_few_are_exported(kb, 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
     assert {each.form for each in forms_of(index)} == {"odd beat", "cold", "rare form"}
-    assert {each.form for each in exported_forms(index)} == {"odd beat", "cold"}
+    assert {each.form for each in exported(index)} == {"odd beat", "cold"}
     forget(index)
     assert found(kb, index, "odd beat") == []
 
