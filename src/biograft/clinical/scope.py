@@ -48,6 +48,17 @@ _VALUE = re.compile(r"\s*(?:of|was|is|[:=<>])?\s*\d")
 """A value after a mention in brackets: *AKI (Cr 2.4) resolved*."""
 _RESULTS = re.compile(r"\s+(?:results?|reports?|pathology|read)\b|结果|报告")
 """Results of what is done already."""
+_SAMPLE = re.compile(
+    r"(?:biops(?:y|ies)|(?:cyt|hist|path|ser)olog(?:y|ies)|(?:culture|swab|smear|test|lab|titer)s?)$"
+)
+"""What is taken already and waits for its result: *biopsies pending*."""
+_ITEMS = r"\s*(?:[^,.;:\n]{1,40},\s*)*?[^,.;:\n]{0,40}?"
+_AND_ITEM = re.compile(_ITEMS + r"(?:\b(?:and|or|then)\b|[/&+])\s*(?:(?:an?|the)\s+)?")
+_COMMA_ITEM = re.compile(_ITEMS + r",\s*(?:(?:an?|the)\s+)?")
+"""Text between a plan and a later item of its list: *scheduled for MRI, EEG and colonoscopy*."""
+_MORE_ITEMS = re.compile(r"(?:[^,.;:\n]{0,40},){0,8}[^,.;:\n]{0,40}?\s(?:and|or|then)\s")
+"""Further items after one that follows a comma, up to the conjunction before the last."""
+_LIST_GAP = 160
 _JOINED_GAP = 40
 """Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
 _ZH_ITEM = 4
@@ -94,11 +105,18 @@ class Active:
         segment: Number of the segment it stands in.
     """
 
-    __slots__ = ("end", "flag", "rank", "rule", "segment", "start")
+    __slots__ = ("end", "flag", "listed", "rank", "rule", "segment", "start")
 
     def __init__(self, flag: int, rule: CompiledRule, start: int, end: int, segment: int) -> None:
         self.flag, self.rule, self.rank = flag, rule, rule.rank
         self.start, self.end, self.segment = start, end, segment
+        self.listed = False
+        """A plan whose list goes on: what joins the next item to it decides."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether it is a plan, of each item of a list."""
+        return self.flag == HYPOTHETICAL and PLANNED in self.rule.details
 
 
 class Found:
@@ -215,13 +233,12 @@ class Scan:
                 continue
             if trigger.flag == HISTORICAL and follows_on(self.low, mention.start):
                 continue  # *history of diabetes on metformin*
-            planned = trigger.flag == HYPOTHETICAL and PLANNED in trigger.rule.details
-            if planned and _RESULTS.match(self.low, mention.end):
+            if trigger.plans and _RESULTS.match(self.low, mention.end):
                 continue  # *await biopsy results*
-            gap = 0 if trigger.rule.condition == "attached" else self.next_gap
-            if trigger.rank == NEXT and mention.start - trigger.end > gap:
+            if trigger.rank == NEXT and not self._is_next(trigger, mention):
                 continue
             mention.add(trigger)
+            trigger.listed = trigger.plans
         bits = mention.bits
         if bits & 1 << NEGATED:
             mention.drop(UNCERTAIN)
@@ -229,7 +246,19 @@ class Scan:
             if mention.bits & 1 << HYPOTHETICAL and mention.bits & 1 << flag:
                 mention.drop_earlier(flag, HYPOTHETICAL)
         if any(trigger.rank == NEXT for trigger in self.active):
-            self.active = [trigger for trigger in self.active if trigger.rank != NEXT]
+            self.active = [t for t in self.active if t.rank != NEXT or t.listed]
+
+    def _is_next(self, trigger: Active, mention: Found) -> bool:
+        """Whether a mention directly follows a trigger, or continues the list that it plans."""
+        gap = 0 if trigger.rule.condition == "attached" else self.next_gap
+        low, end, start = self.low, trigger.end, mention.start
+        if trigger.listed and start - end <= _LIST_GAP:
+            if _AND_ITEM.fullmatch(low, end, start):
+                return True
+            more = low.startswith(":", end) or _MORE_ITEMS.match(low, mention.end)
+            end += low.startswith(":", end)
+            return bool(more and _COMMA_ITEM.fullmatch(low, end, start))
+        return not trigger.listed and start - end <= gap
 
     # ---- triggers
 
@@ -271,8 +300,10 @@ class Scan:
         if any(t.flag in rule.flags and t.rank > rule.rank for t in self.active):
             return  # *neither the patient nor his wife reported*
         self.active = [t for t in self.active if t.flag not in rule.flags]
-        if self.chinese and UNCERTAIN in rule.flags and self.open:  # 排除结核后考虑肺炎
-            said = self.open[-1].start
+        if self.chinese and UNCERTAIN in rule.flags:  # 排除结核后考虑肺炎, 结核 a mention or not
+            low = self.low
+            is_after = low.startswith("后", start) or low.endswith(("后", "后，", "后,"), 0, start)
+            said = start if is_after else self.open[-1].start if self.open else -1
             self.active = [t for t in self.active if t.flag != NEGATED or t.end > said]
         self.active += [Active(flag, rule, start, end, self.segment) for flag in rule.flags]
         self.affirmed = False
@@ -297,8 +328,11 @@ class Scan:
                     mention.drop(NEGATED)  # *no fever, cough resolved*
                 elif flag == ACTIVE:
                     mention.drop(HISTORICAL)
-                elif PLANNED in rule.details and mention.shielded:
-                    continue  # *no surgery for the aneurysm is planned*
+                elif PLANNED in rule.details:
+                    is_sample = _SAMPLE.search(self.low, mention.start, mention.end)
+                    waits = is_sample and self.low.endswith("pending", start, end)
+                    if mention.shielded or waits:
+                        continue  # *no surgery for the aneurysm is planned*
                 mention.add(Active(flag, rule, start, end, self.segment))
         # *sarcoidosis was considered but ruled out*
         again = UNCERTAIN in rule.flags and _BUT.match(self.low, end) is not None
@@ -424,7 +458,10 @@ class Scan:
         self.shield = self.joined = False
         if self.active:
             ended = CLAUSE if self._begins_clause(index) else PHRASE
-            self.active = [t for t in self.active if t.rank > ended]
+            plans = [t for t in self.active if t.rank == NEXT and t.plans and ended == PHRASE]
+            self.active = [t for t in self.active if t.rank > ended] + plans
+            for trigger in plans:
+                trigger.listed = True
             if self.active and (self.seen or self._begins_finding(index)):
                 self._end_negation()
         self.seen = False

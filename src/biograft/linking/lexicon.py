@@ -12,19 +12,21 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from biograft.clinical.events import read_layout
-from biograft.clinical.phrases import compile_words, expand
+from biograft.clinical.phrases import TriggerSpelling, compile_words, expand
 from biograft.clinical.rules import AssertionRules
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN, HAN_CHARACTER
 from biograft.linking.batches import BATCH
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.documents import Mention
+from biograft.text.spelling import may_be_misspelt
 from biograft.text.tokens import simplify
 
 AS_LISTED, BY_PLACE, BY_DEFAULT, AS_WORD = 1.0, 0.95, 0.8, 0.9
@@ -49,6 +51,7 @@ _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
 _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
 _SENTENCE_END = re.compile(r"[。；;]|(?<=[a-z])\.\s+(?=[A-Z]|$)")
 _WORDS_AFTER = re.compile(r"(?: of(?: the)?)?(?P<words>(?: [A-Za-z]+){1,3})")
+_LONG_WORD = re.compile(r"[a-z]{5,}")
 _UNSLASHED = re.compile(r"[^/]+")
 _BETWEEN = r"[ \t\-–'\"]*"
 """What may stand between a mention and the words of its context."""
@@ -214,6 +217,8 @@ class ClinicalLexicon:
             "en": re.compile(rf"(?<![\w\-])(?:{compile_words(self.words['en'])})(?![\w\-])"),
             "zh": re.compile(_fill(self.words["zh"])),
         }
+        self.spelling = TriggerSpelling(Counter(_LONG_WORD.findall(" ".join(self.words["en"]))))
+        """Corrects the words of English."""
         followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
         self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
 
@@ -392,8 +397,14 @@ class KnownForm(NamedTuple):
 class StoreLexicon:
     """The lexicon with the concepts of a store that its wordings mean."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._lexicon = clinical_lexicon()
+    def __init__(self, kb: KnowledgeBase, *, misspelt: bool = True) -> None:
+        """Prepare the search.
+
+        Args:
+            kb: The store.
+            misspelt: Find words also with a letter too many, missing, wrong or exchanged.
+        """
+        self._lexicon, self._misspelt = clinical_lexicon(), misspelt
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
         self.read = lru_cache(2 * BATCH)(NoteContext)
         """Read a note."""
@@ -437,8 +448,8 @@ class StoreLexicon:
         low, words = note.text.lower(), self._lexicon.words[language]
         if len(low) != len(note.text):
             return
-        for match in self._lexicon.word_patterns[language].finditer(low):
-            word, start, end = words[match[0]], match.start(), match.end()
+        for start, end, written, factor in self._occurrences(note.text, low, language):
+            word = words[written]
             if word.predicate and not self._lexicon.after_predicate.match(low, end):
                 continue
             forms = (
@@ -447,10 +458,44 @@ class StoreLexicon:
                 for form in _forms(note.text, start, end, wording)
                 if self._rows(form[2])
             )
-            form = next(forms, None)
-            if form is not None and not self._rows(note.text[form[0] : form[1]]):
-                first, last = note.folded.unfold(*form[:2])
-                yield KnownForm(first, last, text[first:last], form[2], AS_WORD, True, word.absent)
+            if (form := next(forms, None)) is None:
+                continue
+            begin, stop, long = form
+            if not self._rows(f"{note.text[begin:start]}{written}{note.text[end:stop]}"):
+                first, last = note.folded.unfold(begin, stop)
+                yield KnownForm(first, last, text[first:last], long, factor, True, word.absent)
+
+    def _occurrences(
+        self, text: str, low: str, language: str
+    ) -> Iterator[tuple[int, int, str, float]]:
+        """Yield the spans of words, also misspelt English ones, the words, and their factors."""
+        found = [
+            (match.start(), match.end(), match[0], AS_WORD)
+            for match in self._lexicon.word_patterns[language].finditer(low)
+        ]
+        yield from found
+        if self._misspelt and language == "en":
+            taken = {at for start, end, _, _ in found for at in range(start, end)}
+            yield from (each for each in self._misspelt_words(text, low) if each[0] not in taken)
+
+    def _misspelt_words(self, text: str, low: str) -> Iterator[tuple[int, int, str, float]]:
+        """Yield the misspelt English words; a word of the store or of ordinary text is none."""
+        pattern, spelling = self._lexicon.word_patterns["en"], self._lexicon.spelling
+        for token in _LONG_WORD.finditer(low):
+            right, (start, end) = spelling[token[0]], token.span()
+            if right == token[0] or self._rows(token[0]):
+                continue
+            if not may_be_misspelt(text[start:end], text, start, end):
+                continue
+            first = low.rfind(" ", 0, max(0, start - _REACH)) + 1
+            last = low.find(" ", end + _REACH)
+            spelt = f"{low[first:start]}{right}{low[end : len(low) if last < 0 else last]}"
+            since, until = start - first, start - first + len(right)
+            for match in pattern.finditer(spelt):
+                if match.start() < until and since < match.end():
+                    shift = first + end - start - len(right)
+                    factor = AS_WORD * (1 - 1 / len(right))
+                    yield first + match.start(), match.end() + shift, match[0], factor
 
     def expand(
         self,

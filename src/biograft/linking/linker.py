@@ -351,7 +351,9 @@ class Linker:
     def _make_steps(self, rankings: NameRankings, limits: tuple[str, ...]) -> Iterator[Step]:
         """Yield the steps that the settings ask for."""
         config = self.config
-        lexicon = StoreLexicon(self.kb) if config.short_forms else None
+        lexicon = None
+        if config.short_forms:
+            lexicon = StoreLexicon(self.kb, misspelt=config.misspelt)
         take_given = self.detector is None and config.mentions != "find"
         origin = MODEL if self.detection == "model" else NAME
         yield Detect(lambda: self._detector, origin, take_given)

@@ -55,7 +55,14 @@ from biograft.linking.detection import (
 )
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import SAME_NAME
-from biograft.linking.lexicon import KnownForm, NoteContext, StoreLexicon, is_plural, is_short
+from biograft.linking.lexicon import (
+    AS_WORD,
+    KnownForm,
+    NoteContext,
+    StoreLexicon,
+    is_plural,
+    is_short,
+)
 from biograft.linking.longer_terms import LongerTerm, longer_term
 from biograft.linking.nil import NilThreshold
 from biograft.registry import Registry
@@ -352,11 +359,15 @@ def _with_known(
 ) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
     """Add what the lexicon knows: a word where it says more than the names that it overlaps."""
     names = [each for each in mentions if not isinstance(each, VariantMention)]
+    variants = [each for each in mentions if isinstance(each, VariantMention)]
     starts = [name.start for name in names]
     own: list[Mention] = []
     listed: dict[tuple[int, int], KnownForm] = {}
     for each in sorted(known, key=lambda each: (each.start, -each.end)):
         if own and each.start < own[-1].end:
+            continue
+        is_misspelt = each.is_word and each.factor < AS_WORD
+        if is_misspelt and any(v.start <= each.start and each.end <= v.end for v in variants):
             continue
         row = bisect_left(starts, each.end) - 1
         while each.is_word and row >= 0 and names[row].end > each.start:

@@ -78,6 +78,12 @@ def test_course(text, finding, course, status):
         ("Admitted for elective hernia repair.", "hernia repair"),
         ("拟行胆囊切除术。", "胆囊切除术"),
         ("择期行胆囊切除术。", "胆囊切除术"),
+        ("MRI pending.", "MRI"),
+        ("Scheduled for colonoscopy and EGD next week.", "EGD"),
+        ("Plan for MRI, EEG and lumbar puncture.", "EEG"),
+        ("Plan for MRI, EEG and lumbar puncture.", "lumbar puncture"),
+        ("Pending: MRI, EEG", "EEG"),
+        ("拟行胃镜、肠镜检查。", "肠镜检查"),
     ],
 )
 def test_plans(text, finding):
@@ -95,10 +101,26 @@ def test_plans(text, finding):
         ("Scheduled for follow-up of diabetes.", "diabetes"),
         ("No surgery for the aneurysm is planned.", "aneurysm"),
         ("已行择期胆囊切除术。", "胆囊切除术"),
+        ("Admitted for planned CABG, hypertension, gout.", "hypertension"),
+        ("Will undergo colonoscopy for anemia and weight loss.", "weight loss"),
+        ("Planned hysterectomy, diabetes well controlled.", "diabetes"),
+        ("Echo pending, CHF stable.", "CHF"),
+        ("H. pylori biopsies are pending.", "H. pylori biopsies"),
+        ("Anemia, colonoscopy pending.", "Anemia"),
+        ("Pending discharge, pneumonia is better.", "pneumonia"),
+        ("拟行胃镜，患者腹痛明显。", "腹痛"),
     ],
 )
 def test_what_is_no_plan(text, finding):
     assert asserted(text, finding).plan == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["排除肺结核后考虑肺炎。", "除外肺结核后，考虑肺炎。", "已排除心梗及肺栓塞后考虑肺炎。"]
+)
+def test_what_is_considered_after_something_was_ruled_out_is_possible(text):
+    found = asserted(text, "肺炎")
+    assert (found.status, found.negated) == ("possible", False)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,19 @@ def test_words_stand_for_findings(linker, text, concepts):
     assert found(linker, text) == concepts
 
 
+@pytest.mark.parametrize(
+    ("text", "concepts"),
+    [
+        ("He is hypertesnive and febrlie.", ["Hypertension", "Fever"]),
+        ("Wheezng and short of braeth.", ["Wheezing", "Dyspnea"]),
+        ("Seen by Dr. Feder, FEBRI clinic, settling.", []),
+    ],
+)
+def test_misspelt_words_stand_for_findings(kb, linker, text, concepts):
+    assert found(linker, text) == concepts
+    assert found(Linker.open(kb, k=1, misspelt=False), text) == []
+
+
 def test_a_word_scores_below_a_name_and_says_so(kb):
     (mention,) = Linker.open(kb, k=1, explain=True)("Febrile today.").mentions
     assert (mention.form, mention.concept) == ("fever", "Fever")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from biograft.text.spelling.misspelt import (
         MisspeltMatch as MisspeltMatch,
         MisspeltNames as MisspeltNames,
+        may_be_misspelt as may_be_misspelt,
     )
 
 

@@ -141,7 +141,7 @@ class MisspeltNames:
                 offset, row = offset + len(texts[row]) + 1, row + 1
             text = texts[row][start - offset : end - offset]
             word = texts[row][tokens.first[wrong] - offset : tokens.last[wrong] - offset]
-            if not _may_be_misspelt(word, texts[row], start - offset, end - offset):
+            if not may_be_misspelt(word, texts[row], start - offset, end - offset):
                 continue
             if (key := (row, text)) not in counts:
                 counts[key] = texts[row].count(text)
@@ -162,8 +162,15 @@ def _nearest(found: Ints) -> Ints:
     return found[:, found[3] == fewest[which]]
 
 
-def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
-    """Whether a word of a match may have errors: no acronym, no proper name, alone in no list."""
+def may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
+    """Return whether a word may have errors: no acronym, no proper name, alone in no list.
+
+    Args:
+        word: The word.
+        text: The text it stands in.
+        start: Start of the match that it is a word of.
+        end: End of the match.
+    """
     low = word.lower()
     if end - start == len(word) and not english_words().isdisjoint((low, low.removesuffix("s"))):
         return False
