@@ -21,15 +21,16 @@ from biograft.cli.options import (
     open_linker,
     print_json,
     refuse_input_as_output,
+    report_encoding,
     report_inputs,
     report_left_out,
 )
 from biograft.config import split_list
-from biograft.errors import ConfigError, InputError
-from biograft.kb.names import one_line, whole_number
+from biograft.errors import ConfigError, FormatError, InputError
+from biograft.kb.names import one_line, whole_cell
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.progress import Progress
-from biograft.text.input_config import TABLE, InputConfig
+from biograft.text.input_config import TABLE, UTF_8, InputConfig
 
 if TYPE_CHECKING:
     from biograft.mapping import SourceTerm, TermMapping
@@ -55,7 +56,7 @@ def map_column(
     linker: Annotated[LinkerConfig, Offered(*_SETTINGS, k=3)],
     output: Annotated[OutputConfig, Offered("prefer")],
     out: Annotated[Path, "-o", "--out", "OUT"],
-    to: Annotated[str, "csv|tsv|sssom|omop|fhir"] = "",
+    to: Annotated[str, "csv|tsv|xlsx|sssom|omop|fhir"] = "",
     apply: Annotated[Path | None, "DECISIONS"] = None,
     code_column: Annotated[list[str] | None, "NAME"] = None,
     frequency_column: Annotated[str, "NAME"] = "",
@@ -63,6 +64,7 @@ def map_column(
     standard: Annotated[bool, "--standard"] = False,
     domain: Annotated[str, "Condition,..."] = "",
     source_vocabulary: Annotated[str, "NAME"] = "",
+    out_encoding: Annotated[str, "NAME"] = UTF_8,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -74,7 +76,7 @@ def map_column(
     Args:
         table: CSV, TSV, JSON lines, a workbook (XLSX, XLS, ODS) or Parquet.
         column: Column of the terms, by name or as #1.
-        out: File to write: .csv, .tsv, .sssom.tsv or .json.
+        out: File to write: .csv, .tsv, .xlsx, .sssom.tsv or .json.
         to: Format of OUT; default: by its ending (.json: fhir).
         apply: Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.
         code_column: Column of the codes of the terms; repeatable, codes are joined by |.
@@ -86,8 +88,10 @@ def map_column(
         domain: With --standard: domains of these concepts; default: all.
         source_vocabulary: Name or IRI of the vocabulary of the terms; default: the name of
             TABLE.
+        out_encoding: Encoding of a CSV or TSV: utf-8-sig for Excel, gb18030 or utf-16.
     """
     from biograft.linking.outputs import ConceptIds
+    from biograft.linking.outputs.tables import check_encoding
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
     from biograft.mapping.standard import MAPPED, StandardConcepts
@@ -97,11 +101,15 @@ def map_column(
     if domain and not standard:
         raise ConfigError("--domain: needs --standard; --types limits the concepts of any store")
     form = format_of(out, to)
+    check_encoding(out_encoding, form)
     refuse_input_as_output(out, table, apply)
     started, progress = time.perf_counter(), Progress(enabled=not quiet)
     codes, contexts = tuple(code_column or ()), tuple(context_column or ())
     inputs = Inputs([table], replace(reading, format=TABLE, column=column))
-    decided = read_earlier(apply) if apply else None
+    decided = None
+    if apply:
+        report_encoding(apply)
+        decided = read_earlier(apply)
     progress.start("read")
     terms = _terms(inputs, (column, codes, frequency_column, contexts))
     if not terms:
@@ -136,7 +144,15 @@ def map_column(
         found = targets.follow(found)
     mapped = _watched(found, len(terms), progress, changed)
     left_out: list[tuple[str, str]] = []
-    counts = write_mapping(mapped, out, run, to=form, overwrite=overwrite, left_out=left_out)
+    counts = write_mapping(
+        mapped,
+        out,
+        run,
+        to=form,
+        overwrite=overwrite,
+        left_out=left_out,
+        encoding=out_encoding,
+    )
     report_left_out(left_out)
     flags = [*_ALWAYS, "context", *([MAPPED] if standard else [])]
     flags += ["rejected", *FLAGS] if earlier else []
@@ -157,6 +173,7 @@ def _terms(
     inputs: Inputs, columns: tuple[str, tuple[str, ...], str, tuple[str, ...]]
 ) -> list[SourceTerm]:
     """Read the distinct terms of the columns of terms, codes, frequencies and contexts."""
+    from biograft.kb.sources.workbooks import KEEP_DIGITS, lost_digits
     from biograft.mapping import SourceTerm, distinct_terms
     from biograft.text.inputs import read_columns
 
@@ -166,12 +183,20 @@ def _terms(
     def rows() -> Iterator[SourceTerm]:
         for file in inputs.files():
             for line, cells in read_columns(file, names, inputs.log):
-                said = cells[frequency].strip() if frequency else "1"
-                n = whole_number(said)
+                said = cells[frequency] if frequency else "1"
+                try:
+                    n = whole_cell(frequency, said)
+                except ValueError:
+                    n = 0
                 if not n:
                     reason = "the frequency is no whole number above 0"
                     inputs.log.reject(reason, line, said, path=file.path)
                     continue
+                for name in codes:
+                    if problem := lost_digits(cells[name]):
+                        raise FormatError(
+                            f"{name}: {problem}", path=file.path, line=line, remedy=KEEP_DIGITS
+                        )
                 code = "|".join(one_line(cells[name]) for name in codes)
                 context = tuple((name, one_line(cells[name])) for name in contexts)
                 yield SourceTerm(cells[column], code.strip("|") and code, n, context)

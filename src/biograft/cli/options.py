@@ -242,6 +242,19 @@ def report_inputs(inputs: Inputs) -> bool:
     return bool(inputs.log.rejected.counts or inputs.skipped)
 
 
+def report_encoding(path: Path, encoding: str = "utf-8") -> None:
+    """Report on stderr if a file is read in another encoding than the one configured.
+
+    Args:
+        path: File that is read.
+        encoding: Name of the configured encoding.
+    """
+    from biograft.text.virtual_files import GB18030, READ_AS_GB18030, text_encoding
+
+    if text_encoding(path, encoding) == GB18030 != encoding:
+        typer.echo(f"warning: {path}: {READ_AS_GB18030}", err=True)
+
+
 def warn_without_text(n: int, n_queries: int, where: str = "") -> None:
     """Warn how many gold mentions have no match in the documents of ``--text``.
 

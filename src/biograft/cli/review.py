@@ -17,6 +17,7 @@ from biograft.cli.options import (
     open_kb,
     print_json,
     refuse_input_as_output,
+    report_encoding,
     report_left_out,
 )
 from biograft.config import Config, Option
@@ -85,6 +86,7 @@ def import_file(
     """
     from biograft.mapping import import_review
 
+    report_encoding(file, reading.encoding)
     with open_review(review, create=True, kb=kb) as store:
         done = import_review(
             store,
@@ -356,22 +358,33 @@ def export_file(
     out: Annotated[Path, "-o", "--out", "OUT"],
     queue: Queue = "review",
     proposals: Annotated[bool, "--proposals"] = False,
+    out_encoding: Annotated[str, "NAME"] = "utf-8",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet.
 
     Args:
-        out: File to write: .sssom.tsv, or .csv or .tsv to be edited and imported again.
+        out: File to write: .sssom.tsv, or .csv, .tsv or .xlsx to be edited and imported again.
         proposals: In SSSOM also terms without a decision.
+        out_encoding: Encoding of a CSV or TSV: utf-8-sig for Excel, gb18030 or utf-16.
     """
+    from biograft.linking.outputs.tables import check_encoding
     from biograft.mapping import export_review
+    from biograft.mapping.review_files import SSSOM_ENDING
 
     refuse_input_as_output(out, review)
+    check_encoding(out_encoding, "sssom" if out.name.endswith(SSSOM_ENDING) else out.suffix[1:])
     left_out: list[tuple[str, str]] = []
     with open_review(review) as store:
         n = export_review(
-            store, out, queue=queue, proposals=proposals, overwrite=overwrite, left_out=left_out
+            store,
+            out,
+            queue=queue,
+            proposals=proposals,
+            overwrite=overwrite,
+            left_out=left_out,
+            encoding=out_encoding,
         )
     report_left_out(left_out)
     if as_json:

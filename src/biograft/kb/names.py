@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 
@@ -65,6 +66,50 @@ def whole_number(text: str) -> int | None:
     (42, None, None)
     """
     return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else None
+
+
+_NO_FRACTION = re.compile(r"[.,]0$")
+
+
+def whole_cell(column: str, cell: str) -> int:
+    """Read a whole number that a data frame or a spreadsheet may have written as 3.0.
+
+    Args:
+        column: Name of the column, for the error.
+        cell: Its cell.
+
+    Raises:
+        ValueError: It is none.
+    """
+    value = whole_number(_NO_FRACTION.sub("", cell.strip()))
+    if value is None:
+        raise ValueError(f"{column}: expected a whole number, found {cell!r}")
+    return value
+
+
+def decimal_cell(column: str, cell: str) -> float | None:
+    """Read a number, also with a decimal comma; None for an empty cell.
+
+    Args:
+        column: Name of the column, for the error.
+        cell: Its cell.
+
+    Raises:
+        ValueError: It is none.
+
+    >>> decimal_cell("score", "0,25"), decimal_cell("score", "")
+    (0.25, None)
+    """
+    text = cell.strip()
+    if not text:
+        return None
+    try:
+        value = float(text if "." in text else text.replace(",", "."))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{column}: expected a number, found {text!r}")
+    return value
 
 
 def term_key(text: str) -> str:

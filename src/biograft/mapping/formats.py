@@ -18,14 +18,15 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
-from biograft.kb.names import fold_lines
+from biograft.kb.names import decimal_cell, fold_lines, whole_cell
 from biograft.kb.sources.athena import MAPS_TO_VALUE
 from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import ConceptIds, encoded
-from biograft.mapping.decisions import NIL, Decision
+from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
+from biograft.mapping.decisions import APPROVED, NIL, REJECTED, RELATIONS, Decision
 from biograft.mapping.sets import MappingSet, read_decisions
 from biograft.mapping.sssom import named_cells, read_table
 from biograft.mapping.standard import (
@@ -123,7 +124,8 @@ COLUMNS = (
 """The first columns; then come ``context``, where there is one, `STANDARD_COLUMNS`, where standard
 concepts were asked for, and ``candidate_N``, ``name_N`` and ``score_N`` for N from 2 to k."""
 STANDARD_COLUMNS = ("vocabulary", "mapping_type", "through")
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+CHOICES = {"verdict": (APPROVED, REJECTED, NIL), "relation": RELATIONS}
+"""Values of the columns that a reviewer fills in."""
 
 
 def candidate_columns(n_others: int) -> list[str]:
@@ -131,26 +133,22 @@ def candidate_columns(n_others: int) -> list[str]:
     return [f"{what}_{n + 2}" for n in range(n_others) for what in ("candidate", "name", "score")]
 
 
-def table_chunks(
-    mappings: Iterable[TermMapping], run: MappingRun, to: str = "csv"
-) -> Iterator[str]:
+def table_rows(mappings: Iterable[TermMapping], run: MappingRun) -> Iterator[list[Any]]:
     """Give the header, then a row a term.
 
     Args:
         mappings: Mapped terms, in the order of the rows.
         run: The run that they are from: number of candidates, ids that it shows.
-        to: ``csv`` or ``tsv``.
     """
-    delimiter, n_others = DELIMITERS[to], run.k - 1
-    header = [
+    n_others = run.k - 1
+    yield [
         *COLUMNS,
         *(["context"] if run.has_context else []),
         *(STANDARD_COLUMNS if run.is_standard else ()),
         *candidate_columns(n_others),
     ]
-    yield delimited_rows([header], delimiter)
     for mapping in mappings:
-        yield delimited_rows([_row(mapping, run, n_others)], delimiter)
+        yield _row(mapping, run, n_others)
 
 
 def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
@@ -231,14 +229,15 @@ def _decision(row: Mapping[str, str]) -> Decision:
         name="" if verdict == NIL else row.get("name", ""),
         relation=row.get("relation", "").lower() or "exact",
         verdict=verdict,
-        probability=float(row["probability"]) if row.get("probability") else None,
-        frequency=int(row.get("frequency") or 1),
+        probability=decimal_cell("probability", row.get("probability", "")),
+        frequency=whole_cell("frequency", row.get("frequency") or "1"),
     )
 
 
 FORMATS = {
     "csv": "one row a term, for spreadsheets",
     "tsv": "the same with tabs",
+    "xlsx": "the same as a workbook, for Excel, WPS and LibreOffice",
     "sssom": "SSSOM TSV: mappings with who made them and how",
     "omop": "rows of source_to_concept_map of the OMOP CDM 5.4, as CSV",
     "fhir": "FHIR R4 ConceptMap, as JSON",
@@ -248,6 +247,7 @@ _SUFFIXES = {
     ".sssom": "sssom",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".xlsx": "xlsx",
     ".json": "fhir",
 }
 
@@ -284,6 +284,7 @@ def write_mapping(
     to: str = "csv",
     overwrite: bool = False,
     left_out: list[tuple[str, str]] | None = None,
+    encoding: str = "utf-8",
 ) -> Counter[str]:
     """Write a mapping; return the number of terms of each flag. A failure leaves nothing.
 
@@ -295,6 +296,7 @@ def write_mapping(
         overwrite: Replace an existing file.
         left_out: Filled with the terms that the format cannot hold, and why; without it, or if it
             can hold none, the first of them is an error.
+        encoding: Encoding of CSV and TSV.
     """
     counts: Counter[str] = Counter()
 
@@ -316,13 +318,15 @@ def write_mapping(
         )
         mapped.write(path, overwrite=overwrite)
         return counts
+    if to in (*DELIMITERS, XLSX):
+        rows = table_rows(counted(), run)
+        write_table(rows, path, to=to, encoding=encoding, choices=CHOICES, overwrite=overwrite)
+        return counts
     if to == "omop":
         chunks = omop_chunks(counted(), run, left_out)
-    elif to == "fhir":
+    else:
         content = concept_map(counted(), run, left_out)
         chunks = iter([f"{json.dumps(content, ensure_ascii=False, indent=1)}\n"])
-    else:
-        chunks = table_chunks(counted(), run, to)
     with new_file(path, overwrite=overwrite) as file:
         for chunk in chunks:
             file.write(encoded(chunk))

@@ -6,19 +6,18 @@ so that a row that was edited is known from one that another reviewer decided me
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, nearest
-from biograft.kb.names import fold_lines, term_key, whole_number
-from biograft.linking.outputs.findings import delimited_rows, plain
-from biograft.linking.outputs.output import encoded
-from biograft.mapping.decisions import Decision
-from biograft.mapping.formats import DELIMITERS, candidate_columns, read_earlier
+from biograft.kb.names import decimal_cell, fold_lines, term_key, whole_cell
+from biograft.kb.sources.table import fit
+from biograft.linking.outputs.findings import plain
+from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
+from biograft.mapping.decisions import RELATIONS, Decision
+from biograft.mapping.formats import candidate_columns, read_earlier
 from biograft.mapping.review_records import (
     ACTIONS,
     APPROVE,
@@ -33,7 +32,7 @@ from biograft.mapping.review_records import (
 )
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
 from biograft.mapping.sets import MappingSet, read_decisions
-from biograft.mapping.sssom import is_term, read_table, subject_curie
+from biograft.mapping.sssom import check_codes, is_term, read_table, subject_curie
 
 SSSOM_ENDING = ".sssom.tsv"
 _WORKSHEET = ("review_id", "version", "was", "decision")
@@ -47,6 +46,7 @@ _COLUMNS = (
     *("decision", "concept", "name", "relation", "reason", "decided_by", "comment", "was"),
 )
 """The columns of a worksheet; ``decision``, ``concept``, ``relation`` and ``reason`` are edited."""
+_CHOICES = {"decision": ACTIONS, "relation": RELATIONS}
 _ACTION_OF = {verdict: action for action, verdict in STATUS_OF.items()}
 _NOTHING = SuggestedConcept("")
 
@@ -96,9 +96,10 @@ def import_review(
     header = set(columns)
     rows: list[_Row] = []
     for line, row in cells:
-        padded = [*row, *[""] * (len(columns) - len(row))]
-        if any(cell.strip() for cell in padded):  # cells as they were before they were made safe
-            rows.append((line, dict(zip(columns, map(plain, padded), strict=False))))
+        if any(map(str.strip, row)):  # cells as they were before they were made safe
+            fitted = map(plain, fit(row, len(columns), padded=True))
+            rows.append((line, dict(zip(columns, fitted, strict=True))))
+            check_codes(path, line, rows[-1][1])
     if {"predicate_id", "object_id"} <= header:
         decisions = read_decisions(path, encoding)
         _check_subjects(path, rows, decisions)
@@ -176,19 +177,12 @@ def _mapped(path: Path, line: int, cells: Mapping[str, str]) -> ReviewTerm:
             text=cells["source_term"].strip(),
             code=cells.get("source_code", "").strip(),
             context=cells.get("context", "").strip(),
-            frequency=max(_whole("frequency", cells.get("frequency") or "1"), 1),
+            frequency=max(whole_cell("frequency", cells.get("frequency") or "1"), 1),
             flag=cells.get("flag", "").strip(),
             candidates=tuple(_candidates(cells)),
         )
     except ValueError as error:
         raise FormatError(str(error), path=path, line=line) from None
-
-
-def _whole(column: str, cell: str) -> int:
-    value = whole_number(cell.strip())
-    if value is None:
-        raise ValueError(f"{column}: expected a whole number, found {cell!r}")
-    return value
 
 
 def _candidates(cells: Mapping[str, str]) -> Iterator[SuggestedConcept]:
@@ -205,16 +199,7 @@ def _candidates(cells: Mapping[str, str]) -> Iterator[SuggestedConcept]:
 
 
 def _number(cells: Mapping[str, str], column: str) -> float | None:
-    cell = cells.get(column, "").strip()
-    if not cell:
-        return None
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{column}: expected a number, found {cell!r}")
-    return value
+    return decimal_cell(column, cells.get(column, ""))
 
 
 # ---- worksheets
@@ -273,7 +258,7 @@ def _edited(
     cells: Mapping[str, str], items: Mapping[int, ReviewItem], reviewer: str
 ) -> TermDecision | None:
     """Return the decision of a row of a worksheet; None if nothing was edited."""
-    item = items.get(_whole("review_id", cells["review_id"]))
+    item = items.get(whole_cell("review_id", cells["review_id"]))
     if item is None:
         raise ValueError(f"review_id: no term of this queue has {cells['review_id']}")
     if term_key(cells.get("source_term", item.term.text)) != term_key(item.term.text):
@@ -295,7 +280,7 @@ def _edited(
         item.id,
         action,
         reviewer,
-        _whole("version", cells["version"]),
+        whole_cell("version", cells["version"]),
         concept or None,
         relation=relation or "exact",
         comment=cells.get("reason", "").strip(),
@@ -481,8 +466,11 @@ def export_review(
     proposals: bool = False,
     overwrite: bool = False,
     left_out: list[tuple[str, str]] | None = None,
+    encoding: str = "utf-8",
 ) -> int:
-    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv); return the rows.
+    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv, .xlsx).
+
+    Return the number of rows.
 
     Args:
         store: The review.
@@ -491,23 +479,25 @@ def export_review(
         proposals: In SSSOM, write what is still open as well.
         overwrite: Replace an existing file.
         left_out: Filled with the terms that SSSOM cannot hold, and why; see `export_decisions`.
+        encoding: Encoding of CSV and TSV.
     """
     path = Path(path)
     if path.name.lower().endswith(SSSOM_ENDING):
         decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
         return MappingSet.of_decisions(decisions, source=queue).write(path, overwrite=overwrite)
-    delimiter = DELIMITERS.get(path.suffix.removeprefix(".").lower())
-    if delimiter is None:
+    form = path.suffix.removeprefix(".").lower()
+    if form not in (*DELIMITERS, XLSX):
         raise ConfigError(
-            f"--out: expected a file that ends in {SSSOM_ENDING}, .csv or .tsv, found {path.name!r}"
+            f"--out: expected a file that ends in {SSSOM_ENDING}, .csv, .tsv or .xlsx, found "
+            f"{path.name!r}"
         )
     items, comments = store.items(queue), store.comments(queue)
     # all candidates of a term for which nothing is suggested
     others = [[c for c in item.term.candidates if c != item.suggestion] for item in items]
     n_others = max(map(len, others), default=0)
-    with new_file(path, overwrite=overwrite) as file:
-        header = [*_COLUMNS, *candidate_columns(n_others)]
-        file.write(encoded(delimited_rows([header], delimiter)))
+
+    def rows() -> Iterator[list[Any]]:
+        yield [*_COLUMNS, *candidate_columns(n_others)]
         for item, more in zip(items, others, strict=True):
             term, state, first = item.term, item.state, item.suggestion or _NOTHING
             cells: list[Any] = [
@@ -534,5 +524,8 @@ def export_review(
             ]
             for each in [*more, *[_NOTHING] * (n_others - len(more))]:
                 cells += [each.concept, each.name, each.score]
-            file.write(encoded(delimited_rows([cells], delimiter)))
-    return len(items)
+            yield cells
+
+    return write_table(
+        rows(), path, to=form, encoding=encoding, choices=_CHOICES, overwrite=overwrite
+    )

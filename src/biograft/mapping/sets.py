@@ -14,6 +14,7 @@ from biograft.artifacts import new_file
 from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.iris import SCHEMES, Iris
+from biograft.kb.names import decimal_cell, whole_cell
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import (
     APPROVED,
@@ -117,9 +118,9 @@ class MappingRow(Config):
         known: dict[str, Any] = {n: stripped.pop(n) for n in _FIELDS if n in stripped}
         try:
             if "confidence" in known:
-                known["confidence"] = float(known["confidence"])
+                known["confidence"] = decimal_cell("confidence", known["confidence"])
             if "frequency" in known:
-                known["frequency"] = int(known["frequency"])
+                known["frequency"] = whole_cell("frequency", known["frequency"])
         except ValueError as error:
             raise ConfigError(str(error)) from error
         return cls(**{"object_id": "", **known}, slots=stripped, line=line)

@@ -18,9 +18,11 @@ from biograft.kb.iris import Iris
 from biograft.kb.names import clean_lines, fold_lines, name_fault
 from biograft.kb.sources.files import read_lines, read_text
 from biograft.kb.sources.format import SourceConfig
-from biograft.kb.sources.table import read_cells
+from biograft.kb.sources.table import find_header, fit, read_cells, unquoted
+from biograft.kb.sources.workbooks import KEEP_DIGITS, is_workbook, lost_digits, read_sheet
 from biograft.kb.vocabularies import canonical_id, vocabulary_of
 from biograft.linking.outputs.findings import delimited_line
+from biograft.text.virtual_files import text_encoding
 
 PLACEHOLDER = "https://example.org/"
 """Namespace of what has no IRI of its own: local vocabularies and knowledge bases."""
@@ -69,6 +71,10 @@ OF_ALL = (
     *("subject_preprocessing", "object_preprocessing", "similarity_measure"),
 )
 """Columns that the metadata may give for all rows that have none."""
+_HEADER = frozenset({"source_term", "subject_id", "subject_label", "predicate_id", "review_id"})
+"""Columns of which the header of a mapped table, a worksheet or SSSOM has one."""
+_CODES = frozenset({"source_code", "concept", "suggestion", "subject_id", "object_id"})
+_EMPTY_CELLS = re.compile(r"([,;\t])\1+$")
 _MANDATORY = ("predicate_id", "object_id", "mapping_justification")
 _ALWAYS = ("subject_id", "subject_label", *_MANDATORY)
 """Columns that are written even where they are empty."""
@@ -216,8 +222,12 @@ def _read_metadata(path: Path, encoding: str) -> dict[str, Any]:
     """Read the metadata block, or the file beside an SSSOM file without one."""
     import yaml
 
-    comments = takewhile(lambda line: line[1].startswith("#"), read_lines(path, encoding))
-    text = "\n".join(line[1:] for _, line in comments)
+    if is_workbook(path):
+        lines = (next(filter(None, cells)) for _, cells in read_sheet(path))
+    else:  # a spreadsheet writes a line as a cell, and empty cells behind it
+        found = read_lines(path, text_encoding(path, encoding))
+        lines = (unquoted(_EMPTY_CELLS.sub("", line)) for _, line in found)
+    text = "\n".join(line[1:] for line in takewhile(lambda line: line.startswith("#"), lines))
     beside = path.with_suffix(".yml")
     if not text and beside.is_file():
         text, path = read_text(beside), beside
@@ -235,12 +245,12 @@ def read_table(path: Path, encoding: str) -> tuple[int, list[str], Iterator[tupl
     """Return the header of a table and its line, and the rows with the line of each.
 
     Args:
-        path: CSV or TSV.
-        encoding: Encoding of the file.
+        path: CSV, TSV or a workbook.
+        encoding: Encoding of the file; GB18030 and UTF-16 are recognised.
     """
-    rows = read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True)
-    line, header = next(rows)
-    return line, [cell.strip() for cell in header], rows
+    config = SourceConfig(path=path, encoding=text_encoding(path, encoding))
+    rows = read_cells(config, quoted_tsv=True)
+    return find_header(rows, path, lambda cells: bool(_HEADER & set(cells)))
 
 
 def named_cells(
@@ -248,19 +258,40 @@ def named_cells(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the cells of each row by column, folded; refuse a row with another number of them.
 
+    Rows without a cell are left out, and a spreadsheet may cut empty cells at the end of a row.
+
     Args:
         path: File of the rows, for errors.
         header: Names of the columns.
         rows: Line number and cells of each row.
     """
+    is_sheet = is_workbook(path)
     for line, cells in rows:
-        if len(cells) != len(header):
+        if not any(map(str.strip, cells)):
+            continue
+        fitted = fit(cells, len(header), padded=is_sheet)
+        if len(fitted) != len(header):
             raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
-        row = dict(zip(header, cells, strict=True))
+        row = dict(zip(header, fitted, strict=True))
+        check_codes(path, line, row)
         for name, text in row.items():
             if name_fault(text, multiline=name == "comment"):
                 row[name] = clean_lines(text) if name == "comment" else fold_lines(text)
         yield line, row
+
+
+def check_codes(path: Path, line: int, row: Mapping[str, str]) -> None:
+    """Refuse a row in which a spreadsheet has rounded a code.
+
+    Args:
+        path: File of the row.
+        line: Its line.
+        row: Its cells by column.
+    """
+    for name, cell in row.items():
+        is_code = name in _CODES or name.startswith("candidate_")
+        if is_code and (problem := lost_digits(cell)):
+            raise FormatError(f"{name}: {problem}", path=path, line=line, remedy=KEEP_DIGITS)
 
 
 def sssom_lines(

@@ -14,7 +14,7 @@ import codecs
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biograft.errors import (
@@ -49,10 +49,13 @@ from biograft.text.rich_text import (
 )
 from biograft.text.tables import Row, binary_table, read_table
 from biograft.text.virtual_files import (
+    GB18030,
+    READ_AS_GB18030,
     STDIN,
     VirtualFile,
     is_zip,
     standard_input,
+    text_encoding,
     transcoded,
     working_encoding,
     zip_members,
@@ -152,7 +155,8 @@ class Inputs:
             with self._skipping():
                 for each in _walk(path):
                     with self._skipping():
-                        yield InputFile(each, self._form_of(each), self.config)
+                        config = self._config_of(each)
+                        yield InputFile(each, self._form_of(each, config), config)
 
     @contextlib.contextmanager
     def _skipping(self) -> Iterator[None]:
@@ -163,9 +167,19 @@ class Inputs:
                 raise
             self.skipped.append(error)
 
-    def _form_of(self, path: Path) -> str:
-        with _advising(path, self.config):
-            form, note = recognise(path, self.config)
+    def _config_of(self, path: Path) -> InputConfig:
+        """Return how a file is read: a table in an encoding that is certain."""
+        config = self.config
+        if not (config.column and config.is_utf8) or binary_table(path) or is_empty(path):
+            return config
+        encoding = text_encoding(path)
+        if encoding == GB18030:
+            self.notes.append(f"{path}: {READ_AS_GB18030}")
+        return replace(config, encoding=encoding)
+
+    def _form_of(self, path: Path, config: InputConfig) -> str:
+        with _advising(path, config):
+            form, note = recognise(path, config)
         if note:
             self.notes.append(f"{path}: {note}")
         return form

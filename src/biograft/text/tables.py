@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from biograft.errors import FormatError, InputError, nearest
@@ -11,7 +12,7 @@ from biograft.kb.sources.files import open_stored, read_lines
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import read_cells
+from biograft.kb.sources.table import find_header, fit, read_cells
 from biograft.kb.sources.workbooks import cell_text, is_workbook, read_sheet
 
 WORKBOOK, PARQUET = "workbook", "parquet"
@@ -50,7 +51,7 @@ def read_table(
     if sheet and kind != WORKBOOK:
         raise InputError("has no sheets", path=path, remedy="leave --sheet out")
     if kind == WORKBOOK:
-        yield from _by_header(read_sheet(path, sheet), columns, path, log)
+        yield from _by_header(read_sheet(path, sheet), columns, path, log, padded=True)
     elif kind == PARQUET:
         yield from _parquet_rows(path, columns, log)
     elif _is_json_lines(path):
@@ -66,24 +67,30 @@ def _is_json_lines(path: Path) -> bool:
 
 
 def _by_header(
-    rows: Iterable[tuple[int, list[str]]], columns: Sequence[str], path: Path, log: ReadLog
+    rows: Iterator[tuple[int, list[str]]],
+    columns: Sequence[str],
+    path: Path,
+    log: ReadLog,
+    *,
+    padded: bool = False,
 ) -> Iterator[Row]:
-    """Pick columns by the first row, which is a header unless all are given by number."""
+    """Pick columns by the header; there is none if all are given by number."""
     log.opened(path)
-    positions: dict[str, int] = {}
-    n_cells = 0
-    for line, cells in rows:
-        if not positions:
-            header = [cell.strip() for cell in cells]
-            positions = {name: _position(name, header, path, line) for name in columns}
-            n_cells = len(cells)
-            if not all(name.startswith("#") for name in columns):
-                continue
-        log.read()
-        if len(cells) != n_cells:
-            log.reject(f"{len(cells)} cells, expected {n_cells}", line, "\t".join(cells), path=path)
+    named = [name for name in columns if not name.startswith("#")]
+    start, header, below = find_header(
+        rows, path, lambda cells: all(cells.count(name) == 1 for name in named)
+    )
+    positions = {name: _position(name, header, path, start) for name in columns}
+    for line, cells in below if named else chain([(start, header)], below):
+        row = fit(cells, len(header), padded=padded)
+        if not any(row) or (row == header and named):
             continue
-        yield line, {name: cells[position] for name, position in positions.items()}
+        log.read()
+        if len(row) != len(header):
+            reason = f"{len(row)} cells, expected {len(header)}"
+            log.reject(reason, line, "\t".join(cells), path=path)
+            continue
+        yield line, {name: row[position] for name, position in positions.items()}
 
 
 def _position(name: str, header: Sequence[str], path: Path, line: int | None) -> int:

@@ -17,7 +17,14 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from biograft.errors import EncodingError, InputError
-from biograft.kb.sources.files import max_value, open_bytes, open_zip, read_members, too_large
+from biograft.kb.sources.files import (
+    max_value,
+    open_bytes,
+    open_zip,
+    read_members,
+    shown_encoding,
+    too_large,
+)
 from biograft.text.input_config import UTF_8
 
 if TYPE_CHECKING:
@@ -26,6 +33,10 @@ else:
     _Path = type(Path())
 
 STDIN = "-"
+GB18030 = "gb18030"
+READ_AS_GB18030 = (
+    "is no UTF-8; read as Chinese text in GB18030 (if it is in another encoding, save it as UTF-8)"
+)
 _BLOCK = 1 << 16
 _ADJACENT = re.compile(rb"[\x80-\xff]{2,}")
 
@@ -191,6 +202,21 @@ class _Utf8Stream(io.RawIOBase):
         super().close()
 
 
+def text_encoding(path: Path, configured: str = UTF_8) -> str:
+    """Return the encoding that is configured; by default another one if it is certain.
+
+    Certain are UTF-16 with a byte order mark, and Chinese text in GB18030 that is no UTF-8.
+
+    Args:
+        path: The file.
+        configured: Name of the encoding.
+    """
+    if codecs.lookup(configured).name != UTF_8 or not path.is_file() or is_zip(path):
+        return configured
+    works = working_encoding(path)
+    return shown_encoding(_head(path), configured) if works in (GB18030, "utf-16") else configured
+
+
 def working_encoding(path: Path) -> str:
     """Return an encoding in which a whole file can be read, the most probable first."""
     head = _head(path)
@@ -200,7 +226,7 @@ def working_encoding(path: Path) -> str:
         # letters with accents stand alone, the bytes of Chinese characters side by side
         n_high = sum(byte > 0x7F for byte in head)
         n_adjacent = sum(map(len, _ADJACENT.findall(head)))
-        candidates = [UTF_8, "gb18030" if n_adjacent * 2 > n_high else "cp1252"]
+        candidates = [UTF_8, GB18030 if n_adjacent * 2 > n_high else "cp1252"]
     return next((each for each in candidates if _is_readable(path, each)), "latin-1")
 
 

@@ -133,3 +133,89 @@ def test_json_values_are_text(tmp_path):
     path.write_text(json.dumps({"term": "flu", "n": 2.0, "b": True, "z": None}) + "\n")
     ((_, cells),) = rows(path, "term", "n", "b", "z")
     assert cells == {"term": "flu", "n": "2", "b": "true", "z": ""}
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+ZH = "编码,诊断\r\n001,糖尿病\r\n002,急性心肌梗死\r\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gbk", "gb18030", "utf-16"])
+def test_the_encoding_of_a_table_is_recognised(tmp_path, encoding):
+    path = write(tmp_path / "t.csv", ZH, encoding)
+    inputs = Inputs([path], InputConfig(column="诊断", id_column="编码"))
+    assert [(d.id, d.text) for d in inputs] == [("001", "糖尿病"), ("002", "急性心肌梗死")]
+    noted = [note for note in inputs.notes if "GB18030" in note]
+    assert bool(noted) == encoding.startswith("gb")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("id,name\n1,créée à l'âge\n", "cp1252"),
+        ("id,name\n1,Überempfindlichkeit\n2,Fußödem\n", "latin-1"),
+        ("id,name\n1,당뇨병 고혈압 심근경색 폐렴 천식 골절 간염 위염 신부전 뇌졸중\n", "euc-kr"),
+        ("id,name\n1,糖尿病、高血壓、心臟衰竭\n", "big5"),
+    ],
+)
+def test_an_encoding_that_is_not_certain_is_refused(tmp_path, text, encoding):
+    path = write(tmp_path / "t.csv", text, encoding)
+    with pytest.raises(InputError, match=r"t\.csv:2: byte .*--encoding"):
+        list(Inputs([path], InputConfig(column="name")))
+    named = Inputs([path], InputConfig(column="name", encoding=encoding))
+    assert next(document.text for document in named) in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "code;term\n1;asthma, mild\n2;gout, acute, left\n",
+        '"code, old";term\n1;asthma, mild\n',
+        "sep=;\r\ncode;term\r\n1;asthma, mild\r\n",
+        ";;\r\nDiagnoses 2026;;\r\n;;\r\ncode;term;\r\n1;asthma, mild;\r\n;;\r\n\r\n",
+        "code\tterm\n1\tasthma, mild\t\t\n",
+        '#,code,term\n1,1,"asthma, mild"\n',
+        "code;term\n1;asthma, mild\ncode;term\n",
+    ],
+    ids=["semicolons", "quoted", "sep", "titles", "empty cells", "number sign", "header again"],
+)
+def test_delimiters_titles_and_empty_rows_of_spreadsheets(tmp_path, text):
+    path = write(tmp_path / "t.csv", text)
+    log = ReadLog(path)
+    assert rows(path, "term", log=log)[0][1] == {"term": "asthma, mild"}
+    assert not log.rejected.counts
+
+
+def test_a_sheet_with_titles_merged_cells_and_notes(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for line in (
+        [None, "Diagnoses 2026"],
+        [None, "Code", "Term", None, "Since"],
+        [None, 1234.0, "asthma", None, date(2026, 1, 2)],
+        [None, "0012", None, None, None],
+        [None, "A1", "gout", None, None, None, "a note under no header"],
+        [None, 195967001123456789, "flu"],
+        [None, None, None, None, None],
+        [None, "Code", "Term", None, "Since"],
+    ):
+        sheet.append(line)
+    sheet.merge_cells("B1:E1")
+    sheet.merge_cells("C3:C4")
+    sheet.insert_rows(2, 2)
+    sheet.merged_cells.ranges.clear()
+    sheet.merge_cells("B1:E1")
+    sheet.merge_cells("C5:C6")
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    log = ReadLog(path)
+    assert rows(path, "Term", "Code", "Since", log=log) == [
+        (5, {"Term": "asthma", "Code": "1234", "Since": "2026-01-02"}),
+        (6, {"Term": "asthma", "Code": "0012", "Since": ""}),
+        (7, {"Term": "gout", "Code": "A1", "Since": ""}),
+        (8, {"Term": "flu", "Code": "1.95967001123457E+17", "Since": ""}),
+    ]
+    assert not log.rejected.counts

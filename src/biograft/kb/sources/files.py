@@ -21,7 +21,6 @@ import gzip
 import io
 import lzma
 import os
-import re
 import tarfile
 import zipfile
 import zlib
@@ -474,6 +473,9 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
         path: The file, also gzipped.
         encoding: Its encoding.
     """
+    if encoding.lower().startswith(("utf-16", "utf16")):
+        yield from number_lines(read_text(path, encoding))
+        return
     for block in read_line_blocks(path, 1 << 20):
         yield from number_lines(decode(block.data, path, block.first, encoding), block.first)
 
@@ -528,8 +530,11 @@ def _guess(data: bytes) -> str:
     return "encoding gb18030?" if is_gb18030(data[:HEAD_BYTES]) else "encoding latin-1?"
 
 
-_CHINESE_PAIR = re.compile(rb"[\xb0-\xf7][\xa1-\xfe]")
-"""A character of GB 2312, which nearly all in Chinese texts are."""
+_COMMON_CHINESE = range(0xB0, 0xD8)
+"""First bytes of the common characters of GB 2312, which most in Chinese texts are."""
+_KOREAN = range(0xB0, 0xC9)
+"""Those of them that all characters of a Korean text in EUC-KR have, too."""
+_MIN_COMMON = 20
 
 
 def is_gb18030(head: bytes) -> bool:
@@ -543,21 +548,25 @@ def is_gb18030(head: bytes) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(whole)
         return False
     try:
-        codecs.getincrementaldecoder("gb18030")().decode(whole)
+        text = codecs.getincrementaldecoder("gb18030")().decode(whole)
     except UnicodeDecodeError:
         return False
-    high = sum(byte > 0x7F for byte in whole)
-    return 2 * len(_CHINESE_PAIR.findall(whole)) > 0.7 * high
+    leads = [char.encode("gb18030")[0] for char in text if not char.isascii()]
+    common = [lead for lead in leads if lead in _COMMON_CHINESE]
+    is_korean = len(common) > _MIN_COMMON and all(lead in _KOREAN for lead in common)
+    return len(common) > 0.5 * len(leads) and not is_korean
 
 
 def shown_encoding(head: bytes, configured: str) -> str:
-    """Return the configured encoding; by default GB18030 where the first bytes show it.
+    """Return the configured encoding; by default UTF-16 or GB18030 where the first bytes show it.
 
     Args:
         head: The first bytes of a file.
         configured: Name of the encoding.
     """
     is_default = configured.lower() in ("utf-8", "utf8")
+    if is_default and head.startswith(_UTF16_BOMS):
+        return "utf-16"
     return "gb18030" if is_default and is_gb18030(head) else configured
 
 

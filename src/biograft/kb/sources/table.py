@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 
 from biograft.errors import ConfigError, FormatError, nearest
@@ -18,35 +19,93 @@ from biograft.kb.sources.workbooks import is_workbook, read_sheet
 
 _DELIMITERS = "\t,;|"
 _QUOTE = '"'
+_QUOTED = re.compile(r'"[^"]*"')
+_BLANK = f"{_DELIMITERS}{_QUOTE} \r\n"
 _MAX_COMMENTS = 2000
 """Lines of comments before a header that are looked at."""
+_SAMPLED = 20
+"""First lines that show the delimiter, or have the header among them."""
+_STATED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+"""The first line by which Excel is told the delimiter."""
 
 
 def read_cells(
     config: SourceConfig, *, quoted_tsv: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; comments and empty lines before the first row are skipped.
+    """Split lines into cells; comments and empty rows before the first row are skipped.
 
     Args:
         config: The file and its encoding.
         quoted_tsv: Cells of a TSV may be quoted, too.
     """
     if is_workbook(config.path):
-        yield from read_sheet(config.path, config.sheet)
+        yield from dropwhile(lambda row: is_comment(row[1]), read_sheet(config.path, config.sheet))
         return
     numbered = read_lines(config.path, config.encoding)
-    start, first = next(
-        ((n, line) for n, line in numbered if line.strip() and not line.startswith("#")), (0, "")
-    )
-    if not first:
+    skipped = dropwhile(lambda each: is_comment(each[1]) or not each[1].strip(_BLANK), numbered)
+    sample = list(islice(skipped, _SAMPLED))
+    stated = _STATED.fullmatch(sample[0][1]) if sample else None
+    if stated:
+        del sample[0]
+    if not sample:
         raise FormatError("holds no rows", path=config.path, remedy="check the file")
-    delimiter = find_delimiter(first)
-    lines = chain([first], (line for _, line in numbered))
+    start, first = sample[0]
+    delimiter = stated[1] if stated else find_delimiter(first, [line for _, line in sample])
+    lines = (line for _, line in chain(sample, numbered))
     if delimiter == "\t" and not quoted_tsv:
         for line, cells in csv_rows(lines, config.path, start, delimiter, quoted=False):
             yield line, [unquoted(cell) for cell in cells]
     else:
         yield from csv_rows(lines, config.path, start, delimiter)
+
+
+def is_comment(row: str | Sequence[str]) -> bool:
+    """Whether a line, or the only cell of a row, begins with ``#``; spreadsheets quote such lines.
+
+    >>> is_comment("#version: 1"), is_comment('"#a, b",,'), is_comment("#,Code")
+    (True, True, False)
+    """
+    if not isinstance(row, str):
+        filled = [cell for cell in row if cell]
+        return len(filled) == 1 and filled[0].startswith("#")
+    text = row.lstrip(_QUOTE)
+    return text.startswith("#") and text[1:2] not in tuple(_DELIMITERS)
+
+
+def find_header(
+    rows: Iterator[tuple[int, list[str]]], path: Path, is_header: Callable[[list[str]], bool]
+) -> tuple[int, list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the line and the cells of the header of a table, and the rows below it.
+
+    Titles may be above it; if no row near the beginning is the header, the first row is returned.
+
+    Args:
+        rows: Line and cells of each row.
+        path: Their file.
+        is_header: Whether cells, stripped, are those of the header.
+    """
+    sample = list(islice(rows, _SAMPLED))
+    if not sample:
+        raise FormatError("holds no rows", path=path, remedy="check the file")
+    stripped = [[cell.strip() for cell in cells] for _, cells in sample]
+    n = next((n for n, cells in enumerate(stripped) if is_header(cells)), 0)
+    return sample[n][0], stripped[n], chain(sample[n + 1 :], rows)
+
+
+def fit(cells: list[str], width: int, *, padded: bool = False) -> list[str]:
+    """Return the cells of a row without the empty ones behind the last column.
+
+    Args:
+        cells: The cells.
+        width: Number of columns.
+        padded: Also complete a row that is short, and leave out what is under no header.
+
+    >>> fit(["a", "b", ""], 2), fit(["a"], 2, padded=True), fit(["a", "b", "note"], 2)
+    (['a', 'b'], ['a', ''], ['a', 'b', 'note'])
+    """
+    if padded:
+        return [*cells, *[""] * (width - len(cells))][:width]
+    return cells if any(map(str.strip, cells[width:])) else cells[:width]
 
 
 def header_of(probe: Probe) -> set[str]:
@@ -92,7 +151,7 @@ def named_rows(
                     remedy=remedy,
                 )
             continue
-        row = [cell.strip() for cell in cells]
+        row = fit([cell.strip() for cell in cells], len(columns))
         if not any(row):
             continue
         log.read()
@@ -140,9 +199,25 @@ def csv_rows(
         ) from error
 
 
-def find_delimiter(line: str) -> str:
-    """Return the candidate that occurs most often in the first row."""
-    return max(_DELIMITERS, key=line.count)
+def find_delimiter(line: str, sample: Sequence[str] = ()) -> str:
+    """Return the candidate that occurs most often in the first row.
+
+    Args:
+        line: The first row.
+        sample: The first lines: candidates that fewer of them have as often stand back.
+
+    >>> find_delimiter("code;term, long", ["code;term, long", "1;asthma", "2;gout"])
+    ';'
+    """
+    bare = _QUOTED.sub("", line)
+    rows = [_QUOTED.sub("", each) for each in sample]
+    return max(
+        _DELIMITERS,
+        key=lambda each: (
+            each in bare and sum(row.count(each) == bare.count(each) for row in rows),
+            bare.count(each),
+        ),
+    )
 
 
 def unquoted(cell: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+_OLD_SUFFIXES = (".xls", ".xlt", ".et", ".ett")  # the latter two of WPS
 _ZIP = b"PK\x03\x04"
 _MEMBERS = ("xl/workbook.xml", "xl/workbook.bin")
+_MAX_WHOLE = 10**15
+_ROUNDED = re.compile(r"[+-]?\d(?:[.,]\d+)?[Ee]\+\d+")
 _ODS = b"application/vnd.oasis.opendocument.spreadsheet"
 
 
@@ -32,7 +36,7 @@ def is_workbook(path: Path) -> bool:
     with open_stored(path) as file:
         magic = file.read(len(_ZIP))
     if magic == _OLD_EXCEL:
-        return path.suffix.lower() == ".xls"
+        return path.suffix.lower() in _OLD_SUFFIXES
     if magic != _ZIP or not zipfile.is_zipfile(path):
         return False
     with open_zip(path) as archive:
@@ -45,7 +49,8 @@ def is_workbook(path: Path) -> bool:
 def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a sheet that are not empty, with their numbers.
 
-    A row is at least as wide as the first; cells are the texts that the sheet shows.
+    A row is at least as wide as those before; cells are the texts that the sheet shows, without
+    number formats. All rows of cells that were merged have their value.
 
     Args:
         path: The workbook.
@@ -57,15 +62,32 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
     """
     with _damage_explained(path), _open(path) as book:
         chosen = _choose(book, path, sheet)
-        first_row = chosen.start[0] if chosen.start else 0
+        top, left = chosen.start or (0, 0)
+        merged = _merged_columns(chosen)
+        shown: dict[tuple[int, int], str] = {}
         width = 0
-        for number, values in enumerate(chosen.iter_rows(), first_row + 1):
+        for row, values in enumerate(chosen.iter_rows(), top):
             cells = [cell_text(value) for value in values]
             while cells and not cells[-1] and len(cells) > width:
                 cells.pop()
             if any(cells):
-                width = width or len(cells)
-                yield number, cells + [""] * (width - len(cells))
+                width = max(width, len(cells))
+                cells += [""] * (width - len(cells))
+                for column, first in merged.get(row, {}).items():
+                    if column - left < width:
+                        key = (first, column)
+                        cells[column - left] = shown.setdefault(key, cells[column - left])
+                yield row + 1, cells
+
+
+def _merged_columns(sheet: CalamineSheet) -> dict[int, dict[int, int]]:
+    """Return the columns with merged cells of each row, and the first row of each of these."""
+    found: dict[int, dict[int, int]] = {}
+    for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
+        last = min(bottom, (sheet.end or (0, 0))[0])
+        for row in range(top, last + 1 if bottom > top else top):
+            found.setdefault(row, {})[left] = top
+    return found
 
 
 def sheet_names(path: Path) -> list[str]:
@@ -84,15 +106,17 @@ def cell_text(value: object) -> str:
     Args:
         value: Text, number, truth value, date or bytes.
 
-    >>> cell_text(None), cell_text(7.0), cell_text(True)
-    ('', '7', 'true')
+    >>> cell_text(None), cell_text(7.0), cell_text(True), cell_text(195967001123456789.0)
+    ('', '7', 'true', '1.95967001123457E+17')
     """
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
+        # spreadsheets keep 15 digits: those of a longer code are lost
+        is_whole = value.is_integer() and abs(value) < _MAX_WHOLE
+        return str(int(value)) if is_whole else f"{value:.15G}"
     if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
         return value.date().isoformat()
     if isinstance(value, date):  # a datetime is one, too
@@ -100,6 +124,21 @@ def cell_text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return str(value)
+
+
+def lost_digits(cell: str) -> str:
+    """Return why a cell is no code: a spreadsheet rounded it; empty if it may be one.
+
+    >>> lost_digits("1.23457E+17"), lost_digits("195967001")
+    ("'1.23457E+17' is a rounded number: a spreadsheet has lost digits of a code", '')
+    """
+    if not _ROUNDED.fullmatch(cell.strip()):
+        return ""
+    return f"{cell.strip()!r} is a rounded number: a spreadsheet has lost digits of a code"
+
+
+KEEP_DIGITS = "export it again, with the column of codes as text (in Excel: format cells, text)"
+"""Remedy for `lost_digits`."""
 
 
 def _open(path: Path) -> CalamineWorkbook:
