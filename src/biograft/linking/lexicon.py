@@ -47,6 +47,11 @@ _TYPE = re.compile(r"(?:[1-9一二三四ⅠⅡⅢ]|I{1,3})\s*型\s*$")
 _WORD_PARTS, _HAN_PARTS = re.compile(r"[A-Za-z]+[ -]"), re.compile(rf"[{HAN}]")
 _LINE_HEAD = re.compile(r"(?:^|\n|[.;。；]\s)[\s\-*•#>]*(?:\d+[.)]\s*)?$")
 _COLON = re.compile(r"[ \t]*(?::|-[ \t])")
+_GENE = re.compile(
+    r"\b([A-Z][A-Z0-9]*\d)[ -](?:genes?|loc(?:us|i)|mutations?|alleles?|proteins?|transcripts?"
+    r"|mRNA|cDNA|promoter|exons?)\b"
+)
+"""A symbol with a number that is that of a gene: *the WT1 gene*."""
 _CLAUSE_END = re.compile(r"[ \t]*(?:$|[^\w\s/\-]|[\n\d])")
 _SHOUTED_BEFORE, _SHOUTED_AFTER = re.compile(r"\b[A-Z]{2,}\s+$"), re.compile(r"\s+[A-Z]{2,}\b")
 _SENTENCE_END = re.compile(r"[。；;]|(?<=[a-z])\.\s+(?=[A-Z]|$)")
@@ -375,9 +380,15 @@ class NoteContext:
             may_hold = context.begins is None or word in context.begins
             if may_hold and context.holds(self.text, start, end):
                 return context.reason
+        if self.text[start:end] in self._genes:
+            return "a gene"
         headings = self._layout.headings
         row = bisect_right(headings, start, key=lambda span: span[0]) - 1
         return "a heading" if row >= 0 and end <= headings[row][1] else None
+
+    @cached_property
+    def _genes(self) -> set[str]:
+        return set(_GENE.findall(self.text))
 
 
 class KnownForm(NamedTuple):

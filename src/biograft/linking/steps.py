@@ -26,9 +26,10 @@ another one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -255,6 +256,9 @@ class Expand:
         """Look up names found in text: short forms and words come, what is no finding goes."""
         text, mentions = state.document.text, state.found
         long_forms = _long_forms(state.document, mentions, forms)
+        if reworded := {each.text: each.name for each in _reworded(mentions)}:
+            pairs = ((short, reworded.get(long, long)) for short, long in long_forms.items())
+            long_forms = LongForms(pairs)
         listed: dict[tuple[int, int], KnownForm] = {}
         if self.lexicon is not None:
             found = self.lexicon.find(text, {mention.text for mention in mentions})
@@ -354,10 +358,22 @@ def _longer_term(text: str, mention: Mention, note: NoteContext | None) -> Longe
     return longer_term(note.text, start, end)
 
 
+def _reworded(mentions: Iterable[Mention]) -> list[VariantMention]:
+    found = (each for each in mentions if isinstance(each, VariantMention))
+    return [each for each in found if each.variant != MISSPELT]
+
+
 def _with_known(
     mentions: Sequence[Mention], known: Iterable[KnownForm], lexicon: StoreLexicon
 ) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
-    """Add what the lexicon knows: a word where it says more than the names that it overlaps."""
+    """Add what the lexicon knows: a word where it says more than the names that it overlaps.
+
+    It does not say more than a re-worded name around it.
+    """
+    reworded = sorted((each.start, each.end) for each in _reworded(mentions))
+    around = [start for start, _ in reworded]
+    reached = list(accumulate((end for _, end in reworded), max, initial=0))
+    known = (each for each in known if reached[bisect_right(around, each.start)] < each.end)
     names = [each for each in mentions if not isinstance(each, VariantMention)]
     variants = [each for each in mentions if isinstance(each, VariantMention)]
     starts = [name.start for name in names]

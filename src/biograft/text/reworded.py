@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import takewhile
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ import numpy.typing as npt
 from biograft.compute import njit
 from biograft.text.chinese_words import at_borders
 from biograft.text.names_index import NamesIndex, batches_of, collect
-from biograft.text.tokens import Ints, Tokens, hash_words
-from biograft.text.vocabulary import Int32s, Vocabulary
+from biograft.text.tokens import Flags, Ints, Tokens, hash_words, join_texts
+from biograft.text.vocabulary import Int32s, Vocabulary, find_word, singular
 
 U64 = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.int8]
@@ -41,10 +42,11 @@ _SMALL = tuple(
 """Words that do not count."""
 _ABNORMALITIES = tuple(
     "abnormality anomaly malformation defect disorder disease dysfunction problem finding "
-    "manifestation involvement lesion deformity sign symptom impairment deficit "
+    "manifestation involvement lesion deformity sign symptom impairment deficit damage disturbance "
     "abnormal anomalous malformed".split()
 )
 """Words for something that is not normal, without saying what."""
+_HYPHENS = tuple(map(ord, "-\u2010\u2011"))
 _BREAKS = tuple(
     "is are was were be been being has have had this that these those which who whose not no "
     "without than then but also did does do may can 不 无 未 没 是 有".split()
@@ -62,6 +64,13 @@ _MIN_LAST = 0.8
 """Least fraction of its names that a word that looks like an adjective is the last of, if a run may
 end in it."""
 _ADJECTIVE = re.compile(r"...(?:al|ic|ous|ed|ent|ant|ar|ary|ive|oid|ing)$")
+_ENDINGS = tuple(
+    tuple(pair.split("/"))
+    for pair in "ion/ive osis/otic emia/emic tonia/tonic taxia/taxic plegia/plegic penia/penic "
+    "mania/manic clonus/clonic epsy/eptic olism/olic ism/ian itis/itic phy/phic thy/thic gy/gic "
+    "aly/alic".split()
+)
+"""Ends of nouns, and of the adjectives that derive from them: *hypotension*, *hypotensive*."""
 _MAX_CHOICES = 12
 """A slot that more words of a concept can fill does not make them synonyms."""
 _MAX_CONCEPTS = 200_000
@@ -107,6 +116,8 @@ class RewordedNames:
 
     def __init__(self, names: NamesIndex, concepts: Sequence[int] | npt.NDArray[Any]) -> None:
         self._names, self._concepts = names, np.asarray(concepts)
+        self._is_preferred = np.ones(len(self._concepts), np.bool_)  # the first of each concept
+        self._is_preferred[1:] = self._concepts[1:] != self._concepts[:-1]
 
     def find(self, text: str) -> list[RewordedMatch]:
         """Find the re-worded names in a text, also overlapping ones, from left to right."""
@@ -121,10 +132,12 @@ class RewordedNames:
 
     def _find_in(self, texts: Sequence[str]) -> list[list[RewordedMatch]]:
         bags, (tokens, words, stems) = self._bags, self._names.read(texts)
-        forms = np.where(words >= 0, words, stems)
+        forms, last = np.where(words >= 0, words, stems), tokens.last.copy()
+        within = self._join_parted(texts, tokens, forms, last)
         hashes = bags.hashes[forms]
-        hashes[(hashes == 0) & np.isin(tokens.hashes, _ABNORMAL_HASHES)] = bags.abnormal
-        at, gaps = _content(tokens)
+        other = _positions(tokens.hashes, bags.others)
+        hashes = np.where((hashes == 0) & (other >= 0), bags.other_hashes[other], hashes)
+        at, gaps = _content(tokens, within)
         read = _Words(forms[at], hashes[at], gaps)
         runs = collect(
             find_runs, 5, len(at) + 16, *read, bags.slots, *bags.substitutes, bags.abnormal
@@ -134,22 +147,69 @@ class RewordedNames:
         keys = bags.slots[runs[4]]
         runs[4] = np.arange(len(keys))
         bounds = [np.searchsorted(bags.keys, keys, side).tolist() for side in ("left", "right")]
-        starts, ends = tokens.first[at].tolist(), tokens.last[at].tolist()
+        starts, ends = tokens.first[at].tolist(), last[at].tolist()
         words_read = _Words(*(column.tolist() for column in read))
+        derived = _positions(tokens.hashes, bags.derived)
+        firsts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        for token in np.flatnonzero(derived >= 0).tolist():
+            row = int(np.searchsorted(firsts, tokens.first[token], "right")) - 1
+            start, end = (int(at[token] - firsts[row]) for at in (tokens.first, tokens.last))
+            node, similarity = bags.derived_from[derived[token]]
+            text = texts[row][start:end]
+            for name in self._names.rows_of(node, text)[:1]:
+                match = RewordedMatch(start, end, text, name, similarity, coordinated=False)
+                found[row].append(match)
         offset, row = 0, 0
         for first, last, skip, resume, run in runs[:, np.lexsort(runs[:2][::-1])].T.tolist():
             start, end = starts[first], ends[last]
             while start > offset + len(texts[row]):
                 offset, row = offset + len(texts[row]) + 1, row + 1
             own = [*range(first, skip), *range(resume, last + 1)]
-            if not self._is_cut(own, words_read):
-                text = texts[row][start - offset : end - offset]
+            text = texts[row][start - offset : end - offset]
+            before = text[starts[skip - 1] - start : ends[skip - 1] - start]
+            is_whole = skip < resume and self._is_whole(skip, before, words_read)
+            if not is_whole and not self._is_cut(own, words_read):
                 nodes = bags.nodes[bounds[0][run] : bounds[1][run]].tolist()
                 best = self._best(nodes, [words_read.forms[word] for word in own], text)
                 if best is not None:
                     span = (start - offset, end - offset, text)
                     found[row].append(RewordedMatch(*span, *best, skip < resume))
         return found
+
+    def _join_parted(
+        self, texts: Sequence[str], tokens: Tokens, forms: Int32s, last: Ints
+    ) -> Flags:
+        """Read *pre-auricular* as one word, if names have it so; return the tokens within words.
+
+        Args:
+            texts: Texts.
+            tokens: Their tokens.
+            forms: Form of each token, which is changed; so are the ends.
+            last: End of each token in the texts.
+        """
+        arrays, codes = self._names.arrays, join_texts(texts)
+        within = np.zeros(len(forms), np.bool_)
+        is_near = tokens.first[1:] - tokens.last[:-1] == 1
+        for n in np.flatnonzero(is_near & np.isin(codes[tokens.last[:-1]], _HYPHENS)).tolist():
+            start = int(tokens.ends[n - 1]) if n else 0
+            word = find_word(*arrays[:3], tokens.letters, start, int(tokens.ends[n + 1]))
+            if word >= 0 and arrays.forms[word] >= 0:
+                forms[n], last[n], within[n + 1] = arrays.forms[word], last[n + 1], True
+        return within
+
+    def _is_whole(self, skip: int, before: str, read: _Words) -> bool:
+        """Whether a conjunct is complete, as *anomalies* and *sinuses* before *and a flat face*.
+
+        Args:
+            skip: The first word that is left out.
+            before: The word before it.
+            read: The words.
+        """
+        if read.gaps[skip] < _AND:
+            return False
+        is_noun = self._bags.may_end[read.forms[skip - 1]]
+        is_abnormal = is_noun and read.hashes[skip - 1] == int(self._bags.abnormal)
+        return is_abnormal or singular(before.lower()) != before.lower()
 
     def _is_cut(self, own: Sequence[int], read: _Words) -> bool:
         """Whether a run ends within a phrase, as *changes of renal* before *function*."""
@@ -166,13 +226,15 @@ class RewordedNames:
     ) -> tuple[int, float] | None:
         """Return the first row of the name that shares most words, and its similarity.
 
+        If other words are exchanged, a preferred name comes before synonyms of other concepts.
+
         Args:
             nodes: Names whose words have the classes of those in the text.
             forms: Words of the text.
             text: The text.
         """
         bags = self._bags
-        best: tuple[int, float] | None = None
+        best: tuple[bool, bool, float, int] | None = None
         for node in nodes:
             words = [word for word in bags.words_of(node) if bags.hashes[word]]
             if any(map(bags.is_han.__getitem__, words)) and not _is_rotated(words, forms):
@@ -183,10 +245,10 @@ class RewordedNames:
                     others.remove(word)
             shared = len(forms) - len(others)
             similarity = _ORDER - _EXCHANGED * (1 - shared / len(words))
-            rows = self._names.rows_of(node, text)
-            if rows and (best is None or (similarity, -rows[0]) > (best[1], -best[0])):
-                best = rows[0], similarity
-        return best
+            for row in self._names.rows_of(node, text):
+                own = shared == len(words), bool(self._is_preferred[row]), similarity, -row
+                best = max(best or own, own)
+        return best and (-best[3], best[2])
 
     @cached_property
     def _bags(self) -> _Bags:
@@ -207,14 +269,18 @@ comma, an end."""
 _SHIFT = np.uint64(20)
 _SMALL_HASHES, _OF_HASHES = hash_words(_SMALL), hash_words(["of"])
 _BREAK_HASHES = hash_words(_BREAKS)
-_ABNORMAL_HASHES = hash_words(
-    [
-        *_ABNORMALITIES,
-        *(f"{word[:-1]}ies" if word.endswith("y") else f"{word}s" for word in _ABNORMALITIES),
-    ]
-)
-_BREAK_HASHES = hash_words(_BREAKS)
 _AND_HASHES, _COMMA_HASHES = hash_words(_CONJUNCTIONS), hash_words(_COMMAS)
+
+
+def _positions(hashes: U64, known: U64) -> Ints:
+    """Return where each hash is among known ones, ascending; -1 if it is not.
+
+    Args:
+        hashes: Hashes.
+        known: Known hashes.
+    """
+    at = np.searchsorted(known, hashes) % len(known)
+    return np.where(known[at] == hashes, at, -1)
 
 
 class _Words(NamedTuple):
@@ -228,7 +294,7 @@ class _Words(NamedTuple):
     """What stands before each."""
 
 
-def _content(tokens: Tokens) -> tuple[Ints, Bytes]:
+def _content(tokens: Tokens, within: Flags) -> tuple[Ints, Bytes]:
     """Return which tokens are words that count, and what stands before each."""
     starts = np.concatenate([np.zeros(1, np.int64), tokens.ends[:-1]])
     is_mark = tokens.ends == starts
@@ -241,7 +307,7 @@ def _content(tokens: Tokens) -> tuple[Ints, Bytes]:
     kind[np.isin(tokens.hashes, _BREAK_HASHES)] = _BROKEN
     for hashes, value in ((_OF_HASHES, _OF), (_AND_HASHES, _AND), (_COMMA_HASHES, _COMMA)):
         kind[np.isin(tokens.hashes, hashes)] = value
-    at = np.flatnonzero(kind == _PLAIN)
+    at = np.flatnonzero((kind == _PLAIN) & ~within)
     gaps = np.full(len(at), _PLAIN)
     for value in (_SMALLER, _OF, _COMMA, _AND, _BROKEN):  # the last counts
         n = np.cumsum(kind == value)
@@ -372,7 +438,8 @@ class _Bags:
         texts = [*_texts_of_forms(Vocabulary(*arrays[:3]), arrays.forms), ""]
         self.is_han = np.array([bool(text) and text[0] >= "\u3400" for text in texts], np.bool_)
         is_comma, is_of = np.isin(texts, _COMMAS), np.isin(texts, ["of"])
-        counts = np.array([text[:1].isalnum() and text not in _SMALL for text in texts], np.bool_)
+        small = {*_SMALL} - {"a"}  # in a name it is a letter, as in *type A*
+        counts = np.array([text[:1].isalnum() and text not in small for text in texts], np.bool_)
         own = np.where(counts, hash_words(texts), np.uint64(0))
         texts = [text if known else "" for text, known in zip(texts, counts, strict=True)]
         keys, n_words = self._sum(own, children)
@@ -384,6 +451,8 @@ class _Bags:
         )
         self.hashes = own[_classes(pairs, n_concepts, texts)]
         """Hash of the class of each form; 0: it does not count."""
+        self.others, self.other_hashes = self._other_words(texts)
+        """Hashes of words that no name has, ascending, and those of their classes."""
         self.substitutes = self._substitutes(pairs, n_concepts, texts)
         self.abnormal = np.max(self.hashes[np.isin(texts, _ABNORMALITIES)], initial=np.uint64(0))
         """Hash of the class of ``_ABNORMALITIES``; 0: no name has any."""
@@ -394,6 +463,15 @@ class _Bags:
         """Nodes of names with two words or more, by their keys."""
         self.keys = keys[self.nodes]
         self.slots = _table(self.keys)
+        own_rows = row_starts[1:] > row_starts[:-1]
+        single = {texts[node - 1]: node for node in range(1, int(children[1])) if own_rows[node]}
+        derived = self._derived(single, dict(zip(texts, self.hashes.tolist(), strict=True)))
+        hashes = hash_words(list(derived))
+        order = np.argsort(hashes)
+        self.derived, found = hashes[order], list(derived.values())
+        """Hashes of words that derive from a name, ascending."""
+        self.derived_from = [found[n] for n in order.tolist()]
+        """The node of the name that each derives from, and their similarity."""
         in_order = ~self._under(is_comma, children)[at]
         before_of = self._parents[is_of[self._tokens]]
         ends = self._tokens[np.concatenate([at[in_order], before_of])]
@@ -404,6 +482,42 @@ class _Bags:
         )
         self.may_end = ~is_adjective | (last >= _MIN_LAST * n_concepts)
         """Whether a run may end in each form."""
+
+    def _other_words(self, texts: Sequence[str]) -> tuple[U64, U64]:
+        known = dict(zip(texts, self.hashes.tolist(), strict=True))
+        found = {"": 0}
+        for group in _same_words():
+            own = next((known[word] for word in group if word in known), 0)
+            plurals = (f"{word[:-1]}ies" if word[-1] == "y" else f"{word}s" for word in group)
+            found |= dict.fromkeys([*group, *plurals], own)
+        hashes = hash_words(list(found))
+        order = np.argsort(hashes)
+        return hashes[order], np.array(list(found.values()), np.uint64)[order]
+
+    def _derived(
+        self, single: dict[str, int], known: dict[str, int]
+    ) -> dict[str, tuple[int, float]]:
+        """Return the words that derive from names of one word, or of a body part and a disease.
+
+        Args:
+            single: Node of each name of one word.
+            known: Hash of the class of each word.
+        """
+        found = {"": (0, 0.0)}
+        for name, node in single.items():
+            for ending, other in _ENDINGS:
+                if name.endswith(ending) and len(name) > len(ending) + 2:
+                    word = name.removesuffix(ending) + other
+                    found.setdefault(word, (node, _ORDER - _EXCHANGED / 2))
+        for group in _same_words():
+            part = next((known[word] for word in group if word in known), 0)
+            key = (part + int(self.abnormal)) % (1 << 64)
+            at = int(_positions(np.array([key], np.uint64), self.keys)[0]) if len(self.keys) else -1
+            for root in (word[:-1] for word in group if at >= 0 and word[-1] == "-"):
+                source = int(self.nodes[at]), _ORDER - _EXCHANGED
+                words = (f"{root}{ending}" for ending in ("pathy", "pathies", "pathic"))
+                found |= dict.fromkeys(words, source)
+        return found
 
     def _substitutes(
         self, pairs: Pairs, n_concepts: Ints, texts: Sequence[str]
@@ -508,9 +622,6 @@ def _classes(pairs: Pairs, n_concepts: Ints, texts: Sequence[str]) -> Ints:
     """Return the class of each form, the number of one of its words."""
     class_of = np.arange(len(texts))
     members: defaultdict[int, list[int]] = defaultdict(list)
-    if abnormal := [n for n, text in enumerate(texts) if text in _ABNORMALITIES]:
-        class_of[abnormal] = abnormal[0]
-        members[abnormal[0]] = abnormal
     numbers = {text: n for n, text in enumerate(texts)}
     related = [
         (n, numbers[text[:-1]])
@@ -522,6 +633,8 @@ def _classes(pairs: Pairs, n_concepts: Ints, texts: Sequence[str]) -> Ints:
         for pair, n in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
         if _are_related(*pair, n, n_concepts, texts)
     ]
+    for group in _same_words():
+        related += pairwise(numbers[word] for word in group if word in numbers)
     for a, b in related:
         low, high = sorted((int(class_of[a]), int(class_of[b])))
         if low < high:
@@ -529,6 +642,13 @@ def _classes(pairs: Pairs, n_concepts: Ints, texts: Sequence[str]) -> Ints:
             class_of[joining] = low
             members[low] = [*(members.get(low) or [low]), *joining]
     return class_of
+
+
+@cache
+def _same_words() -> tuple[tuple[str, ...], ...]:
+    """Return words that replace each other in any store: for what is not normal, for body parts."""
+    lines = files("biograft.text").joinpath("body_parts.txt").read_text().splitlines()
+    return (_ABNORMALITIES, *(tuple(line.split()) for line in lines))
 
 
 def _shared(a: str, b: str) -> int:

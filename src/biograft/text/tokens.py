@@ -10,6 +10,7 @@ are columns, too; of those that overlap one is kept.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
@@ -284,6 +285,8 @@ _CLASSES = {
 }
 
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
+"""Marks of Latin, Greek and Cyrillic letters; those of other scripts, such as kana, tell words."""
 _GREEK_RANGE = (0x370, 0x400)
 _SPELLED = 0xF0000
 """Codes for private use from here on stand for Greek letters that are spelled out."""
@@ -338,7 +341,7 @@ def _fold(char: str) -> str:
         name = GREEK.get(chr(ord(char) - _SPELLED))
         return f" {name} " if name else char
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
-    return simplify(folded)
+    return simplify(_ACCENTS.sub("", folded))
 
 
 def is_invisible(char: str) -> bool:

@@ -207,6 +207,16 @@ def test_the_usual_meaning_scores_lower_than_one_by_place(linker):
     assert usual.score < placed.score < 1
 
 
+def test_a_symbol_with_a_number_that_is_a_gene_is_no_finding(store_of):
+    kb = store_of([{"id": "W", "name": "Wilms Tumor", "names": ["WT1", "WT"]}])
+    linked = Linker.open(kb)(
+        "Wilms tumor (WT); the WT1 gene is lost. WT1 regulates growth; WT gene."
+    )
+    assert [m.text for m in linked.mentions] == ["Wilms tumor", "WT", "WT"]
+    assert [(m.text, reason) for m, reason in linked.dropped] == [("WT1", "a gene")] * 2
+    assert [m.text for m in Linker.open(kb)("Wilms tumor, WT1.").mentions][-1] == "WT1"
+
+
 def test_a_form_of_another_type_is_dropped(kb):
     """*BP 138/88* was hypotension where only diseases were asked for."""
     linked = Linker.open(kb, types=("disease",))("BP 138/88, blood pressure fine, fever")

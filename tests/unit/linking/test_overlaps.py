@@ -54,6 +54,30 @@ def test_reworded_mentions_have_the_name_as_form_and_a_score_below_1(store_of):
     assert mention.explanation.form_from == "re-worded name"
 
 
+def test_short_forms_of_reworded_names_are_found(store_of):
+    """The short form stood for nothing, as its long form is no name word for word."""
+    kb = store_of([{"id": "B1", "name": "Type C brachydactyly"}])
+    text = "Brachydactyly type C (BDC) and no BDC."
+    found = [(m.text, m.concept, m.status) for m in Linker.open(kb, reworded=True)(text).mentions]
+    assert found == [
+        ("Brachydactyly type C", "B1", "present"),
+        ("BDC", "B1", "present"),
+        ("BDC", "B1", "absent"),
+    ]
+
+
+def test_a_clinical_word_does_not_take_the_place_of_a_reworded_name_around_it(store_of):
+    """*Nervous system tumors* was read as *nervous system cancer*, and the longer name was lost."""
+    kb = store_of(
+        [
+            {"id": "T1", "name": "Tumors of the central nervous system"},
+            {"id": "T2", "name": "Nervous system cancer"},
+        ]
+    )
+    linked = Linker.open(kb, reworded=True)("Many central nervous system tumors.")
+    assert spans(linked) == [("central nervous system tumors", "T1")]
+
+
 def test_every_nested_mention_has_its_status(store_of):
     linked = Linker.open(store_of(EYE), reworded=True, overlaps="all")(TEXT)
     assert [(m.text, m.concept, m.status) for m in linked.mentions] == [
@@ -121,5 +145,5 @@ def test_phenotypes_of_gsc_plus(shared_data, tmp_path):
         found = {(m.start, m.end, m.concept) for m in document.mentions if m.concept in below}
         right, n_gold, n_found = right + len(gold & found), n_gold + len(gold), n_found + len(found)
     precision, recall = right / n_found, right / n_gold
-    assert precision >= 0.84
-    assert 2 * precision * recall / (precision + recall) >= 0.75
+    assert precision >= 0.835
+    assert 2 * precision * recall / (precision + recall) >= 0.765

@@ -120,3 +120,42 @@ def test_words_that_replace_each_other_in_too_few_concepts_are_no_class():
     finder = RewordedNames(NamesIndex.build(names), [0, 0, 1, 1])
     assert [names[m.name_row] for m in finder.find("stone of the lung")] == ["lung stone"]
     assert [names[m.name_row] for m in finder.find("stone of the heart")] == ["heart stone"]
+
+
+ORGANS = [
+    # concept, names
+    (0, "Abnormality of the eye", "Eye disease"),
+    (1, "Kidney disease"),
+    (2, "Preauricular pit"),
+    (3, "Type A brachydactyly"),
+    (4, "Facial abnormality"),
+    (5, "Sinus disease"),
+    (6, "Hypotension"),
+    (7, "Abnormality of the outer ear", "Ear anomalies"),
+    (8, "Abnormality of the ear", "Ear anomaly"),
+    (9, "Cafe au lait spots"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ocular anomalies", [("ocular anomalies", "Abnormality of the eye")]),
+        ("ophthalmic findings", [("ophthalmic findings", "Abnormality of the eye")]),
+        ("a nephric lesion", [("nephric lesion", "Kidney disease")]),
+        ("Nephropathy.", [("Nephropathy", "Kidney disease")]),
+        ("hypotensive, hypotensively", [("hypotensive", "Hypotension")]),
+        ("pre-auricular pits", [("pre-auricular pits", "Preauricular pit")]),
+        ("pre auricular pits", []),
+        ("brachydactyly of a type", []),  # "A" is no article
+        ("anomalies and a flat face", []),  # both conjuncts are whole
+        ("sinuses and skin lesions", []),
+        ("aural malformations", [("aural malformations", "Abnormality of the ear")]),
+        ("spots, café au lait", []),
+        ("Café au lait spots", [("Café au lait spots", "Cafe au lait spots")]),
+    ],
+)
+def test_words_that_replace_each_other_in_any_store(text, names):
+    rows = [(concept, name) for concept, *own in ORGANS for name in own]
+    finder = RewordedNames(NamesIndex.build([n for _, n in rows]), [c for c, _ in rows])
+    assert found((finder, [name for _, name in rows]), text) == names
