@@ -56,7 +56,7 @@ def map_column(
     linker: Annotated[LinkerConfig, Offered(*_SETTINGS, k=3)],
     output: Annotated[OutputConfig, Offered("prefer")],
     out: Annotated[Path, "-o", "--out", "OUT"],
-    to: Annotated[str, "csv|tsv|xlsx|sssom|omop|fhir"] = "",
+    to: Annotated[str, "csv|tsv|xlsx|sssom|omop|usagi|fhir"] = "",
     apply: Annotated[Path | None, "DECISIONS"] = None,
     code_column: Annotated[list[str] | None, "NAME"] = None,
     frequency_column: Annotated[str, "NAME"] = "",
@@ -78,7 +78,8 @@ def map_column(
         column: Column of the terms, by name or as #1.
         out: File to write: .csv, .tsv, .xlsx, .sssom.tsv or .json.
         to: Format of OUT; default: by its ending (.json: fhir).
-        apply: Earlier decisions to apply: SSSOM TSV, or a mapped table with verdicts.
+        apply: Earlier decisions to apply: SSSOM TSV, a mapped table with verdicts, a file of
+            Usagi, or source_to_concept_map.
         code_column: Column of the codes of the terms; repeatable, codes are joined by |.
         frequency_column: Column with the frequency of a term; default: each row counts 1.
         context_column: Column that belongs to the term, such as its unit; chooses among equally

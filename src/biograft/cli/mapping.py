@@ -1,11 +1,11 @@
-"""``biograft mapping``: merge, chain, invert, diff and conflicts of mapping sets."""
+"""``biograft mapping``: merge, chain, invert, convert, diff and conflicts of mapping sets."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,13 +19,14 @@ from biograft.cli.options import (
     open_kb,
     print_json,
     refuse_input_as_output,
+    report_left_out,
 )
 from biograft.errors import visible
 
 if TYPE_CHECKING:
     from biograft.mapping import MappingRow, SetReport
 
-app = CommandGroup("Merge, chain, invert, compare and check mapping sets (SSSOM).")
+app = CommandGroup("Merge, chain, invert, convert, compare and check mapping sets (SSSOM).")
 
 First = Annotated[Path, typer.Argument(metavar="SET")]
 
@@ -92,6 +93,52 @@ def invert(
 
     refuse_input_as_output(out, mappings)
     _write(invert_set(MappingSet.read(mappings)), out, overwrite, as_json)
+
+
+@app.command()
+def convert(
+    mappings: First,
+    out: OutFile,
+    to: Annotated[str, typer.Option(metavar="sssom|usagi|omop")],
+    kb: OptionalKb = None,
+    proposals: Annotated[bool, "--proposals"] = False,
+    source_vocabulary: Annotated[str, "NAME"] = "",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write mappings as SSSOM, as Usagi saves them, or as source_to_concept_map of OMOP.
+
+    source_to_concept_map needs the knowledge base of an Athena bundle: a target that it does not
+    have, or that is not standard, is listed and not written, and the exit status is 1.
+
+    Args:
+        mappings: SSSOM, a file of Usagi, or source_to_concept_map.
+        to: Format of OUT.
+        proposals: In source_to_concept_map, write what nobody decided, too.
+        source_vocabulary: In source_to_concept_map, the name of the vocabulary of the terms;
+            default: that of SET.
+    """
+    from biograft.mapping import MappingSet
+    from biograft.mapping.formats import write_set
+
+    refuse_input_as_output(out, mappings)
+    given = MappingSet.read(mappings)
+    base = None if kb is None else open_kb(kb)
+    left_out: list[tuple[str, str]] = []
+    counts = write_set(
+        given,
+        out,
+        to,
+        kb=base,
+        source=source_vocabulary,
+        proposals=proposals,
+        overwrite=overwrite,
+        left_out=left_out,
+    )
+    report_left_out(left_out)
+    _report({**counts, "n_left_out": len(left_out)}, out, as_json=as_json)
+    if left_out:
+        raise typer.Exit(REJECTED)
 
 
 @app.command()
@@ -179,7 +226,11 @@ def conflicts(
 def _write(report: SetReport, out: Path, overwrite: bool, as_json: bool, **counts: int) -> None:
     """Write the set of a report, and print its counts."""
     report.result.write(out, overwrite=overwrite)
-    said: dict[str, Any] = {**report.to_json(), **counts}
+    _report({**report.to_json(), **counts}, out, as_json=as_json)
+
+
+def _report(said: dict[str, int], out: Path, *, as_json: bool) -> None:
+    """Print counts."""
     if as_json:
         print_json({**said, "out": str(out)})
     else:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         format_of as format_of,
         read_earlier as read_earlier,
         write_mapping as write_mapping,
+        write_set as write_set,
     )
     from biograft.mapping.learning import (
         LearningReport as LearningReport,

@@ -11,11 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from biograft.artifacts import new_file
-from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.config import check_choice
+from biograft.errors import ConfigError, EncodingError, FormatError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
 from biograft.kb.names import decimal_cell, fold_lines, whole_cell
@@ -26,8 +28,9 @@ from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, pla
 from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import ConceptIds, encoded
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
-from biograft.mapping.decisions import APPROVED, NIL, REJECTED, RELATIONS, Decision
-from biograft.mapping.sets import MappingSet, read_decisions
+from biograft.mapping.decisions import APPROVED, NIL, PROPOSED, REJECTED, RELATIONS, Decision
+from biograft.mapping.omop_tables import OMOP, USAGI, kept_cells
+from biograft.mapping.sets import MappingRow, MappingSet, read_decisions
 from biograft.mapping.sssom import named_cells, read_table
 from biograft.mapping.standard import (
     StandardConcepts,
@@ -239,7 +242,8 @@ FORMATS = {
     "tsv": "the same with tabs",
     "xlsx": "the same as a workbook, for Excel, WPS and LibreOffice",
     "sssom": "SSSOM TSV: mappings with who made them and how",
-    "omop": "rows of source_to_concept_map of the OMOP CDM 5.4, as CSV",
+    OMOP: "rows of source_to_concept_map of the OMOP CDM 5.4, as CSV",
+    USAGI: "the file that Usagi saves and opens, as CSV",
     "fhir": "FHIR R4 ConceptMap, as JSON",
 }
 _SUFFIXES = {
@@ -307,22 +311,27 @@ def write_mapping(
             before = mapping.term
             yield mapping
 
-    if to == "sssom":
-        store = run.store
+    if to in ("sssom", USAGI):
+        held = [*_held(counted(), partial(_decided, run=run, store=run.store), left_out)]
         mapped = MappingSet.of_decisions(
-            _held(counted(), lambda each: as_decision(each, run, store), left_out),
+            (decision for _, decision in held),
             source=run.source,
             kb=run.kb_name,
             justification=run.justification,
             prefixes=run.kb.iris.prefixes,
         )
-        mapped.write(path, overwrite=overwrite)
+        if to == "sssom":
+            mapped.write(path, overwrite=overwrite)
+            return counts
+        both = zip(mapped.rows, held, strict=True)
+        scored = [_with_score(row, mapping) for row, (mapping, _) in both]
+        replace(mapped, rows=scored).write_usagi(path, overwrite=overwrite, left_out=left_out)
         return counts
     if to in (*DELIMITERS, XLSX):
         rows = table_rows(counted(), run)
         write_table(rows, path, to=to, encoding=encoding, choices=CHOICES, overwrite=overwrite)
         return counts
-    if to == "omop":
+    if to == OMOP:
         chunks = omop_chunks(counted(), run, left_out)
     else:
         content = concept_map(counted(), run, left_out)
@@ -331,6 +340,18 @@ def write_mapping(
         for chunk in chunks:
             file.write(encoded(chunk))
     return counts
+
+
+def _decided(mapping: TermMapping, run: MappingRun, store: str) -> tuple[TermMapping, Decision]:
+    return mapping, as_decision(mapping, run, store)
+
+
+def _with_score(row: MappingRow, mapping: TermMapping) -> MappingRow:
+    """Add what Usagi has of a proposal: its score, and whether it is only a value."""
+    slots = {**row.slots, "similarity_score": f"{mapping.score or 0:.2f}"}
+    if mapping.mapping_type == MAPS_TO_VALUE:
+        slots["other"] = json.dumps({USAGI: {"mappingType": "MAPS_TO_VALUE"}})
+    return replace(row, slots=slots)
 
 
 def _held(
@@ -369,6 +390,8 @@ OMOP_COLUMNS = (
 _MAX_CODE, _MAX_VOCABULARY, _MAX_DESCRIPTION = 50, 20, 255
 _VALID = ("1970-01-01", "2099-12-31")
 _NO_VOCABULARY = "None"
+_KEPT = ("source_concept_id", "valid_start_date", "valid_end_date")
+"""Cells of a row that was read, which are written again."""
 
 
 def omop_chunks(
@@ -383,27 +406,112 @@ def omop_chunks(
         run: Settings of the mapping.
         left_out: Filled with the terms that the table cannot hold; see `write_mapping`.
     """
+    yield delimited_rows([OMOP_COLUMNS])
+    row_of = _omop_writer(run)
+
+    def row(mapping: TermMapping) -> str:
+        term = mapping.term
+        return row_of(term.text, term.code, _applicable(mapping), {})
+
+    yield from _held(mappings, row, left_out)
+
+
+def omop_set_chunks(
+    mappings: MappingSet,
+    run: MappingRun,
+    left_out: list[tuple[str, str]],
+    *,
+    proposals: bool = False,
+) -> Iterator[str]:
+    """Give the header, then the rows of ``source_to_concept_map`` of a mapping set.
+
+    Args:
+        mappings: Mappings of terms; rejections have no row.
+        run: Knowledge base, and vocabulary of the terms.
+        left_out: Filled with the terms that the table cannot hold, and why.
+        proposals: Write what nobody decided, too.
+    """
+    yield delimited_rows([OMOP_COLUMNS])
+    row_of = _omop_writer(run)
+    for row in mappings.rows:
+        decision = row.decision()
+        if decision.verdict == REJECTED or not (decision.is_decided or proposals):
+            continue
+        try:
+            concept = run.kb.id_at(run.kb.row(decision.concept)) if decision.concept else None
+            yield row_of(decision.term, decision.code, concept, kept_cells(row, OMOP))
+        except (ConfigError, NotFoundError) as error:
+            left_out.append((repr(decision.term or decision.code), str(error)))
+
+
+def write_set(
+    mappings: MappingSet,
+    path: Path,
+    to: str,
+    *,
+    kb: KnowledgeBase | None = None,
+    source: str = "",
+    proposals: bool = False,
+    overwrite: bool = False,
+    left_out: list[tuple[str, str]] | None = None,
+) -> dict[str, int]:
+    """Write a mapping set in another format; return the number of its rows, and of those written.
+
+    Args:
+        mappings: The set.
+        path: File to write.
+        to: ``sssom``, ``usagi``, or ``omop`` (``source_to_concept_map``).
+        kb: Knowledge base of the targets, which ``omop`` needs.
+        source: Vocabulary of the terms in ``omop``; default: that of the set.
+        proposals: In ``omop``, write what nobody decided, too.
+        overwrite: Replace an existing file.
+        left_out: Filled with the terms that the format cannot hold, and why.
+    """
+    check_choice("--to", to, ("sssom", USAGI, OMOP))
+    left_out = [] if left_out is None else left_out
+    counts = {"n_rows": len(mappings.rows)}
+    if to == "sssom":
+        return {**counts, "n_written": mappings.write(path, overwrite=overwrite)}
+    if to == USAGI:
+        n = mappings.write_usagi(path, overwrite=overwrite, left_out=left_out)
+        return {**counts, "n_written": n}
+    if kb is None:
+        raise ConfigError("--to omop: name the knowledge base of the targets (--kb)")
+    run = MappingRun(kb=kb, ids=ConceptIds(kb), source=source or mappings.source)
+    lines = list(omop_set_chunks(mappings, run, left_out, proposals=proposals))
+    with new_file(path, overwrite=overwrite) as file:
+        for line in lines:
+            file.write(encoded(line))
+    n_open = sum(row.decision().verdict == PROPOSED for row in mappings.rows)
+    skipped = 0 if proposals else n_open
+    return {**counts, "n_written": len(lines) - 1, "n_not_decided": skipped}
+
+
+def _omop_writer(
+    run: MappingRun,
+) -> Callable[[str, str, str | None, Mapping[str, str]], str]:
+    """Return what makes the row of a term, its code and its concept, with the cells that it had."""
     if not 0 < len(run.source) <= _MAX_VOCABULARY:
         raise ConfigError(
             f"--source-vocabulary: OMOP has up to {_MAX_VOCABULARY} characters, found "
             f"{run.source!r}; give a shorter name"
         )
-    yield delimited_rows([OMOP_COLUMNS])
     standard = StandardConcepts(run.kb) if says_standard(run.kb) else None
-    yield from _held(mappings, lambda mapping: _omop_row(mapping, run, standard), left_out)
 
+    def row(term: str, code: str, concept: str | None, kept: Mapping[str, str]) -> str:
+        code = code or term
+        if len(code) > _MAX_CODE:
+            raise ConfigError(
+                f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
+                "name the column of the codes (--code-column)"
+            )
+        target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run, standard)
+        values = (code, 0, run.source, cut(term, _MAX_DESCRIPTION), *target, *_VALID, None)
+        cells = dict(zip(OMOP_COLUMNS, values, strict=True))
+        again = {name: cell for name, cell in kept.items() if name in _KEPT}
+        return delimited_rows([list((cells | again).values())])
 
-def _omop_row(mapping: TermMapping, run: MappingRun, standard: StandardConcepts | None) -> str:
-    term, concept = mapping.term, _applicable(mapping)
-    code = term.code or term.text
-    if len(code) > _MAX_CODE:
-        raise ConfigError(
-            f"--to omop: a code has up to {_MAX_CODE} characters, found {code[:60]!r}; "
-            "name the column of the codes (--code-column)"
-        )
-    target = (0, _NO_VOCABULARY) if concept is None else _omop_target(concept, run, standard)
-    description = cut(term.text, _MAX_DESCRIPTION)
-    return delimited_rows([(code, 0, run.source, description, *target, *_VALID, None)])
+    return row
 
 
 def _omop_target(
@@ -420,7 +528,8 @@ def _omop_target(
         )
     if standard is not None and not standard.is_standard(concept):
         raise ConfigError(
-            f"--to omop: {described(found)} is not a standard concept; --standard follows it to one"
+            f"--to omop: {described(found)} is not a standard concept; `map --standard` "
+            "follows it to one"
         )
     vocabulary = omop_vocabulary(found, source_files(run.kb))
     if not vocabulary:
@@ -457,10 +566,7 @@ def concept_map(
         run: Settings of the mapping.
         left_out: Filled with the terms that it cannot hold; see `write_mapping`.
     """
-
-    def decided(mapping: TermMapping) -> tuple[TermMapping, Decision]:
-        return mapping, as_decision(mapping, run, "")
-
+    decided = partial(_decided, run=run, store="")
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for mapping, decision in _held(mappings, decided, left_out):
         concept = _applicable(mapping)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from biograft.config import AtLeast, Choice, Config, Ratio
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.iris import SCHEMES, Iris
 from biograft.kb.names import decimal_cell, whole_cell
+from biograft.linking.outputs.findings import delimited_line, plain
 from biograft.linking.outputs.output import encoded
 from biograft.mapping.decisions import (
     APPROVED,
@@ -23,6 +24,14 @@ from biograft.mapping.decisions import (
     REJECTED,
     RELATIONS,
     Decision,
+)
+from biograft.mapping.omop_tables import (
+    USAGI,
+    other_slot,
+    slots_of,
+    table_of,
+    usagi_cells,
+    usagi_columns,
 )
 from biograft.mapping.sssom import (
     CODE,
@@ -35,8 +44,11 @@ from biograft.mapping.sssom import (
     concept_curie,
     concept_of,
     is_term,
+    named_cells,
     prefixes_in,
+    quoted,
     read_sssom,
+    read_table,
     split_iri,
     sssom_lines,
     subject_curie,
@@ -261,10 +273,8 @@ class MappingSet:
         # two prefixes may not have the same IRI
         kb_prefix = SOURCE if kb_iri == source_iri else KB
         own = {
-            SOURCE: source_iri,
+            **_source_prefixes(source_iri, source),
             kb_prefix: kb_iri,
-            CODE: f"{source_iri}{source}/code/",
-            TERM: f"{source_iri}{source}/term/",
             CONCEPT: f"{kb_iri}{kb}/concept/",
             ORCID: "https://orcid.org/",
         }
@@ -278,16 +288,20 @@ class MappingSet:
 
     @classmethod
     def read(cls, path: str | Path, encoding: str = "utf-8") -> MappingSet:
-        """Read a file of SSSOM.
+        """Read a file of SSSOM, of Usagi, or of ``source_to_concept_map``, as its columns say.
 
         Args:
-            path: SSSOM TSV; its metadata may be in a file beside it that ends in ``.yml``.
+            path: SSSOM TSV, whose metadata may be in a file beside it that ends in ``.yml``; or
+                the CSV of OMOP's tools.
             encoding: Its encoding.
 
         Raises:
             FormatError: A column is missing, or a row is invalid.
         """
         path = Path(path)
+        _, header, lines = read_table(path, encoding)
+        if table := table_of(header):
+            return cls._of_table(table, path, named_cells(path, header, lines))
         values, cells = read_sssom(path, encoding)
         rows = []
         for line, row in cells:
@@ -304,6 +318,55 @@ class MappingSet:
             prefixes=prefixes,
             slots=values,
         )
+
+    @classmethod
+    def _of_table(
+        cls, table: str, path: Path, lines: Iterable[tuple[int, dict[str, str]]]
+    ) -> MappingSet:
+        """Return the mappings of a table of OMOP's tools."""
+        rows, name = [], quoted(path.name.partition(".")[0])
+        of_cell = str if table == USAGI else plain  # as each is written
+        for line, given in lines:
+            cells = {column: of_cell(cell).strip() for column, cell in given.items()}
+            source = quoted(cells.get("source_vocabulary_id", "")) or name
+            try:
+                slots = {**slots_of(table, cells), "subject_source": f"{SOURCE}:{source}"}
+                row = MappingRow.from_cells(slots, line)
+            except ConfigError as error:
+                raise FormatError(str(error), path=path, line=line) from error
+            if other := other_slot(row, table, cells):
+                row = replace(row, slots={**row.slots, "other": other})
+            rows.append(row)
+        name = rows[0].subject_source.partition(":")[2] if rows else name
+        return cls(rows=rows, prefixes=_source_prefixes(PLACEHOLDER, name))
+
+    def write_usagi(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        left_out: list[tuple[str, str]] | None = None,
+    ) -> int:
+        """Write the set as Usagi saves its mappings; return the number of rows.
+
+        Args:
+            path: File to write.
+            overwrite: Replace an existing file.
+            left_out: Filled with what Usagi cannot hold, and why; without it, an error.
+        """
+        cells = []
+        for row in self.rows:
+            try:
+                cells.append(usagi_cells(row))
+            except ConfigError as error:
+                if left_out is None:
+                    raise
+                left_out.append((repr(row.subject_label or row.subject_id), str(error)))
+        columns = usagi_columns(cells)
+        with new_file(Path(path), overwrite=overwrite) as file:
+            for line in (columns, *([row.get(name, "") for name in columns] for row in cells)):
+                file.write(encoded(delimited_line(line, ",")))
+        return len(cells)
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> int:
         """Write the set as SSSOM TSV; return the number of rows. A failure leaves nothing.
@@ -369,12 +432,17 @@ class MappingSet:
         return concept_of(Iris().id_of(iri))
 
 
+def _source_prefixes(iri: str, source: str) -> dict[str, str]:
+    """Return the namespaces of a vocabulary of terms, of its codes, and of terms without one."""
+    return {SOURCE: iri, CODE: f"{iri}{source}/code/", TERM: f"{iri}{source}/term/"}
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
 def read_decisions(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
-    """Read the decisions, and proposals, of an SSSOM file.
+    """Read the decisions, and proposals, of a file that :meth:`MappingSet.read` takes.
 
     Mappings that people made or reviewed are decisions; any other is ``proposed``.
 

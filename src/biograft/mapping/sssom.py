@@ -71,9 +71,16 @@ OF_ALL = (
     *("subject_preprocessing", "object_preprocessing", "similarity_measure"),
 )
 """Columns that the metadata may give for all rows that have none."""
-_HEADER = frozenset({"source_term", "subject_id", "subject_label", "predicate_id", "review_id"})
-"""Columns of which the header of a mapped table, a worksheet or SSSOM has one."""
-_CODES = frozenset({"source_code", "concept", "suggestion", "subject_id", "object_id"})
+_HEADER = frozenset(
+    {
+        *("source_term", "subject_id", "subject_label", "predicate_id", "review_id"),
+        *("sourceCode", "target_concept_id"),
+    }
+)
+"""Columns of which the header of a mapped table, a worksheet, SSSOM or OMOP's tables has one."""
+_CODES = frozenset(
+    {"source_code", "sourceCode", "concept", "suggestion", "subject_id", "object_id"}
+)
 _EMPTY_CELLS = re.compile(r"([,;\t])\1+$")
 _MANDATORY = ("predicate_id", "object_id", "mapping_justification")
 _ALWAYS = ("subject_id", "subject_label", *_MANDATORY)

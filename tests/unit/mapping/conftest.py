@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from athena_bundle import write_athena
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
@@ -52,3 +53,12 @@ def kb(store_of):
 @pytest.fixture(scope="session")
 def linker(kb):
     return Linker.open(kb)
+
+
+@pytest.fixture(scope="session")
+def athena(tmp_path_factory):
+    """A knowledge base of OMOP vocabularies."""
+    folder = tmp_path_factory.mktemp("athena")
+    config = SourceConfig(path=write_athena(folder / "ATHENA"))
+    build_store(BuildConfig(sources=(config,)), folder / "KB")
+    return KnowledgeBase.open(folder / "KB")

@@ -40,11 +40,6 @@ def bundle(folder, **settings):
     return KnowledgeBase.open(folder / "KB")
 
 
-@pytest.fixture(scope="module")
-def athena(tmp_path_factory):
-    return bundle(tmp_path_factory.mktemp("athena"))
-
-
 def mapped(kb, terms, domains=(), decisions=()):
     standard = StandardConcepts(kb, domains)
     linker = Linker.open(kb).with_settings(concepts=standard.leading, k=10)
