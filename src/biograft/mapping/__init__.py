@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         TermDecision as TermDecision,
     )
     from biograft.mapping.review_store import ReviewStore as ReviewStore
+    from biograft.mapping.rows import MappingRow as MappingRow
     from biograft.mapping.set_operations import (
         MappingConflict as MappingConflict,
         SetDiff as SetDiff,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
         merge_sets as merge_sets,
     )
     from biograft.mapping.sets import (
-        MappingRow as MappingRow,
         MappingSet as MappingSet,
         read_decisions as read_decisions,
     )

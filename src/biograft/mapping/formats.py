@@ -30,7 +30,8 @@ from biograft.linking.outputs.output import ConceptIds, encoded
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
 from biograft.mapping.decisions import APPROVED, NIL, PROPOSED, REJECTED, RELATIONS, Decision
 from biograft.mapping.omop_tables import OMOP, USAGI, kept_cells
-from biograft.mapping.sets import MappingRow, MappingSet, read_decisions
+from biograft.mapping.rows import MappingRow
+from biograft.mapping.sets import MappingSet, read_decisions
 from biograft.mapping.sssom import named_cells, read_table
 from biograft.mapping.standard import (
     StandardConcepts,

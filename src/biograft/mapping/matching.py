@@ -21,7 +21,8 @@ from biograft.kb.records import IdKind, NameKind
 from biograft.linking.candidates import Generator
 from biograft.linking.fusion import SAME_NAME
 from biograft.mapping.config import MatchConfig
-from biograft.mapping.sets import MADE_HERE, MappingRow, MappingSet
+from biograft.mapping.rows import MADE_HERE, MappingRow
+from biograft.mapping.sets import MappingSet
 from biograft.mapping.sssom import PLACEHOLDER, SOURCE, concept_curie, quoted
 from biograft.progress import Progress
 from biograft.text.vocabulary import ROMAN_NUMBERS

@@ -10,14 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from biograft.errors import ConfigError, nearest
 from biograft.kb.names import one_line, whole_number
+from biograft.mapping.rows import MANUAL, MappingRow
 from biograft.mapping.sssom import NO_TERM_FOUND, subject_curie, subject_of
-
-if TYPE_CHECKING:
-    from biograft.mapping.sets import MappingRow
 
 PREFIX = "OMOP:"
 USAGI, OMOP = "usagi", "omop"
@@ -35,9 +32,9 @@ _NEEDED = {
     USAGI: ("sourceCode", "sourceName", "mappingStatus", "conceptId"),
     OMOP: ("source_code", "source_code_description", "target_concept_id"),
 }
-_MANUAL, _OTHER = "semapv:ManualMappingCuration", "semapv:UnspecifiedMatching"
+_OTHER = "semapv:UnspecifiedMatching"
 _STATUSES = {
-    "APPROVED": _MANUAL,
+    "APPROVED": MANUAL,
     "UNCHECKED": "semapv:LexicalMatching",
     **dict.fromkeys(
         ("AUTO_MAPPED", "AUTO_MAPPED_TO_1", "FLAGGED", "INVALID_TARGET", "IGNORED"), _OTHER
@@ -109,7 +106,7 @@ def _slots_of_omop(cells: Mapping[str, str]) -> dict[str, str]:
     return {
         **_mapped("target_concept_id", cells, "exact"),
         **_subject(cells["source_code_description"], cells["source_code"]),
-        "mapping_justification": _OTHER if cells.get("invalid_reason") else _MANUAL,
+        "mapping_justification": _OTHER if cells.get("invalid_reason") else MANUAL,
     }
 
 

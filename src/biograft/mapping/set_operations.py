@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.vocabularies import vocabulary_of
-from biograft.mapping.sets import MADE_HERE, UNSPECIFIED_LICENSE, MappingRow, MappingSet
+from biograft.mapping.rows import MADE_HERE, MappingRow
+from biograft.mapping.sets import UNSPECIFIED_LICENSE, MappingSet
 from biograft.mapping.sssom import NO_TERM_FOUND, concept_of, is_term
 
 _INVERSE = {"broad": "narrow", "narrow": "broad"}
