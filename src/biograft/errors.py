@@ -160,7 +160,7 @@ class MissingExtraError(BiograftError):
         self.extra = extra
 
 
-EXTRAS = {"polars": "build", "pyarrow": "build"}
+EXTRAS = {"openpyxl": "tables", "polars": "build", "pyarrow": "build"}
 """The extra with a package that more than one module imports."""
 
 

@@ -42,6 +42,12 @@ RETIRED = (IdKind.REPLACED, IdKind.CONSIDER)
 
 IS_A = "is-a"
 """The one relation the store itself understands: head is a kind of tail."""
+CLASSES = ("Standard", "Classification")
+"""Types of concepts of OMOP, beside their domains."""
+MAPS_TO, MAPS_TO_VALUE = "Maps to", "Maps to value"
+"""Relationships of OMOP to standard concepts, and to the values that complete them."""
+REPLACED_BY = ("Concept replaced by", "Concept same_as to")
+"""Relationships of a concept that is not valid any more to the one that means the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from biograft.errors import ConfigError, EncodingError, FormatError, NotFoundErr
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
 from biograft.kb.names import decimal_cell, fold_lines, whole_cell
-from biograft.kb.sources.athena import MAPS_TO_VALUE
+from biograft.kb.records import MAPS_TO_VALUE
 from biograft.kb.vocabularies import code_of, system_of
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain

@@ -18,8 +18,7 @@ from biograft.errors import ConfigError, nearest
 from biograft.kb import Concept, KnowledgeBase
 from biograft.kb.hierarchy import Flags
 from biograft.kb.names import normalise
-from biograft.kb.records import IdKind
-from biograft.kb.sources.athena import CLASSES, MAPS_TO, MAPS_TO_VALUE, REPLACED_BY
+from biograft.kb.records import CLASSES, MAPS_TO, MAPS_TO_VALUE, REPLACED_BY, IdKind
 from biograft.linking.candidates import Candidate
 from biograft.mapping.decisions import NIL
 from biograft.mapping.terms import AMBIGUOUS, CHANGES, EXACT, SEEN, TermMapping

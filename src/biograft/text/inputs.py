@@ -77,6 +77,8 @@ _BY_SUFFIX = {
 }
 """The format of files whose first lines are broken, so that their content shows none."""
 _MARKUP = re.compile(r"\s*(?:<\?xml|<!DOCTYPE|\{\s*[\"}]|\[\s*[\{\[\"])", re.IGNORECASE)
+_XML = "xml"
+_XML_HEAD = re.compile(r"\s*<\?xml", re.IGNORECASE)
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _STRUCTURED_SUFFIXES = (".json", ".xml", ".ann", *_TABLE_SUFFIXES)
 
@@ -281,6 +283,8 @@ def _decide(probe: Probe, config: InputConfig) -> tuple[str, str]:
     """Decide between the format that is named and the one that is recognised."""
     found = _recognised(probe)
     if config.column:
+        if not found and _XML_HEAD.match(probe.text):
+            found = _XML
         if found and found not in ("jsonl", *_TAGGED):
             raise _mismatch(probe.path, found, config)
         return TABLE, ""
@@ -338,6 +342,12 @@ def _is_tagged(probe: Probe) -> bool:
 
 
 def _mismatch(path: Path, found: str, config: InputConfig) -> InputError:
+    if config.column and found in (HTML, _XML):
+        return InputError(
+            f"is no workbook but {found.upper()}",
+            path=path,
+            remedy="open it in Excel, WPS or LibreOffice, and save it as .xlsx",
+        )
     if config.column:
         return InputError(
             f"is recognised as {found}, which has no columns",

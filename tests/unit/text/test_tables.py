@@ -219,3 +219,54 @@ def test_a_sheet_with_titles_merged_cells_and_notes(tmp_path):
         (8, {"Term": "flu", "Code": "1.95967001123457E+17", "Since": ""}),
     ]
     assert not log.rejected.counts
+
+
+def test_numbers_with_zeros_in_front_and_hidden_sheets(tmp_path):
+    book = openpyxl.Workbook()
+    hidden, sheet = book.active, book.create_sheet("Data")
+    hidden.append(["a", "b"])
+    hidden.append([1, 2])
+    hidden.sheet_state = "hidden"
+    for line in (["Code", "Term"], [7, "asthma"], [1234567, "gout"], ["x", "flu"], [8, "HTN"]):
+        sheet.append(line)
+    for row in range(1, 5):
+        sheet.cell(row, 1).number_format = "00000"
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    codes = [cells["Code"] for _, cells in rows(path, "Code", "Term")]
+    assert codes == ["00007", "1234567", "x", "8"]
+
+
+def test_inline_strings_and_shared_formulas(tmp_path):
+    """As WPS and exports of databases write them."""
+    path = save_xlsx(tmp_path / "t.xlsx", ("a", [("x",)]))
+    text = """<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>
+    <row r="1"><c r="A1" t="inlineStr"><is><r><t>Co</t></r><r><t>de</t></r></is></c>
+    <c r="B1" t="str"><f>"Te"&amp;"rm"</f><v>Term</v></c></row>
+    <row r="2"><c r="A2" t="str"><f t="shared" ref="A2:A3" si="0">ROW()</f><v>002</v></c>
+    <c r="B2" t="inlineStr"><is><t>flu</t></is></c></row>
+    <row r="3"><c r="A3" t="str"><f t="shared" si="0"/><v>003</v></c>
+    <c r="B3" t="b"><v>1</v></c></row>
+    <row r="4"><c r="A4" t="e"><v>#REF!</v></c>
+    <c r="B4" t="inlineStr"><is><t>gout</t></is></c></row>
+    </sheetData></worksheet>"""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, text if name == "xl/worksheets/sheet1.xml" else data)
+    found = [(cells["Code"], cells["Term"]) for _, cells in rows(path, "Code", "Term")]
+    assert found == [("002", "flu"), ("003", "true"), ("", "gout")]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("<html><meta charset=utf-8><table><tr><td>Term</table>", "HTML"),
+        ('<?xml version="1.0"?><?mso-application progid="Excel.Sheet"?><Workbook/>', "XML"),
+    ],
+)
+def test_what_is_only_named_like_a_workbook(tmp_path, content, what):
+    path = write(tmp_path / "t.xls", content)
+    with pytest.raises(InputError, match=rf"is no workbook but {what}; open it in .*save it as"):
+        list(Inputs([path], InputConfig(column="Term")))

@@ -12,7 +12,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from biograft.kb.records import (
+    CLASSES,
     IS_A,
+    MAPS_TO,
+    MAPS_TO_VALUE,
+    REPLACED_BY,
     IdKind,
     IdRecord,
     NameKind,
@@ -61,13 +65,7 @@ _RELEASE = Release(
     remedy="name the folder with CONCEPT.csv",
 )
 
-CLASSES = ("Standard", "Classification")
-"""Types of concepts, beside their domains."""
 _STANDARD = dict(zip("SC", CLASSES, strict=True))
-MAPS_TO, MAPS_TO_VALUE = "Maps to", "Maps to value"
-"""Relationships to standard concepts, and to the values that complete them."""
-REPLACED_BY = ("Concept replaced by", "Concept same_as to")
-"""Relationships of a concept that is not valid any more to the one that means the same."""
 _SUCCESSORS = {
     **dict.fromkeys(REPLACED_BY, IdKind.REPLACED),
     "Concept poss_eq to": IdKind.CONSIDER,

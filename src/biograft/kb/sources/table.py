@@ -15,7 +15,7 @@ from biograft.kb.records import IS_A, Facts, IdKind, RelationRecord
 from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.workbooks import is_workbook, read_sheet
+from biograft.kb.sources.workbooks import is_workbook, lost_digits, read_sheet
 
 _DELIMITERS = "\t,;|"
 _QUOTE = '"'
@@ -284,6 +284,11 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         concept = row.get("id")
         if not concept:
             log.reject("id is empty", row.line, row.text)
+            continue
+        if lost_digits(concept):
+            log.reject(
+                "the id is a rounded number, a spreadsheet has lost digits", row.line, row.text
+            )
             continue
         language = language_code(row.get("language")) or config.language or "en"
         facts = Facts(concept, row.line, language)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from biograft.errors import FormatError, MissingExtraError, nearest
+from biograft.errors import FormatError, MissingExtraError, import_extra, nearest
 from biograft.kb.sources.files import ExpansionLimit, exists, open_stored, open_zip
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _OLD_SUFFIXES = (".xls", ".xlt", ".et", ".ett")  # the latter two of WPS
 _ZIP = b"PK\x03\x04"
 _MEMBERS = ("xl/workbook.xml", "xl/workbook.bin")
+_STYLES, _ZEROS = "xl/styles.xml", re.compile(rb'formatCode="00+"')
 _MAX_WHOLE = 10**15
 _ROUNDED = re.compile(r"[+-]?\d(?:[.,]\d+)?[Ee]\+\d+")
 _ODS = b"application/vnd.oasis.opendocument.spreadsheet"
@@ -55,7 +58,7 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
     Args:
         path: The workbook.
         sheet: Name of the sheet; by default the first with a table, that is, with two rows of two
-            cells.
+            cells, among those that are not hidden.
 
     Raises:
         FormatError: The file is damaged or encrypted, or has no such sheet.
@@ -63,11 +66,13 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
     with _damage_explained(path), _open(path) as book:
         chosen = _choose(book, path, sheet)
         top, left = chosen.start or (0, 0)
-        merged = _merged_columns(chosen)
+        merged, padded = _merged_columns(chosen), _padded_cells(path, chosen.name)
         shown: dict[tuple[int, int], str] = {}
         width = 0
         for row, values in enumerate(chosen.iter_rows(), top):
             cells = [cell_text(value) for value in values]
+            for column, width_shown in padded.get(row, {}).items():
+                cells[column - left] = cells[column - left].zfill(width_shown)
             while cells and not cells[-1] and len(cells) > width:
                 cells.pop()
             if any(cells):
@@ -78,6 +83,35 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
                         key = (first, column)
                         cells[column - left] = shown.setdefault(key, cells[column - left])
                 yield row + 1, cells
+
+
+def _padded_cells(path: Path, sheet: str) -> dict[int, dict[int, int]]:
+    """Return the cells of a sheet whose number format, such as 00000, shows zeros in front."""
+    found: dict[int, dict[int, int]] = {}
+    with open_zip(path) if zipfile.is_zipfile(path) else nullcontext() as archive:
+        if not (archive and _STYLES in archive.namelist() and _ZEROS.search(archive.read(_STYLES))):
+            return found
+    openpyxl = import_extra("openpyxl", "reading numbers with zeros in front")
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            book = openpyxl.load_workbook(path, read_only=True)
+        with closing(book):
+            for cell in itertools.chain.from_iterable(book[sheet].iter_rows()):
+                code = cell.number_format if isinstance(cell.value, int | float) else ""
+                if code and not code.strip("0"):
+                    found.setdefault(cell.row - 1, {})[cell.column - 1] = len(code)
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+    ) as error:  # styles that are no valid XML
+        raise FormatError(
+            "has numbers with zeros in front, and its number formats cannot be read",
+            path=path,
+            remedy="save it again, or as .csv",
+        ) from error
+    return found
 
 
 def _merged_columns(sheet: CalamineSheet) -> dict[int, dict[int, int]]:
@@ -154,12 +188,15 @@ def _open(path: Path) -> CalamineWorkbook:
 
 
 def _choose(book: CalamineWorkbook, path: Path, sheet: str) -> CalamineSheet:
+    from python_calamine import SheetVisibleEnum
+
     names = list(book.sheet_names)
     if sheet:
         if sheet not in names:
             raise FormatError(f"has no sheet {sheet!r}", path=path, remedy=nearest(sheet, names))
         return book.get_sheet_by_name(sheet)
-    sheets = [book.get_sheet_by_name(name) for name in names]
+    shown = [each.name for each in book.sheets_metadata if each.visible == SheetVisibleEnum.Visible]
+    sheets = [book.get_sheet_by_name(name) for name in shown or names]
     if not sheets:
         raise FormatError("has no sheet", path=path, remedy="check the file")
     return next((each for each in sheets if each.height > 1 and each.width > 1), sheets[0])
