@@ -56,6 +56,7 @@ def link(
     linker: LinkerConfig,
     output: OutputConfig,
     terms: Annotated[bool, "--terms"] = False,
+    mapping_set: Annotated[Path | None, "SET"] = None,
     llm_url: Annotated[str, "URL"] = "",
     llm_model: Annotated[str, "NAME"] = "",
     llm_allow_remote: Annotated[bool, "--llm-allow-remote"] = False,
@@ -88,6 +89,7 @@ def link(
     Args:
         inputs: A text, '-' for standard input, files, folders or zip archives.
         terms: Treat each line, or row of a table, as one term to link.
+        mapping_set: Report the ids that this mapping set (SSSOM) maps concepts to.
         llm_url: Let a language model choose among the candidates of doubtful mentions: an
             OpenAI-compatible endpoint on this machine, such as http://127.0.0.1:8080/v1.
         llm_model: With --llm-url: the name of the model.
@@ -105,17 +107,23 @@ def link(
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
     texts = LinkInputs(inputs, reading, terms)
     to = _choose_output(to, out, as_json=as_json)
-    refuse_input_as_output(out, *texts.files())
+    refuse_input_as_output(out, *texts.files(), mapping_set)
     progress = Progress(enabled=not quiet)
     base = open_kb(kb)
     review = _open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
     progress.start("open")
     settings = replace(linker, assertions=linker.assertions and not terms)
     opened = open_linker(base, files, settings, quiet=quiet)
+    mapped = None
+    if mapping_set is not None:
+        from biograft.mapping import MappedFindings, MappingSet
+
+        mapped = MappedFindings(MappingSet.read(mapping_set), base)
 
     def pipe(documents: Iterable[Document]) -> Iterable[LinkedDocument]:
         linked = opened.pipe(documents, n_process=workers, engine=engine)
-        return linked if review is None else review.apply(linked)
+        linked = linked if review is None else review.apply(linked)
+        return linked if mapped is None else mapped.apply(linked)
 
     output = replace(output, terms=terms, all_candidates=is_given(context, "k"))
     if out is None:
@@ -128,7 +136,7 @@ def link(
             and texts.can_be_read_again
             and made_of(
                 base,
-                {**vars(files), **vars(settings)},
+                {**vars(files), **vars(settings), "mapping_set": mapping_set},
                 reading,
                 map(Path, inputs),
                 settings=vars(settings),
@@ -139,6 +147,8 @@ def link(
         with unfinished_output(out, plan or None, resume=resume, overwrite=overwrite) as work:
             linked = _counted(work.link(texts.documents(), pipe), texts, progress, work)
             losses = write_linked(linked, out, to, base, work=work, **vars(output))
+    if mapped is not None:
+        losses += mapped.losses
     for kind, n in losses.most_common():
         typer.echo(f"lost        {n:,}  {kind}", err=True)
     if out is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         VERDICTS as VERDICTS,
         Decision as Decision,
     )
+    from biograft.mapping.findings import MappedFindings as MappedFindings
     from biograft.mapping.formats import (
         MappingRun as MappingRun,
         concept_map as concept_map,

@@ -20,7 +20,7 @@ from biograft.kb.vocabularies import (
     vocabulary_name,
     vocabulary_of,
 )
-from biograft.linking.candidates import LinkedDocument, LinkedMention
+from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.config import OutputConfig
 from biograft.linking.outputs.registry import OUTPUTS
 
@@ -68,6 +68,15 @@ class ConceptIds:
             concept: The own id of a concept.
         """
         return tuple(self._vocabularies(concept))
+
+    def all_of(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return all ids of a candidate, and those of the concept that it stands for.
+
+        Args:
+            candidate: A candidate, whose concept may be the object of a mapping set.
+        """
+        own = candidate.ids[-1] if candidate.ids else candidate.concept
+        return tuple(dict.fromkeys((*candidate.ids, *self.all(own))))
 
     def chosen(self, concept: str) -> str:
         """Return the id of the first preferred vocabulary that has one, else the own id.
@@ -274,7 +283,7 @@ def reported(documents: Documents, run: OutputRun) -> Iterator[LinkedDocument]:
                         each,
                         concept=ids.chosen(each.concept),
                         tied=tuple(map(ids.chosen, each.tied)),
-                        ids=ids.all(each.concept) if all_ids else (),
+                        ids=ids.all_of(each) if all_ids else each.ids,
                     )
                     for each in shown.candidates
                 )
