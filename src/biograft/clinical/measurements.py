@@ -139,3 +139,15 @@ def _cuts(starts: Sequence[tuple[int, int]], begun: Sequence[int], start: int, e
     """Whether a mention reaches into what is between two offsets."""
     after = bisect_left(begun, start)
     return after < len(starts) and starts[after][0] < end
+
+
+def find_values(text: str) -> list[tuple[int, int]]:
+    """Return the spans of all values with a unit, in a text such as a local term.
+
+    Args:
+        text: The text.
+
+    >>> find_values("kidney stone 5 mm")
+    [(13, 17)]
+    """
+    return [match.span() for match in _MEASUREMENT.finditer(text) if match["unit"]]

@@ -18,7 +18,7 @@ from biograft.linking.reviewed import ReviewedNames
 from biograft.linking.steps import GIVEN, DocumentState, MentionState
 
 PART = "name inside the term"
-_STATUSES = ("present", "possible", "historical")
+STATUSES = ("present", "possible", "historical")
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ def name_inside(document: LinkedDocument) -> LinkedMention | None:
     >>> name_inside(linker("J45.909 asthma")).text  # doctest: +SKIP
     'asthma'
     """
-    found = (each for each in document.mentions if each.concept and each.status in _STATUSES)
+    found = (each for each in document.mentions if each.concept and each.status in STATUSES)
     return max(found, key=lambda each: each.end - each.start, default=None)
 
 

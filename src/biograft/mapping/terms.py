@@ -1,4 +1,11 @@
-"""Terms of a source and the concepts that a linker maps them to."""
+"""Terms of a source and the concepts that a linker maps them to.
+
+A term that is a name is looked up as it is. Any other is read first
+(:mod:`biograft.mapping.term_parts`): without codes, values, sides and remarks, and part by part
+where it lists several concepts. Where no name equals what is looked up, the names inside it are
+read as running text; they answer if what they leave of the term is plain, or if the search has no
+good answer. A candidate that differs in polarity, site, side, number or type is scored down.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
-from biograft.linking.candidates import Candidate, LinkedMention
+from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, LinkedMention
+from biograft.linking.inside import PART, STATUSES, replaces
+from biograft.linking.lexicon import is_short
 from biograft.linking.outputs.output import ConceptIds
 from biograft.mapping.decisions import NIL, REJECTED, Decision
+from biograft.mapping.term_parts import difference, is_list, is_plain, read_term, sides
 from biograft.text.documents import Document, Mention
 
 SEEN = "seen"
@@ -23,6 +34,7 @@ FLAGS = (SEEN, *CHANGES)
 _Key = tuple[str, str, str]
 """Term without case and whitespace, code and context."""
 EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"
+PARTIAL, SHORT = "part", "short"
 NEAR = 0.02
 """Candidates whose scores differ by no more from the best are told apart by the context."""
 _EQUAL = 1e-6
@@ -32,6 +44,19 @@ _POOL = 10
 _BATCH = 512
 """Terms that are searched together."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_COVERED = 0.98
+"""Factor of the score of a name that leaves only plain words of a term."""
+_INSIDE = 0.75
+"""Names inside a term answer where the search scores lower."""
+_SHARE, _SHARE_OF_NIL, _GOOD = 0.5, 0.3, 0.6
+"""Least fraction of a text that a name inside has, to take the place of an answer of the search
+with a score of at least ``_GOOD``, or of a lower one."""
+_READ = 0.97
+"""Names inside a text are read where the search scores lower."""
+_POOL_OF_DIFFERENT = 5
+"""Candidates that are compared with the text."""
+_DIFFERENT = 0.5
+"""Factor of the score of candidates that differ from the term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +88,8 @@ class TermMapping:
     """Score of the best candidate, also where it is no answer."""
     probability: float | None
     flag: str = ""
-    """``exact``: equals a name of the concept; ``ambiguous``: equals a name of several concepts;
+    """``exact``: equals a name of the concept; ``short``: equals a short form of it; ``part``: a
+    part of the term equals one; ``ambiguous``: equals a name of several concepts;
     ``context``: the context chose among candidates that are (nearly) equal; ``nil``: no concept;
     ``rejected``: the best concept was rejected before. With earlier decisions also ``seen`` and
     what changed since (:mod:`biograft.mapping.terms`)."""
@@ -75,6 +101,10 @@ class TermMapping:
     """Concepts that are not standard and led to this one (:mod:`biograft.mapping.standard`)."""
     mapping_type: str = ""
     """OMOP's relationship to the concept: *Maps to*, or *Maps to value*."""
+    part: str = ""
+    """The part of the term that the concept is of; empty: the whole."""
+    reason: str = ""
+    """Why the term has no concept, or in what its best candidate differs from it."""
 
 
 def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
@@ -259,8 +289,9 @@ def map_terms(
 ) -> Iterator[TermMapping]:
     """Map each distinct term to a concept, in the order of the terms.
 
-    The linker decides what is NIL, as for ``link --terms``; a term is never split into parts. What
-    was decided ``earlier`` is not asked again, unless the knowledge base has changed since.
+    A term that lists several concepts has a mapping for each, one after the other. The linker
+    decides what is NIL, as for ``link --terms``. What was decided ``earlier`` is not asked again,
+    unless the knowledge base has changed since.
 
     Args:
         linker: Linker of the knowledge base.
@@ -271,58 +302,247 @@ def map_terms(
     ['D009203', None]
     """
     distinct = distinct_terms(SourceTerm(t) if isinstance(t, str) else t for t in terms)
-    known = [earlier.of(t.text, t.code, t.context_text) if earlier else Earlier() for t in distinct]
-    k = max(linker.config.k, _POOL) if any(t.context for t in distinct) else linker.config.k
-    whole = linker.with_settings(composites=False, assertions=False, mentions="given", k=k)
-    documents = (
-        Document(str(row), term.text, (Mention(0, len(term.text), term.text),))
-        for row, (term, before) in enumerate(zip(distinct, known, strict=True))
-        if before.flag != SEEN
-    )
-    linked = whole.pipe(documents, _BATCH)
-    contexts = ContextHints(linker.kb)
-    for term, before in zip(distinct, known, strict=True):
-        decision = before.decision
-        candidates: Sequence[Candidate] = ()
-        if before.flag != SEEN:
-            mention = next(linked).mentions[0]
+    reader = _TermReader(linker, has_context=any(term.context for term in distinct))
+    for start in range(0, len(distinct), _BATCH):
+        batch = distinct[start : start + _BATCH]
+        known = [
+            earlier.of(term.text, term.code, term.context_text) if earlier else Earlier()
+            for term in batch
+        ]
+        asked = [t for t, before in zip(batch, known, strict=True) if before.flag != SEEN]
+        found = iter(reader.read(asked))
+        for term, before in zip(batch, known, strict=True):
+            answers = next(found) if before.flag != SEEN else []
             if not before.flag:
-                yield _mapping(term, mention, contexts, before.rejected)
+                for answer in answers:
+                    yield reader.mapping(term, answer, before.rejected)
                 continue
-            candidates = mention.candidates
-        # what takes the place of the decided concept, then what is found anew
-        told = {before.concept, *(candidate.concept for candidate in before.candidates)}
-        others = (*before.candidates, *(c for c in candidates if c.concept not in told))
-        probability = decision.probability if decision and before.flag == SEEN else None
-        concept, name = before.concept or None, before.name or None
-        yield TermMapping(term, concept, name, None, probability, before.flag, others, decision)
+            # what takes the place of the decided concept, then what is found anew
+            told = {before.concept, *(candidate.concept for candidate in before.candidates)}
+            new = (each for answer in answers[:1] for each in answer.candidates)
+            others = (*before.candidates, *(c for c in new if c.concept not in told))
+            decision = before.decision
+            probability = decision.probability if decision and before.flag == SEEN else None
+            concept, name = before.concept or None, before.name or None
+            yield TermMapping(term, concept, name, None, probability, before.flag, others, decision)
 
 
-def _mapping(
-    term: SourceTerm, linked: LinkedMention, contexts: ContextHints, rejected: frozenset[str]
-) -> TermMapping:
-    """Map a term that was not decided, without the concepts that were rejected for it."""
-    answer, others, flag = linked.answer, linked.candidates, NIL
-    best = answer or next(iter(others), None)
-    if answer is not None:
-        if ordered := contexts.order(term, others):
-            best, others, flag = ordered[0], ordered[1:], CONTEXT
-        else:
-            is_name = normalise(term.text) == normalise(answer.name)
-            others, flag = others[1:], AMBIGUOUS if linked.ambiguous else EXACT if is_name else ""
-        answer = best
-    others = tuple(candidate for candidate in others if candidate.concept not in rejected)
-    if answer is not None and answer.concept in rejected:
-        answer, best, flag = None, next(iter(others), None), REJECTED
-    return TermMapping(
-        term,
-        answer.concept if answer else None,
-        answer.concept_name if answer else None,
-        best.score if best else None,
-        best.probability if best else None,
-        flag,
-        tuple(others),
-    )
+class _Answer(NamedTuple):
+    """What a part of a term is: its candidates, best first, and whether the first is the answer."""
+
+    form: str
+    candidates: tuple[Candidate, ...]
+    is_answer: bool
+    reason: str = ""
+
+
+class _LazyNames:
+    """All names of a concept, which are only read where they are needed."""
+
+    def __init__(self, kb: KnowledgeBase, concept: str) -> None:
+        self._kb, self._concept = kb, concept
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.text for name in self._kb[self._concept].names)
+
+
+class _TermReader:
+    """Finds the concepts of terms.
+
+    Args:
+        linker: Linker of the knowledge base.
+        has_context: Whether a term has further columns.
+    """
+
+    def __init__(self, linker: Linker, *, has_context: bool) -> None:
+        self._linker, self._kb = linker, linker.kb
+        k = max(linker.config.k, _POOL) if has_context else linker.config.k
+        self._whole = linker.with_settings(
+            composites=False, assertions=False, mentions="given", k=max(k, _POOL_OF_DIFFERENT)
+        )
+        self._k = k
+        self._contexts = ContextHints(linker.kb)
+        self._decided = linker.reviewed or ()
+        self._names = lru_cache(1 << 14)(self._read_names)
+        self._is_name = lru_cache(1 << 16)(self._is_one)
+
+    def _is_one(self, text: str) -> bool:
+        return text in self._decided or bool(self._kb.rows_by_name(text))
+
+    def _read_names(self, concept: str) -> Iterable[str]:
+        return _LazyNames(self._kb, concept)
+
+    def read(self, terms: Sequence[SourceTerm]) -> Iterator[list[_Answer]]:
+        """Yield the answers of each term: one, or several where it lists several concepts.
+
+        Args:
+            terms: The terms of a batch.
+        """
+        parts = [read_term(term.text, self._is_name) for term in terms]
+        forms = list(dict.fromkeys(form for each in parts for form in each.forms))
+        linked = dict(zip(forms, map(self._compared, self._link(forms)), strict=True))
+        doubtful = [form for form in forms if self._is_doubtful(linked[form])]
+        texts = iter(self._linker.reader.pipe(doubtful)) if doubtful else iter(())
+        inside = {form: next(texts) for form in doubtful}
+        for term, each in zip(terms, parts, strict=True):
+            if each.no_diagnosis:
+                found = linked[term.text]
+                yield [found._replace(is_answer=False, reason=each.no_diagnosis)]
+                continue
+            answers: list[_Answer] = []
+            for form in each.forms:
+                own = linked[form]
+                read = inside.get(form)
+                answers += [own] if read is None else self._inside(own, read)
+            yield _distinct(self._kb, answers)
+
+    def _link(self, forms: Sequence[str]) -> Iterator[LinkedMention]:
+        documents = (Document(form, form, (Mention(0, len(form), form),)) for form in forms)
+        return (linked.mentions[0] for linked in self._whole.pipe(documents, _BATCH))
+
+    def _is_doubtful(self, answer: _Answer) -> bool:
+        """Return whether to read the names inside a text: no name equals it, by any ranker."""
+        first = next(iter(answer.candidates), None)
+        if self._linker.ranker is not None or answer.form in self._decided:
+            return False
+        return first is None or first.score < _READ or is_short(answer.form)
+
+    def _compared(self, linked: LinkedMention) -> _Answer:
+        """Score candidates down that differ from a text; what differs is no answer."""
+        candidates, reason = list(linked.candidates), ""
+        is_answer = linked.concept is not None
+        if linked.text in self._decided:
+            return _Answer(linked.text, tuple(candidates[: self._k]), is_answer)
+        for _ in linked.candidates:
+            first = candidates[0]
+            why = difference(linked.form, first.name, self._names(first.concept))
+            if not why:
+                break
+            reason = reason or f"{first.concept_name}: {why}"
+            candidates[0] = first.scaled(_DIFFERENT)
+            candidates.sort(key=lambda each: -each.score)
+            if candidates[0].concept == first.concept:
+                is_answer = False
+                break
+        if reason and is_answer:
+            is_answer = not self._whole.nil.is_nil(linked.form, candidates[0])
+        return _Answer(linked.text, tuple(candidates[: self._k]), is_answer, reason)
+
+    def _inside(self, own: _Answer, read: LinkedDocument) -> list[_Answer]:
+        """Return the answer of a text, or those of the names inside it where these say more."""
+        found = [each for each in read.mentions if each.concept and each.candidates]
+        usable = [each for each in found if each.status in STATUSES]
+        if found and not usable:
+            return [own._replace(is_answer=False, reason=f"{found[0].text}: {found[0].status}")]
+        if not usable:
+            return [own]
+        text = read.document.text
+        ends = [0, *(each.end for each in usable)]
+        starts = [*(each.start for each in usable), len(text)]
+        gaps = [text[a:b] for a, b in zip(ends, starts, strict=True)]
+        covered = all(map(is_plain, gaps))
+        if len(usable) > 1 and covered and is_list(gaps[1:-1]):
+            return [self._named(own, each, _COVERED) for each in usable]
+        first = own.candidates[0].score if own.candidates else 0.0
+        longest = max(usable, key=lambda each: each.end - each.start)
+        concept = own.candidates[0].concept if own.is_answer else None
+        if covered and len(usable) == 1:
+            return [self._named(own, longest, _COVERED)]
+        length = (longest.end - longest.start) / len(text)
+        is_long = length >= (_SHARE if own.is_answer and first >= _GOOD else _SHARE_OF_NIL)
+        if is_long and first < _INSIDE and replaces(self._kb, longest.concept, concept):
+            return [self._named(own, longest, _INSIDE)]
+        return [own]
+
+    def _named(self, own: _Answer, name: LinkedMention, factor: float) -> _Answer:
+        """Return the answer of a name inside a text."""
+        first = name.candidates[0]
+        evidence = (*first.evidence, Evidence(PART, name.text, 1, first.score))
+        written = f"{own.form[: name.start]}{name.form}{own.form[name.end :]}"
+        why = difference(written, first.name, self._names(first.concept))
+        first = replace(first.scaled(_DIFFERENT if why else factor), evidence=evidence)
+        if self._linker.calibration is not None:
+            probability = float(self._linker.calibration(first.score))
+            first = replace(first, probability=probability)
+        others = tuple(each for each in own.candidates if each.concept != first.concept)
+        if why:
+            candidates = sorted((first, *others), key=lambda each: -each.score)
+            is_answer = own.is_answer and candidates[0].concept != first.concept
+            reason = f"{first.concept_name}: {why}"
+            return own._replace(candidates=tuple(candidates), is_answer=is_answer, reason=reason)
+        confidence = first.score if first.probability is None else first.probability
+        is_answer = confidence >= (self._linker.config.threshold or 0.0)
+        return _Answer(name.text, (first, *others), is_answer)
+
+    def mapping(
+        self, term: SourceTerm, answer: _Answer, rejected: frozenset[str] = frozenset()
+    ) -> TermMapping:
+        """Map a term that was not decided, without the concepts that were rejected for it.
+
+        Args:
+            term: The term.
+            answer: Its answer, or that of one of its parts.
+            rejected: Ids of concepts that the term does not mean.
+        """
+        candidates, flag, reason = answer.candidates, NIL, answer.reason
+        part = "" if term_key(answer.form) == term_key(term.text) else answer.form
+        best = next(iter(candidates), None)
+        side = sides(term.text) if part else ""
+        if best and side and (why := difference(f"{answer.form} {side}", best.name)):
+            best = best.scaled(_DIFFERENT)
+            candidates = (best, *candidates[1:])
+            answer, reason = answer._replace(is_answer=False), f"{best.concept_name}: {why}"
+        if best is not None and answer.is_answer:
+            if ordered := self._contexts.order(term, candidates):
+                candidates, flag = ordered, CONTEXT
+            else:
+                flag = _flag(best, answer.form, part)
+            best = candidates[0]
+        is_answer = best is not None and answer.is_answer
+        if best is not None and is_answer and best.concept in rejected:
+            is_answer, flag = False, REJECTED
+        left = tuple(each for each in candidates if each.concept not in rejected)
+        shown = best if is_answer else next(iter(left), None)
+        return TermMapping(
+            term,
+            best.concept if best and is_answer else None,
+            best.concept_name if best and is_answer else None,
+            shown.score if shown else None,
+            shown.probability if shown else None,
+            flag,
+            left[1:] if is_answer else left,
+            part=part,
+            reason=reason,
+        )
+
+
+def _flag(best: Candidate, form: str, part: str) -> str:
+    """Return how the best candidate was found."""
+    if best.tied:
+        return AMBIGUOUS
+    if is_short(form):
+        return SHORT if best.score >= _READ else ""
+    names = (best.name, *(each.name for each in best.evidence if each.generator != PART))
+    if normalise(form) not in map(normalise, names):
+        return ""
+    if part and best.score < _READ:
+        return ""  # what it leaves of the term may say more
+    return PARTIAL if part else EXACT
+
+
+def _distinct(kb: KnowledgeBase, answers: Sequence[_Answer]) -> list[_Answer]:
+    """Leave out parts with the concept of another part, or a broader one."""
+    kept: list[_Answer] = []
+    concepts = [each.candidates[0].concept if each.is_answer else "" for each in answers]
+    for n, (answer, concept) in enumerate(zip(answers, concepts, strict=True)):
+        others = [c for m, c in enumerate(concepts) if c and m != n]
+        known = [c for c in concepts[:n] if c]
+        if not concept or not (
+            concept in known or any(kb.is_a(c, concept) for c in others if c != concept)
+        ):
+            kept.append(answer)
+    named = [each for each in kept if each.is_answer]
+    return named or kept[:1]
 
 
 class ContextHints:

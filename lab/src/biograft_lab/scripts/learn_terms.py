@@ -199,7 +199,7 @@ def _over_terms(
     return [_percent(each) for each in np.percentile(gains, [2.5, 97.5])]
 
 
-def _open_set(name: str, data: Path, folder: Path) -> tuple[KnowledgeBase, list[MessyTerm]]:
+def open_set(name: str, data: Path, folder: Path) -> tuple[KnowledgeBase, list[MessyTerm]]:
     """Open the store of a set, and read its terms."""
     if name in ("medic", "mesh", "chinese"):
         kb = open_store(name, data, folder) if name != "mesh" else _open_mesh(data, folder)
@@ -249,7 +249,7 @@ def measure(options: argparse.Namespace) -> None:
         folder = options.folder or Path(work)
         folder.mkdir(parents=True, exist_ok=True)
         for name in options.sets:
-            kb, terms = _open_set(name, options.data, folder)
+            kb, terms = open_set(name, options.data, folder)
             index = folder / f"{name}-{'lexical' if options.lexical else 'index'}"
             if not index.exists():
                 build_index(kb, index, None if options.lexical else default_encoder(kb, ()))

@@ -1,0 +1,163 @@
+"""Parts of local terms: what stands beside a name, several concepts, what tells terms apart."""
+
+import pytest
+
+from biograft.linking import Linker
+from biograft.mapping import map_terms
+from biograft.mapping.term_parts import difference, is_plain, no_diagnosis, read_term
+
+NAMES = {
+    "asthma": "A",
+    "hypertension": "B",
+    "type 2 diabetes": "C",
+    "kidney stone": "D",
+    "pneumonia": "E",
+    "acute hepatitis b": "F",
+    "breast carcinoma": "G",
+    "left ventricular hypertrophy": "H",
+    "fever": "I",
+    "allergies": "J",
+    "高血压": "K",
+    "肾结石": "L",
+    "肺炎": "M",
+    "2型糖尿病": "N",
+    "急性非ST段抬高型心肌梗死": "O",
+    "腮腺肿物切除术": "P",
+}
+
+
+def is_name(text):
+    return text.lower() in NAMES
+
+
+@pytest.mark.parametrize(
+    ("term", "forms"),
+    [
+        ("J45.909 asthma", ["asthma"]),
+        ("I10 - hypertension", ["hypertension"]),
+        ("SNOMED CT: 195967001 asthma", ["asthma"]),
+        ("(E11.9) type 2 diabetes", ["type 2 diabetes"]),
+        ("493.90 asthma", ["asthma"]),
+        ("kidney stone 5 mm", ["kidney stone"]),
+        ("fever 39.5 C", ["fever"]),
+        ("BP 180/110 mmHg hypertension", ["hypertension"]),
+        ("asthma x 3 days", ["asthma"]),
+        ("left breast carcinoma", ["breast carcinoma"]),
+        ("pneumonia (R)", ["pneumonia"]),
+        ("left ventricular hypertrophy", ["left ventricular hypertrophy"]),
+        ("breast carcinoma stage IIb", ["breast carcinoma"]),
+        ("severe persistent asthma", ["asthma"]),
+        ("asthma NOS", ["asthma"]),
+        ("asthma + hypertension", ["asthma", "hypertension"]),
+        ("asthma; hypertension", ["asthma", "hypertension"]),
+        ("asthma with pneumonia", ["asthma", "pneumonia"]),
+        ("asthma/pneumonia", ["asthma", "pneumonia"]),
+        ("高血压3级（很高危）", ["高血压"]),
+        ("左肾结石", ["肾结石"]),
+        ("右下肺炎", ["肺炎"]),
+        ("糖尿病（2型）", ["2型糖尿病"]),
+        ("高血压合并2型糖尿病", ["高血压", "2型糖尿病"]),
+        ("高血压##肺炎", ["高血压", "肺炎"]),
+        # numbers and letters that belong to a name
+        ("vitamin B12 deficiency", ["vitamin B12 deficiency"]),
+        ("T12 fracture", ["T12 fracture"]),
+        ("Rh +", ["Rh +"]),
+    ],
+)
+def test_what_is_looked_up_for_a_term(term, forms):
+    assert list(read_term(term, is_name).forms) == forms
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("see note", "N/A", "none", "follow-up", "annual physical", "flu shot", "vaccination"),
+        *(
+            "Normal delivery",
+            "No known allergies",
+            "NKDA",
+            "xxxx",
+            "-",
+            "2012",
+            "体检",
+            "取药",
+            "无",
+        ),
+    ],
+)
+def test_terms_without_a_diagnosis(term):
+    assert no_diagnosis(term)
+    assert read_term(term, is_name).no_diagnosis
+    assert not read_term(term, lambda _: True).no_diagnosis  # a name of the store always counts
+
+
+def test_what_leaves_a_concept_as_it_is():
+    assert all(map(is_plain, ["severe, left", "(ICD-10 J45.9)", "5 mm", "术后", " NOS", ""]))
+    assert not any(map(is_plain, ["in pregnancy", "acute", "without fever", "妊娠期"]))
+
+
+@pytest.mark.parametrize(
+    ("term", "name"),
+    [
+        ("acute hepatitis B", "Hepatitis B, Chronic"),
+        ("hepatitis B", "Hepatitis C"),
+        ("type 1 diabetes", "Diabetes type 2"),
+        ("normal delivery", "Abnormal delivery"),
+        ("hyperkalaemia", "Hypokalemia"),
+        ("left renal cyst", "Right renal cyst"),
+        ("renal cyst", "Hepatic cyst"),
+        ("Hodgkin lymphoma", "Non-Hodgkin lymphoma"),
+        ("cataract without glaucoma", "Cataract with glaucoma"),
+        ("hip replacement", "Hip dislocation"),
+        ("急性ST段抬高型心肌梗死", "急性非ST段抬高型心肌梗死"),
+        ("乳腺肿物切除术", "腮腺肿物切除术"),
+        ("低钾血症", "高钾血症"),
+        ("上肢骨折", "下肢骨折"),
+    ],
+)
+def test_names_that_mean_something_else(term, name):
+    assert difference(term, name)
+    assert not difference(term, term)
+    assert not difference(term, term, [name, term])  # another name of the concept agrees
+
+
+def test_names_that_mean_the_same():
+    same = [("kidney stones", "Renal calculi"), ("tumour of brain", "Brain neoplasm")]
+    same += [("type II diabetes without complications", "Diabetes mellitus type 2")]
+    assert [difference(*each) for each in same] == ["", "", ""]
+
+
+@pytest.fixture(scope="module")
+def opened(store_of):
+    return Linker.open(store_of([{"id": f"X:{k}", "name": n} for n, k in NAMES.items()]))
+
+
+def test_a_term_of_several_concepts_has_a_mapping_each(opened):
+    found = list(map_terms(opened, ["J45 asthma + hypertension", "asthma"]))
+    assert [(m.term.text, m.concept, m.flag, m.part) for m in found] == [
+        ("J45 asthma + hypertension", "X:A", "part", "asthma"),
+        ("J45 asthma + hypertension", "X:B", "part", "hypertension"),
+        ("asthma", "X:A", "exact", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("term", "concept"),
+    [
+        ("乳腺肿物切除术", "X:P"),
+        ("急性ST段抬高型心肌梗死", "X:O"),
+        ("chronic hepatitis b", "X:F"),
+        ("hypotension", "X:B"),
+    ],
+)
+def test_what_differs_is_no_answer(opened, term, concept):
+    (mapping,) = map_terms(opened, [term])
+    assert mapping.concept is None
+    assert all(c.score < 0.5 for c in mapping.others if c.concept == concept)
+
+
+def test_what_a_term_denies_is_no_answer(opened):
+    for term in ("no allergies found", "denies fever"):
+        (mapping,) = map_terms(opened, [term])
+        assert (mapping.concept, mapping.flag) == (None, "nil")
+        assert "absent" in mapping.reason
