@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,17 +41,18 @@ _FLAG_OF = {
     **{axis: {v: flag for flag, v in reversed(values.items())} for axis, values in AXES.items()},
 }
 _FLAG_OF["status"]["present"] = ""
-_MIN_MENDED, _MIN_ITSELF, _MIN_PRECISION = 2, 3, 0.75
+_MIN_MENDED, _MIN_ITSELF, _MIN_PRECISION = 2, 5, 0.75
 """Findings that a phrase mends, at least, and a finding itself; the precision of a phrase with one
 right and one wrong case added."""
-_MAX_WORDS, _MAX_CHARACTERS, _MIN_CHARACTERS = 4, 6, 2
+_SHAPE = {"en": (" ", 1, 4), "zh": ("", 2, 6)}
+"""What joins the words of a phrase, and how many it has; in Chinese characters."""
 _MAX_AROUND = 2
 _REACH = 60
 """Characters beside a finding that are read."""
 _BOUND = re.compile(r"[\n.;:!?,()\[\]|。；：！？，、（）]")
 _ENDS = re.compile(r"[\n.;!?。；！？]")
 _WORD = re.compile(r"[^\W\d_]+(?:['’/-][^\W\d_]+)*")
-_ABOUT_PATIENTS = frozenset(("pt", "pts", "patient", "patients", "患者", "病人"))
+_ABOUT_PATIENTS = ("pt ", "pts ", "patient ", "patients ", "患者", "病人")
 _ITSELF, _AROUND = "itself", "around"
 
 
@@ -80,7 +81,6 @@ class StatusLearning:
 class _Finding(NamedTuple):
     """A marked finding in the text as rules read it."""
 
-    number: int
     document: int
     low: str
     start: int
@@ -187,7 +187,6 @@ def _read(number: int, document: Document, rules: Sequence[AssertionRules]) -> l
         triggers = tuple((fold(t.start), fold(t.end), t.flag) for t in answer.triggers)
         found.append(
             _Finding(
-                k,
                 number,
                 layout.low,
                 fold(span[0]),
@@ -283,8 +282,8 @@ def _made(
 
 def _is_plain(phrase: _Phrase) -> bool:
     """Whether a phrase has function words alone, or begins with whom it is about."""
-    words = phrase.words.split()
-    return FUNCTION_WORDS.issuperset(words) or phrase.words.startswith(tuple(_ABOUT_PATIENTS))
+    begins = f"{phrase.words} ".startswith(_ABOUT_PATIENTS)
+    return begins or FUNCTION_WORDS.issuperset(phrase.words.split())
 
 
 def _is_known(phrase: _Phrase, rules: Sequence[AssertionRules]) -> bool:
@@ -299,51 +298,34 @@ def _phrases(finding: _Finding) -> Iterator[_Phrase]:
     """Yield the phrases before, after, of, and around the triggers of a finding."""
     language, low, start, end = finding.language, finding.low, finding.start, finding.end
     since, until = max(finding.beside[0], start - _REACH), min(finding.beside[1], end + _REACH)
-    split, longest = _SPLIT[language]
-    before = split(_BOUND.split(low[since:start])[-1], from_end=True)
-    after = split(_BOUND.split(low[end:until].lstrip(" (（:：-"))[0])
-    joined = " " if language == "en" else ""
-    shortest = 1 if language == "en" else _MIN_CHARACTERS
-    n_trailing = 0
-    while n_trailing < len(before) and before[-1 - n_trailing] in FUNCTION_WORDS:
-        n_trailing += 1
-    for words in dict.fromkeys([tuple(before), tuple(before[: len(before) - n_trailing])]):
+    joined, shortest, longest = _SHAPE[language]
+    before = _words(language, _BOUND.split(low[since:start])[-1], from_end=True)
+    after = _words(language, _BOUND.split(low[end:until].lstrip(" (（:：-"))[0])
+    trimmed = [*dropwhile(FUNCTION_WORDS.__contains__, before[::-1])][::-1]
+    for words in (before, trimmed):
         for n in range(shortest, min(longest, len(words)) + 1):
             yield _Phrase(language, joined.join(words[-n:]), "forward")
     for n in range(shortest, min(longest, len(after)) + 1):
         yield _Phrase(language, joined.join(after[:n]), "backward")
-    own = split(low[start:end])
+    own = _words(language, low[start:end])
     if len(own) <= longest and joined.join(own) == low[start:end]:
         yield _Phrase(language, low[start:end], _ITSELF)
     for first, last, flag in finding.triggers:
-        trigger = split(low[first:last])
+        trigger = _words(language, low[first:last])
         if joined.join(trigger) != low[first:last]:
             continue
-        left = split(_BOUND.split(low[since:first])[-1], from_end=True)
+        left = _words(language, _BOUND.split(low[since:first])[-1], from_end=True)
         stop = start if last <= start else until
-        right = split(_BOUND.split(low[last:stop])[0])
+        right = _words(language, _BOUND.split(low[last:stop])[0])
         for n in range(min(_MAX_AROUND, len(left)) + 1):
             for m in range(min(_MAX_AROUND, len(right)) + 1):
                 around = [*left[len(left) - n :], *trigger, *right[:m]]
                 yield _Phrase(language, joined.join(around), _AROUND, flag)
 
 
-def _english(text: str, *, from_end: bool = False) -> list[str]:
-    """Return the first words of a text, or its last ones, up to what is no word."""
-    words = text.split()
+def _words(language: str, text: str, *, from_end: bool = False) -> list[str]:
+    """Return the first words of a text, or its last ones, up to what is none; Chinese: letters."""
+    words = text.split() if language == "en" else list(text)
     ordered = words[::-1] if from_end else words
     n = next((k for k, word in enumerate(ordered) if not _WORD.fullmatch(word)), len(words))
     return words[len(words) - n :] if from_end else words[:n]
-
-
-def _chinese(text: str, *, from_end: bool = False) -> list[str]:
-    """Return the first letters of a text, or its last ones, up to what is no letter."""
-    ordered = text[::-1] if from_end else text
-    n = next((k for k, char in enumerate(ordered) if not char.isalpha()), len(text))
-    return list(text[len(text) - n :] if from_end else text[:n])
-
-
-_SPLIT: dict[str, tuple[Callable[..., list[str]], int]] = {
-    "en": (_english, _MAX_WORDS),
-    "zh": (_chinese, _MAX_CHARACTERS),
-}
