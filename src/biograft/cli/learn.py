@@ -45,6 +45,7 @@ def learn_from(
     source: Annotated[str, typer.Argument(metavar="[SOURCE]")] = "",
     form: Annotated[str, "--format", "F"] = "",
     types: Types = "",
+    detector: Annotated[bool, "--detector"] = False,
     queue: Annotated[str, "NAME"] = "",
     out: Annotated[Path | None, "-o", "--out", "FILE"] = None,
     show: Annotated[bool, "--list"] = False,
@@ -74,6 +75,8 @@ def learn_from(
         source: Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL. Or
             annotated text: a file or folder of any document format (`biograft corpus formats`).
         form: Document format of annotated text; default: recognise it by content.
+        detector: Also learn a detector of mentions from annotated text, which chooses among names,
+            learned forms and other likely spans; kept only if cross-validation gains.
         queue: Queue of the review; default: all queues.
         out: Also write the approved terms as training pairs (gold format aap), or the learned forms
             and phrases that stand in three documents or more (JSON lines).
@@ -91,12 +94,15 @@ def learn_from(
     if form or not _is_decisions(source):
         if queue:
             raise ConfigError("--queue: belongs to a review, and annotated text was given")
-        found = _learn_text(base, index, source, (form, types), reading, linker, quiet=quiet)
+        found = _learn_text(
+            base, index, source, (form, types), reading, linker, detector=detector, quiet=quiet
+        )
         n_written = None if out is None else _export(index, out, overwrite=overwrite)
         found |= {} if n_written is None else {"n_written": n_written}
     else:
-        if types:
-            raise ConfigError("--types: belongs to annotated text, and decisions were given")
+        if types or detector:
+            option = "--types" if types else "--detector"
+            raise ConfigError(f"{option}: belongs to annotated text, and decisions were given")
         made = _read_decisions(source, queue)
         found = _learn_decisions(base, index, made, out, overwrite=overwrite)
     found["seconds"] = round(time.perf_counter() - started, 3)
@@ -140,6 +146,7 @@ def _learn_text(
     reading: InputConfig,
     linker: LinkerConfig,
     *,
+    detector: bool,
     quiet: bool,
 ) -> dict[str, Any]:
     from biograft.evaluation import read_gold_texts
@@ -150,7 +157,13 @@ def _learn_text(
     warn_left_out(gold.log.rejected.counts, "mentions of the text")
     progress = Progress(enabled=not quiet)
     report = learn_forms(
-        base, index, gold.documents, config=linker, source=Path(source).name, progress=progress
+        base,
+        index,
+        gold.documents,
+        config=linker,
+        source=Path(source).name,
+        detector=detector,
+        progress=progress,
     )
     progress.finish()
     return report.to_json()
@@ -229,7 +242,7 @@ def _print(found: dict[str, Any]) -> None:
         for key, value in found.items()
         if isinstance(value, int | float)
         and not isinstance(value, bool)
-        and not key.startswith(("f1_", "gain"))
+        and not key.startswith(("f1_", "gain", "detector"))
     ]
     typer.echo("  ".join(shown))
     if "gain" not in found:
@@ -254,6 +267,11 @@ def _print(found: dict[str, Any]) -> None:
     for part, said in (("forms", found), ("statuses", statuses)):
         if said is not None and not said["is_applied"]:
             typer.echo(f"{part}: nothing is applied; the gain may be chance, mark more documents")
+    if found["detector_gain"]:
+        low, high = found["detector_interval"]
+        kept = "applied" if found["detector"] else "not applied"
+        gain = f"{found['detector_gain']:+.1f} ({low:+.1f} to {high:+.1f})"
+        typer.echo(f"of this the detector: {gain}, {kept}")
 
 
 def _described(part: dict[str, Any]) -> str:

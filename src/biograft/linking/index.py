@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a lexical index is opened without what dense search and dec
     from biograft.linking.calibration import Calibration
     from biograft.linking.dense.encoders import NameEncoder
     from biograft.linking.dense.index import DenseIndex
-    from biograft.linking.learned import LearnedForm, StatusPhrase
+    from biograft.linking.learned import LearnedDetector, LearnedForm, StatusPhrase
     from biograft.linking.reviewed import ReviewedNames
 
 WEIGHTS = ArtifactKind(
@@ -149,6 +149,8 @@ class OpenedIndex:
     """Forms that were learned from annotated text, or that reviewers approved."""
     phrases: Sequence[StatusPhrase] = ()
     """Status phrases that were learned from annotated text."""
+    learned_detector: LearnedDetector | None = None
+    """Chooses mentions by what was learned from annotated text."""
 
 
 def build_index(
@@ -418,12 +420,13 @@ def open_index(
         calibration = fitted
     learned = list(reviewed.forms()) if reviewed is not None else []
     phrases: Sequence[StatusPhrase] = ()
+    detector = None
     if with_learned:
-        from biograft.linking.learned import forms_of, phrases_of
+        from biograft.linking.learned import detector_of, forms_of, phrases_of
 
         learned += forms_of(folder)
-        phrases = phrases_of(folder)
-    return OpenedIndex(search, names, calibration, reviewed, languages, learned, phrases)
+        phrases, detector = phrases_of(folder), detector_of(folder)
+    return OpenedIndex(search, names, calibration, reviewed, languages, learned, phrases, detector)
 
 
 def open_search(

@@ -10,13 +10,14 @@ without a concept is no mention. A status phrase is a rule of the assertion engi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from biograft.artifacts import ArtifactKind, new_folder, sole_writer
+from biograft.artifacts import ArtifactKind, new_folder, open_arrays, save_arrays, sole_writer
 from biograft.clinical.rules import LANGUAGES, AssertionRules
 from biograft.errors import ConfigError
+from biograft.text.span_tagger import TAGGER_ARRAYS, SpanTagger
 
 LEARNED = ArtifactKind(
     format="biograft-learned-forms",
@@ -27,8 +28,9 @@ LEARNED = ArtifactKind(
 )
 LEARNED_FORMS = "learned"
 """Folder of an index with what it learned from annotated text."""
-FORMS, PHRASES = "forms", "phrases"
-"""Keys of the file."""
+FORMS, PHRASES, COUNTS, WEIGHTS = "forms", "phrases", "counts", "weights"
+"""Keys of the file, the last two of a detector."""
+APPROVED = "approved by a reviewer"
 MIN_DOCUMENTS = 3
 """Documents that a form stands in, at least, to be written outside its index."""
 
@@ -58,7 +60,7 @@ class LearnedForm:
     def support(self) -> str:
         """Why it is believed, in words."""
         if not self.n_documents:
-            return "approved by a reviewer"
+            return APPROVED
         where = f", section {self.section}" if self.section else ""
         return f"{_counted(self)}{where}"
 
@@ -122,11 +124,27 @@ def rules_with(
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class LearnedDetector:
+    """What was learned of annotated text to choose mentions by (:mod:`.mention_choice`)."""
+
+    tagger: SpanTagger
+    """Says how probable it is that a span is a mention."""
+    forms: tuple[LearnedForm, ...]
+    """What forms were marked as, each with its counts, however seldom."""
+    weights: tuple[float, ...] = ()
+    """Weights of what is known of a mention, the last that of a constant."""
+
+
 _Learned = TypeVar("_Learned", LearnedForm, StatusPhrase)
 
 
 def save_learned(
-    folder: Path, source: str, forms: Sequence[LearnedForm], phrases: Sequence[StatusPhrase] = ()
+    folder: Path,
+    source: str,
+    forms: Sequence[LearnedForm],
+    phrases: Sequence[StatusPhrase] = (),
+    detector: LearnedDetector | None = None,
 ) -> None:
     """Write what was learned to a folder, for its owner only.
 
@@ -135,11 +153,19 @@ def save_learned(
         source: Where it was learned.
         forms: Forms.
         phrases: Status phrases.
+        detector: Detector of mentions.
     """
     folder.chmod(0o700)
-    values = {FORMS: list(map(astuple, forms)), PHRASES: list(map(astuple, phrases))}
+    values: dict[str, Any] = {
+        FORMS: list(map(astuple, forms)),
+        PHRASES: list(map(astuple, phrases)),
+    }
+    if detector is not None:
+        values |= {COUNTS: list(map(astuple, detector.forms)), WEIGHTS: detector.weights}
+        save_arrays(folder, detector.tagger.arrays())
     LEARNED.write(folder, {**values, "source": source})
-    (folder / LEARNED.file).chmod(0o600)
+    for file in folder.iterdir():
+        file.chmod(0o600)
 
 
 def _read(index: Path, key: str, kind: type[_Learned]) -> list[_Learned]:
@@ -170,6 +196,23 @@ def phrases_of(index: Path) -> list[StatusPhrase]:
     return _read(index, PHRASES, StatusPhrase)
 
 
+def detector_of(index: Path) -> LearnedDetector | None:
+    """Return the detector that an index learned from annotated text, if any.
+
+    Args:
+        index: Folder of the index.
+    """
+    folder, forms = index / LEARNED_FORMS, tuple(_read(index, COUNTS, LearnedForm))
+    weights = LEARNED.read(folder).get(WEIGHTS) if folder.is_dir() else None
+    if weights is None:
+        return None
+    try:
+        tagger = SpanTagger.from_arrays(open_arrays(folder, TAGGER_ARRAYS))
+        return LearnedDetector(tagger, forms, tuple(map(float, weights)))
+    except (TypeError, ValueError, OSError) as error:
+        raise LEARNED.damaged(folder, repr(error)) from error
+
+
 def remove_form(index: Path, form: str) -> int:
     """Remove a form, or status phrase, in whatever case; return the number of entries.
 
@@ -178,14 +221,21 @@ def remove_form(index: Path, form: str) -> int:
         form: The form.
     """
     forms, phrases, words = forms_of(index), phrases_of(index), form.lower()
-    kept = [each for each in forms if each.form.lower() != words]
+    detector = detector_of(index)
+    counted = detector.forms if detector is not None else ()
+    kept, others = (
+        [each for each in own if each.form.lower() != words] for own in (forms, counted)
+    )
     other = [each for each in phrases if each.phrase.lower() != words]
     n_removed = len(forms) + len(phrases) - len(kept) - len(other)
+    n_removed = max(n_removed, len(counted) - len(others))
     if not n_removed:
         raise ConfigError(f"--forget-form: {index} has learned no form {form!r}; see --list")
+    if detector is not None:
+        detector = replace(detector, forms=tuple(others))
     source = LEARNED.read(index / LEARNED_FORMS)["source"]
     with sole_writer(index), new_folder(index / LEARNED_FORMS, overwrite=True) as work:
-        save_learned(work, source, kept, other)
+        save_learned(work, source, kept, other, detector)
     return n_removed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from biograft.kb import KnowledgeBase
@@ -75,16 +75,24 @@ class LearnedForms:
         """
         found: list[list[FormMatch]] = [[] for _ in texts]
         section_at = SectionFinder(texts)
-        for n, match in self._names.occurrences(texts):
-            entries = [self.forms[row] for row in match.name_rows]
+        for n, start, end, entries in self.places(texts):
             section = ""
             if self._has_sections and any(each.section for each in entries):
-                section = section_at(n, match.start)
+                section = section_at(n, start)
             own = [each for each in entries if each.section in ("", section)]
             if own:  # of a section before any
                 entry = max(own, key=lambda each: each.section)
-                found[n].append(FormMatch(match.start, match.end, entry))
+                found[n].append(FormMatch(start, end, entry))
         return found
+
+    def places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int, list[LearnedForm]]]:
+        """Yield the number of a text, a place of a form, and all that is learned of the form.
+
+        Args:
+            texts: Texts.
+        """
+        for n, match in self._names.occurrences(texts):
+            yield n, match.start, match.end, [self.forms[row] for row in match.name_rows]
 
     def apply(
         self, state: DocumentState, matches: Sequence[FormMatch]
@@ -112,19 +120,26 @@ class LearnedForms:
                     continue
                 for span in around:
                     del by_span[span]
-            by_span[start, end] = [self._mention(state, (start, end), entry, same)]
+            by_span[start, end] = [self.mention(state, (start, end), entry, same)]
         mentions = (each for of_span in by_span.values() for each in of_span)
         order = sorted(mentions, key=lambda each: (each.mention.start, -each.mention.end))
         return order, dropped
 
-    def _mention(
+    def mention(
         self,
         state: DocumentState,
         span: tuple[int, int],
         entry: LearnedForm,
         same: Sequence[MentionState],
     ) -> MentionState:
-        """Return the mention of a form, before the candidates that the linker found for it."""
+        """Return the mention of a form, before the candidates that the linker found for it.
+
+        Args:
+            state: The document.
+            span: The place of the form.
+            entry: The form.
+            same: Mentions that the linker found there.
+        """
         text = state.document.text[span[0] : span[1]]
         evidence = Evidence(SOURCE, entry.form, 1, entry.score)
         first = Candidate.of_evidence(self.kb, entry.concept, evidence)

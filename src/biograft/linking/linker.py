@@ -41,9 +41,10 @@ from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.inside import LookInside
-from biograft.linking.learned import LearnedForm, rules_with
+from biograft.linking.learned import LearnedDetector, LearnedForm, rules_with
 from biograft.linking.learned_mentions import LearnedForms
 from biograft.linking.lexicon import StoreLexicon
+from biograft.linking.mention_choice import LOOKED_UP, ChooseMentions
 from biograft.linking.nil import NilThreshold
 from biograft.linking.overlaps import Nest, OverlapDetector
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
@@ -90,6 +91,7 @@ class Linker:
         assertions: Decides about the status of mentions; default: rules.
         reviewed: Decisions of reviewers.
         learned: Forms that mean a concept in running text, or no mention.
+        learned_detector: Chooses the mentions of running text by evidence.
         concepts: Flags of the concepts that are candidates; default: all.
         config: Settings.
 
@@ -110,11 +112,12 @@ class Linker:
         assertions: AssertionModel | None = None,
         reviewed: ReviewedNames | None = None,
         learned: Sequence[LearnedForm] = (),
+        learned_detector: LearnedDetector | None = None,
         concepts: Flags | None = None,
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self.learned, self.concepts = learned, concepts
+        self.learned, self.learned_detector, self.concepts = learned, learned_detector, concepts
         types, sources, value_set = self.config.types, self.config.sources, self.config.value_set
         limits = (*types, *sources, *filter(None, [value_set]))
         self.value_set = read_value_set(kb, value_set) if value_set else None
@@ -134,7 +137,8 @@ class Linker:
             found = self._make_ranking(
                 CandidateSearch(kb, lexical, wanted=self._filter, reviewed=reviewed)
             )
-        self.steps = list(self._make_steps(NameRankings(self._ranking, found), limits))
+        self._rankings = NameRankings(self._ranking, found)
+        self.steps = list(self._make_steps(self._rankings, limits))
         """The steps that link a batch of documents, in their order."""
         for name in self.config.extra_steps:
             step = LINKER_STEPS.load(name)(kb)
@@ -207,6 +211,7 @@ class Linker:
             ),
             reviewed=opened.reviewed if opened else None,
             learned=opened.learned if opened else (),
+            learned_detector=opened.learned_detector if opened else None,
             config=config,
         )
         paths = (index, model, calibration, detector)
@@ -330,6 +335,7 @@ class Linker:
             assertions=self.assertions,
             reviewed=self.reviewed,
             learned=self.learned,
+            learned_detector=self.learned_detector,
             concepts=self.concepts if concepts is None else concepts,
             config=changed(self.config, settings),
         )
@@ -370,11 +376,28 @@ class Linker:
         if self.learned:
             wanted = None if self._filter is None else self._filter.concepts
             yield LearnedForms(self.kb, self.learned, nested=config.overlaps == "all", only=wanted)
+        if self.learned_detector is not None and origin == NAME and config.overlaps == "longest":
+            yield self.chooser(self.learned_detector)
         if config.assertions:
             yield Assert(self.assertions)
         yield AddMeasurements()
         if config.explain:
             yield Explain(self.kb, rankings, limits)
+
+    def chooser(self, detector: LearnedDetector) -> ChooseMentions:
+        """Return the step that chooses mentions by what was learned, and this linker's search.
+
+        Args:
+            detector: What was learned.
+        """
+        config, wanted = self.config, self._filter
+        lexicon = StoreLexicon(self.kb) if config.short_forms else None
+        unwanted, only = (wanted.excludes, wanted.concepts) if wanted else (None, None)
+        steps = (
+            Expand(self._rankings, lexicon, self.reviewed or (), unwanted),
+            Search(self._rankings, LOOKED_UP, config.depth),
+        )
+        return ChooseMentions(self.kb, detector, steps, config.k, only)
 
     def add_step(self, step: Step, after: str = "decide") -> None:
         """Put a step of your own behind another one.
@@ -426,7 +449,9 @@ class Linker:
     @cached_property
     def reader(self) -> Linker:
         """Reads terms as running text, to find names inside them."""
-        return self.with_settings(mentions="find", assertions=True, explain=False, k=1)
+        reader = self.with_settings(mentions="find", assertions=True, explain=False, k=1)
+        reader.steps = [step for step in reader.steps if step.name != ChooseMentions.name]
+        return reader
 
     @property
     def uses_context(self) -> bool:

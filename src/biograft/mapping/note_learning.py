@@ -25,15 +25,23 @@ from biograft.kb.vocabularies import canonical_id
 from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index
-from biograft.linking.learned import LEARNED_FORMS, LearnedForm, save_learned
+from biograft.linking.learned import LEARNED_FORMS, LearnedDetector, LearnedForm, save_learned
 from biograft.linking.learned_mentions import LearnedForms, SectionFinder
+from biograft.linking.mention_choice import (
+    MentionOption,
+    choose,
+    fit_weights,
+    hints,
+    probabilities,
+)
 from biograft.linking.steps import DocumentState, MentionState
 from biograft.mapping.status_learning import FEW, StatusLearning, fit_statuses
 from biograft.metrics.precision_recall import Counts, percent
-from biograft.metrics.significance import paired_counts
+from biograft.metrics.significance import Difference, paired_counts
 from biograft.progress import Progress
 from biograft.text.documents import Document
 from biograft.text.names_index import NamesIndex
+from biograft.text.span_tagger import SpanTagger
 
 _FOLDS = 5
 _CONCEPT_PRECISION = (0.5, 0.6, 0.7)
@@ -71,11 +79,18 @@ class FormLearningReport:
     statuses: StatusLearning | None = None
     """What was learned about statuses; None where no mention has one."""
     forms: tuple[LearnedForm, ...] = field(default=(), repr=False)
+    detector: LearnedDetector | None = field(default=None, repr=False)
+    """None: none was learned, or it does not gain."""
+    detector_gain: float = 0.0
+    """F1 with the detector less that with learned forms alone, where these are applied."""
+    detector_interval: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, without what was learned."""
-        values = {key: value for key, value in asdict(self).items() if key != "forms"}
-        return values | {"statuses": self.statuses.to_json() if self.statuses else None}
+        values = asdict(replace(self, forms=(), detector=None, statuses=None))
+        del values["forms"]
+        values["statuses"] = self.statuses.to_json() if self.statuses else None
+        return {**values, "detector": self.detector is not None}
 
 
 class _Place(NamedTuple):
@@ -109,15 +124,25 @@ class _Note:
         Args:
             mentions: Mentions of the document.
         """
-        expected = frozenset().union(*self.gold.values())
         found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         for each in mentions:
             if each.concept:
-                own = canonical_id(each.concept)
-                if own not in expected:
-                    own = min(self.ids.own(each.concept) & expected, default=own)
-                found[each.mention.start, each.mention.end].add(own)
-        return {span: frozenset(concepts) for span, concepts in found.items()}
+                found[each.mention.start, each.mention.end].add(each.concept)
+        return {span: self.meant(concepts) for span, concepts in found.items()}
+
+    def meant(self, concepts: Iterable[str]) -> frozenset[str]:
+        """Return concepts by the ids that the gold uses for them.
+
+        Args:
+            concepts: Ids of concepts of the store.
+        """
+        expected, found = frozenset().union(*self.gold.values()), set()
+        for each in concepts:
+            own = canonical_id(each)
+            if own not in expected:
+                own = min(self.ids.own(each) & expected, default=own)
+            found.add(own)
+        return frozenset(found)
 
     def counts(self, mentions: Iterable[MentionState]) -> Counts:
         """Return how many spans are right with their concepts, wrong, and missed.
@@ -135,6 +160,7 @@ def learn_forms(
     *,
     config: LinkerConfig | None = None,
     source: str = "",
+    detector: bool = False,
     progress: Progress | None = None,
 ) -> FormLearningReport:
     """Teach an index forms of annotated text; those that it was taught before are replaced.
@@ -145,6 +171,7 @@ def learn_forms(
         documents: Documents with their mentions.
         config: Settings of the linker that the forms are learned for.
         source: Where the documents are from.
+        detector: Learn a detector of mentions, too.
         progress: Progress of linking the documents.
 
     >>> learn_forms(kb, "INDEX", documents).gain  # doctest: +SKIP
@@ -160,11 +187,12 @@ def learn_forms(
         reviewed=opened.reviewed,
         config=_settings(config),
     )
-    report = fit_forms(linker, documents, progress)
+    report = fit_forms(linker, documents, progress, detector=detector)
     with sole_writer(folder), new_folder(folder / LEARNED_FORMS, overwrite=True) as work:
         statuses = report.statuses
         phrases = statuses.phrases if statuses is not None and statuses.is_applied else ()
-        save_learned(work, source, report.forms if report.is_applied else (), phrases)
+        forms = report.forms if report.is_applied else ()
+        save_learned(work, source, forms, phrases, report.detector)
     return report
 
 
@@ -173,7 +201,11 @@ def _settings(config: LinkerConfig | None) -> LinkerConfig:
 
 
 def fit_forms(
-    linker: Linker, documents: Sequence[Document], progress: Progress | None = None
+    linker: Linker,
+    documents: Sequence[Document],
+    progress: Progress | None = None,
+    *,
+    detector: bool = False,
 ) -> FormLearningReport:
     """Learn forms from annotated text, and measure them by cross-validation.
 
@@ -181,7 +213,10 @@ def fit_forms(
         linker: The linker that the forms are learned for, without any.
         documents: Documents with their mentions.
         progress: Progress of linking the documents.
+        detector: Learn a detector of mentions, too.
     """
+    if detector and linker.config.overlaps == "all":
+        raise ConfigError("detector: finds no mentions inside others; leave out overlaps 'all'")
     if not any(document.mentions for document in documents):
         raise ConfigError("documents: none has a mention; give text with marked mentions")
     notes, texts, n_unknown = _read(linker, documents, progress)
@@ -191,11 +226,11 @@ def fit_forms(
         thresholds: _cross_validated(linker, notes, texts, folds, thresholds)
         for thresholds in product(_CONCEPT_PRECISION, _NO_MENTION_PRECISION)
     }
-    thresholds, after = max(tried.items(), key=lambda item: sum(item[1], Counts()).f1)
-    gain, _ = paired_counts(after, before)
+    counts = {thresholds: _counts(notes, mentions) for thresholds, mentions in tried.items()}
+    thresholds, after = max(counts.items(), key=lambda item: sum(item[1], Counts()).f1)
+    applied, gain = _gain(after, before)
     forms = choose_forms([note.places for note in notes], texts, thresholds)
-    applied = gain.difference > 0 and (len(notes) < FEW or gain.interval.low > 0)
-    return FormLearningReport(
+    report = FormLearningReport(
         n_documents=len(notes),
         n_mentions=sum(len(note.gold) for note in notes),
         n_unknown=n_unknown,
@@ -204,12 +239,91 @@ def fit_forms(
         is_applied=applied,
         f1_before=percent(sum(before, Counts()).f1),
         f1_after=percent(sum(after, Counts()).f1),
-        gain=percent(gain.difference),
-        interval=(percent(gain.interval.low), percent(gain.interval.high)),
+        **_in_percent("", gain),
         thresholds=thresholds,
         statuses=fit_statuses(documents, folds, linker.config.assertion_rules),
         forms=tuple(forms),
     )
+    if not detector:
+        return report
+    if applied:
+        for note, mentions in zip(notes, tried[thresholds], strict=True):
+            note.state.mentions = mentions
+    known = after if applied else before
+    learned, found = _fit_detector(linker, notes, texts, folds, progress)
+    is_better, more = _gain(found, known)
+    report = replace(report, **_in_percent("detector_", more))
+    if not is_better:
+        return report
+    _, gain = _gain(found, before)
+    f1 = percent(sum(found, Counts()).f1)
+    return replace(report, detector=learned, f1_after=f1, **_in_percent("", gain))
+
+
+def _gain(after: Sequence[Counts], before: Sequence[Counts]) -> tuple[bool, Difference]:
+    """Return whether a gain is applied, and the gain."""
+    gain, _ = paired_counts(after, before)
+    return gain.difference > 0 and (len(after) < FEW or gain.interval.low > 0), gain
+
+
+def _in_percent(name: str, gain: Difference) -> dict[str, Any]:
+    bounds = (percent(gain.interval.low), percent(gain.interval.high))
+    return {f"{name}gain": percent(gain.difference), f"{name}interval": bounds}
+
+
+def _counts(notes: Sequence[_Note], mentions: Sequence[Sequence[MentionState]]) -> list[Counts]:
+    return [note.counts(each) for note, each in zip(notes, mentions, strict=True)]
+
+
+def _fit_detector(
+    linker: Linker,
+    notes: Sequence[_Note],
+    texts: Sequence[str],
+    folds: Any,
+    progress: Progress | None,
+) -> tuple[LearnedDetector, list[Counts]]:
+    """Learn a detector; return it with the counts of each document without what it taught."""
+    options: list[list[MentionOption]] = [[] for _ in notes]
+    n_folds = int(folds.max()) + 1
+    if progress is not None:
+        progress.start("learn a detector")
+    for fold in range(n_folds):
+        held_out = np.flatnonzero(folds == fold).tolist()
+        others = [note for note, own in zip(notes, folds, strict=True) if own != fold]
+        chooser = linker.chooser(_detector_of(others, texts))
+        found = chooser.options([notes[n].state for n in held_out])
+        for n, each in zip(held_out, found, strict=True):
+            options[n] = each
+        if progress is not None:
+            progress.advance(1, (fold + 1) / (n_folds + 1))
+    values = [np.array([each.values for each in own]) for own in options]
+    right = [
+        np.array([note.gold.get(each.span) == note.meant(each.concepts) for each in own])
+        for note, own in zip(notes, options, strict=True)
+    ]
+
+    def weights_of(numbers: Any) -> tuple[float, ...]:
+        used = [n for n in numbers if len(values[n])]
+        return fit_weights(
+            np.concatenate([values[n] for n in used]), np.concatenate([right[n] for n in used])
+        )
+
+    counts: list[Counts] = [Counts()] * len(notes)
+    for fold in range(n_folds):
+        weights = weights_of(np.flatnonzero(folds != fold))
+        for n in np.flatnonzero(folds == fold).tolist():
+            chosen = choose(options[n], probabilities(options[n], weights))
+            counts[n] = notes[n].counts(m for option in chosen for m in option.mentions)
+    return replace(_detector_of(notes, texts), weights=weights_of(range(len(notes)))), counts
+
+
+def _detector_of(notes: Sequence[_Note], texts: Sequence[str]) -> LearnedDetector:
+    """Learn a tagger of documents, and count what forms were marked as."""
+    states = [note.state for note in notes]
+    tagger = SpanTagger.fit(
+        [state.document.text for state in states], hints(states), [note.gold for note in notes]
+    )
+    return LearnedDetector(tagger, tuple(count_forms([note.places for note in notes], texts)))
 
 
 def _read(
@@ -262,19 +376,18 @@ def _cross_validated(
     texts: Sequence[str],
     folds: Any,
     thresholds: tuple[float, float],
-) -> list[Counts]:
-    """Return the counts of each document by what is learned from the other folds."""
+) -> list[list[MentionState]]:
+    """Return the mentions of each document by what is learned from the other folds."""
     nested = linker.config.overlaps == "all"
-    counts: list[Counts] = [Counts()] * len(notes)
+    mentions: list[list[MentionState]] = [[] for _ in notes]
     for fold in range(int(folds.max()) + 1):
         others = [note.places for n, note in enumerate(notes) if folds[n] != fold]
         learned = LearnedForms(linker.kb, choose_forms(others, texts, thresholds), nested=nested)
         held_out = np.flatnonzero(folds == fold).tolist()
         found = learned.find([notes[n].state.document.text for n in held_out])
         for n, matches in zip(held_out, found, strict=True):
-            mentions, _ = learned.apply(notes[n].state, matches)
-            counts[n] = notes[n].counts(mentions)
-    return counts
+            mentions[n], _ = learned.apply(notes[n].state, matches)
+    return mentions
 
 
 def choose_forms(
@@ -305,6 +418,26 @@ def choose_forms(
             continue
         if entry is not None:
             forms.append(entry)
+    return forms
+
+
+def count_forms(places: Sequence[Sequence[_Place]], texts: Sequence[str]) -> list[LearnedForm]:
+    """Return each form with each concept that it was marked as, and forms never marked.
+
+    Args:
+        places: The places of forms in each document.
+        texts: The forms by row.
+    """
+    seen: defaultdict[int, list[tuple[int, frozenset[str]]]] = defaultdict(list)
+    for n, of_document in enumerate(places):
+        for place in of_document:
+            seen[place.form].append((n, place.marked))
+    forms = []
+    for row, found in sorted(seen.items()):
+        marked = Counter(min(own) for _, own in found if len(own) == 1 and INSIDE not in own)
+        for concept, n_right in sorted(marked.items()) or [("", len(found))]:
+            n_documents = len({n for n, own in found if not concept or concept in own})
+            forms.append(LearnedForm(texts[row], concept, "", n_right, len(found), n_documents))
     return forms
 
 

@@ -8,9 +8,15 @@ import stat
 import pytest
 from generative_store import store_in
 
-from biograft.errors import ConfigError
-from biograft.linking import Linker, build_index
-from biograft.linking.learned import LearnedForm, exported, forms_of
+from biograft.errors import ConfigError, StoreError
+from biograft.linking import Linker, LinkerConfig, build_index
+from biograft.linking.learned import (
+    LearnedForm,
+    detector_of,
+    exported,
+    forms_of,
+    remove_form,
+)
 from biograft.linking.learned_mentions import LearnedForms
 from biograft.mapping import Decision, forget, learn, learn_forms
 from biograft.text.documents import Document, Mention
@@ -138,6 +144,63 @@ def test_files_with_words_of_notes_are_for_their_owner_and_few_are_exported(kb, 
     assert found(kb, index, "odd beat") == []
 
 
+def ambiguous(n=40):
+    """Documents in which a name is a finding in one place, and none in another."""
+    verbs, places = ("has", "had", "reports"), ("shelf", "album", "song")
+    return [
+        marked(
+            n,
+            f"Note {n}. She {verbs[n % 3]} a rib fracture; rib fracture {places[n % 3]} at {n}.",
+            ("rib fracture", "D2"),
+        )
+        for n in range(n)
+    ]
+
+
+def test_a_detector_finds_what_forms_cannot_tell_apart(kb, index):
+    forms = learn_forms(kb, index, ambiguous())
+    assert forms.detector is None
+    assert forms.f1_after < 90
+    report = learn_forms(kb, index, ambiguous(), detector=True)
+    assert report.detector is not None
+    assert report.detector_interval[0] > 0
+    assert report.f1_after > 95
+    assert report.to_json()["detector"] is True
+    linked = Linker.open(kb, index, explain=True)("He had a rib fracture; rib fracture album at 7.")
+    assert [(m.text, m.start, m.concept) for m in linked.mentions] == [("rib fracture", 9, "D2")]
+    assert linked.mentions[0].explanation.support
+    assert ("rib fracture", "learned: hardly a mention") in [
+        (m.text, why) for m, why in linked.dropped
+    ]
+    given = Document("1", "rib fracture album", (Mention(0, 12, "rib fracture"),))
+    assert len(Linker.open(kb, index)(given).mentions) == 1, "given mentions stay"
+    nested = Linker.open(kb, index, overlaps="all")("He had a rib fracture; rib fracture album.")
+    assert len(nested.mentions) == 2, "it knows nothing of mentions inside others"
+
+
+def test_a_detector_that_does_not_gain_is_not_kept(kb, index):
+    report = learn_forms(kb, index, corpus(), detector=True)
+    assert (report.is_applied, report.detector) == (True, None)
+    with pytest.raises(ConfigError, match="overlaps"):
+        learn_forms(kb, index, corpus(), detector=True, config=LinkerConfig(overlaps="all"))
+
+
+def test_reviewers_outdo_the_detector_and_forms_are_removed_from_it(kb, index):
+    learn_forms(kb, index, ambiguous(), detector=True)
+    modes = {stat.S_IMODE(each.stat().st_mode) for each in (index / "learned").iterdir()}
+    assert modes == {0o600}
+    assert "rib fracture" in {each.form for each in detector_of(index).forms}
+    learn(kb, index, [Decision(term="album at 7", concept="D5", verdict="approved")])
+    assert ("album at 7", "D5") in found(
+        kb, index, "He had a rib fracture; rib fracture album at 7."
+    )
+    remove_form(index, "Rib fracture")
+    assert "rib fracture" not in {each.form for each in detector_of(index).forms}
+    (index / "learned" / "weights.npy").write_bytes(b"")
+    with pytest.raises(StoreError, match="learned"):
+        Linker.open(kb, index)
+
+
 def test_an_approved_term_is_found_in_the_next_note(kb, index):
     decisions = [
         Decision(term="rib fx", concept="D2", verdict="approved"),
@@ -193,3 +256,6 @@ def test_the_command_learns_lists_removes_and_exports(kb, index, tmp_path, run_m
     missing = run_main(*base, "--forget-form", "cold")
     assert (missing.code, "has learned no form 'cold'" in missing.err) == (2, True)
     assert run_main(*base, "--list", "--forget").code == 2
+    with_detector = run_main(*base, str(notes), "--detector", "-q")
+    assert (with_detector.code, with_detector.err) == (0, "")
+    assert "of this the detector" not in with_detector.out, "there is nothing left to gain"

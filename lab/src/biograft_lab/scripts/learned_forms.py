@@ -1,9 +1,10 @@
-"""Forms learned from annotated text, applied to text that they were not learned from.
+"""Forms and a detector learned from annotated text, applied to other text.
 
 F1 of mentions (span and concept) without and with what is learned, and the gain with its interval
 over documents: NCBI and BC5CDR diseases, learned from train and measured on dev, with a store of
 the ontology alone (the published dictionary has the mentions of train as names); GSC+ phenotypes
 with nested and re-worded names, learned from the 22 dev abstracts and measured on the 146 others.
+For diseases the detector (``biograft learn --detector``) is measured beside learned forms alone.
 
     BIOGRAFT_DATA=... python -m biograft_lab.scripts.learned_forms
 """
@@ -66,15 +67,28 @@ def _diseases(name: str, data: Path, work: Path) -> dict[str, Any]:
     types = task.chosen.config.types
     train, dev = (read_texts(task.chosen, split, data, types) for split in ("train", "dev"))
 
-    def counts(of: Linker) -> Sequence[Counts]:
-        return [each[1] for each in zip(*evaluate_text(of, dev).documents.values(), strict=True)]
+    def counts(of: Linker) -> Sequence[Sequence[Counts]]:
+        documents = evaluate_text(of, dev).documents
+        return documents["mentions"], documents["spans"]
 
     started = time.process_time()
-    learned = fit_forms(linker, list(train))
+    learned = fit_forms(linker, list(train), detector=True)
     seconds = time.process_time() - started
-    taught = Linker(kb, linker.search, names=linker.names, learned=learned.forms, config=_PLAIN)
+    arrays = learned.detector.tagger.arrays() if learned.detector else {}
+    known = learned.forms if learned.is_applied else ()
+    (plain, _), (forms, forms_spans), (both, both_spans) = (
+        counts(Linker(kb, linker.search, names=linker.names, config=_PLAIN, **taught))
+        for taught in (
+            {},
+            {"learned": known},
+            {"learned": known, "learned_detector": learned.detector},
+        )
+    )
     return {
-        **_compared(counts(linker), counts(taught)),
+        **_compared(plain, forms),
+        "detector": _compared(forms, both),
+        "detector_spans": _compared(forms_spans, both_spans),
+        "detector_megabytes": round(sum(each.nbytes for each in arrays.values()) / 1e6, 2),
         "cross_validated": learned.to_json(),
         "processor_seconds": round(seconds, 1),
     }
