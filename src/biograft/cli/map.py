@@ -96,7 +96,7 @@ def map_column(
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
     from biograft.mapping.formats import format_of, justification_of, write_mapping
     from biograft.mapping.standard import MAPPED, StandardConcepts
-    from biograft.mapping.terms import FLAGS
+    from biograft.mapping.terms import FLAGS, PARTIAL, SHORT
     from biograft.text.inputs import Inputs
 
     if domain and not standard:
@@ -155,10 +155,11 @@ def map_column(
         encoding=out_encoding,
     )
     report_left_out(left_out)
-    flags = [*_ALWAYS, "context", *([MAPPED] if standard else [])]
+    flags = [*_ALWAYS, PARTIAL, SHORT, "context", *([MAPPED] if standard else [])]
     flags += ["rejected", *FLAGS] if earlier else []
     summary: dict[str, Any] = {
         "n_terms": len(terms),
+        "n_targets": sum(counts.values()),
         **{f"n_{flag}": counts[flag] for flag in flags},
         **({"n_unused_decisions": earlier.n_unused} if earlier else {}),
         "n_left_out": len(left_out),

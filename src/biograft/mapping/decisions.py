@@ -30,6 +30,8 @@ class Decision(Config):
     """Code of the term in its source."""
     context: str = ""
     """Further columns of the source that belong to the term, such as ``unit: mg/dL``."""
+    part: str = ""
+    """Part of the term that the concept is of, where a term has several; empty: the whole."""
     concept: str = ""
     """Id of the concept; empty: no concept of the knowledge base (NIL)."""
     name: str = ""
@@ -68,7 +70,8 @@ class Decision(Config):
             raise ConfigError(
                 f"time: expected a date, or a time as 2026-11-24T09:30:00Z, found {self.time!r}"
             )
-        for name in ("term", "code", "context", "concept", "name", "author", "reviewer", "store"):
+        texts = ("term", "code", "context", "part", "concept", "name", "author", "reviewer")
+        for name in (*texts, "store"):
             if fault := name_fault(getattr(self, name)):
                 raise ConfigError(f"{name}: {fault}")
         if fault := name_fault(self.comment, multiline=True):

@@ -100,11 +100,14 @@ def as_decision(mapping: TermMapping, run: MappingRun, store: str) -> Decision:
         term=term.text,
         code=term.code,
         context=term.context_text,
+        part=mapping.part,
         concept="" if mapping.concept is None else run.ids.chosen(mapping.concept),
         name=fold_lines(mapping.name or ""),
         relation="exact" if mapping.flag == EXACT or mapping.concept is None else "related",
         time=run.time.date().isoformat(),
-        comment="; ".join(filter(None, (comment or _shown(mapping.flag), _path(mapping)))),
+        comment="; ".join(
+            filter(None, (comment or _shown(mapping.flag), mapping.reason, _path(mapping)))
+        ),
         probability=mapping.probability,
         store=store,
         frequency=term.frequency,
@@ -123,7 +126,7 @@ def _path(mapping: TermMapping) -> str:
 
 COLUMNS = (
     *("source_term", "concept", "name", "score", "probability", "flag"),
-    *("source_code", "frequency", "relation", "verdict"),
+    *("source_code", "frequency", "relation", "verdict", "part", "reason"),
 )
 """The first columns; then come ``context``, where there is one, `STANDARD_COLUMNS`, where standard
 concepts were asked for, and ``candidate_N``, ``name_N`` and ``score_N`` for N from 2 to k."""
@@ -169,6 +172,8 @@ def _row(mapping: TermMapping, run: MappingRun, n_others: int) -> list[Any]:
         term.frequency,
         decision and decision.relation,
         decision and decision.verdict,
+        mapping.part,
+        mapping.reason,
         *([term.context_text] if run.has_context else []),
     ]
     if run.is_standard:
@@ -229,6 +234,7 @@ def _decision(row: Mapping[str, str]) -> Decision:
         term=row["source_term"],
         code=row.get("source_code", ""),
         context=row.get("context", ""),
+        part=row.get("part", ""),
         concept="" if verdict == NIL else row["concept"],
         name="" if verdict == NIL else row.get("name", ""),
         relation=row.get("relation", "").lower() or "exact",
@@ -586,8 +592,13 @@ def concept_map(
                 "comment": "; ".join(filter(None, (said, decision.comment))),
             }
         term = mapping.term
-        element = {"code": term.code or term.text, "display": term.text, "target": [target]}
-        groups[vocabulary].append(element)
+        code = term.code or term.text
+        before = groups[vocabulary][-1] if groups[vocabulary] else {}
+        if (before.get("code"), before.get("display")) == (code, term.text):
+            before["target"].append(target)  # of a term of several concepts
+        else:
+            element = {"code": code, "display": term.text, "target": [target]}
+            groups[vocabulary].append(element)
     is_iri = ":" in run.source
     by_system = [
         {

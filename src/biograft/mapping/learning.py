@@ -158,7 +158,16 @@ def _collect(
     texts: dict[str, str] = {}
     names: list[tuple[str, str]] = []
     n_unknown = 0
-    for each in sorted((d for d in decisions if d.is_decided and d.term), key=lambda d: d.time):
+    of_term: defaultdict[str, set[str]] = defaultdict(set)
+    for each in decisions:
+        of_term[term_key(each.term)].add(each.part)
+    # of a term of several concepts the parts are learned
+    told = [
+        replace(d, term=d.part if d.part and len(of_term[term_key(d.term)]) > 1 else d.term)
+        for d in decisions
+        if d.is_decided and d.term
+    ]
+    for each in sorted(told, key=lambda d: d.time):
         row = kb.find_row(each.concept) if each.concept else None
         if each.concept and row is None:
             n_unknown += 1

@@ -6,7 +6,8 @@ so that a row that was edited is known from one that another reviewer decided me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from biograft.kb.names import decimal_cell, fold_lines, term_key, whole_cell
 from biograft.kb.sources.table import fit
 from biograft.linking.outputs.findings import plain
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
-from biograft.mapping.decisions import RELATIONS, Decision
+from biograft.mapping.decisions import APPROVED, REJECTED, RELATIONS, Decision
 from biograft.mapping.formats import candidate_columns, read_earlier
 from biograft.mapping.review_records import (
     ACTIONS,
@@ -41,7 +42,7 @@ _SHOWN_FAULTS = 3
 _MAX_MISSING = 2
 """A table that lacks no more of these columns was a worksheet."""
 _COLUMNS = (
-    *("review_id", "version", "source_term", "source_code", "context", "frequency", "flag"),
+    *("review_id", "version", "source_term", "source_code", "context", "part", "frequency", "flag"),
     *("status", "suggestion", "suggestion_name", "score", "probability"),
     *("decision", "concept", "name", "relation", "reason", "decided_by", "comment", "was"),
 )
@@ -54,7 +55,7 @@ _NOTHING = SuggestedConcept("")
 _Row = tuple[int, dict[str, str]]
 """A line and its cells by column."""
 _Key = tuple[str, str, str]
-"""What tells terms apart: text, code and context."""
+"""What tells terms apart: text and part, code and context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def import_review(
         decisions = read_decisions(path, encoding)
         _check_subjects(path, rows, decisions)
         lines = [line for line, _ in rows]
-        return _import_decisions(store, decisions, lines, reviewer, queue, approvals)
+        return _import_decisions(store, _apart(decisions), lines, reviewer, queue, approvals)
     missing = sorted(set(_WORKSHEET) - header)
     if missing and len(missing) <= _MAX_MISSING:
         raise FormatError(
@@ -121,12 +122,20 @@ def import_review(
             remedy=f"map the terms first (`biograft map`); {nearest('source_term', header)}",
         )
     mapped = [(line, _mapped(path, line, cells).folded()) for line, cells in rows]
+    parts = _parts([(replace(t, part="").key, t.part, _first(t)) for _, t in mapped])
+    mapped = [
+        (line, replace(term, part=part)) for (line, term), part in zip(mapped, parts, strict=True)
+    ]
     faulty = tuple((line, term.fault) for line, term in mapped if term.fault)
     terms = [term for _, term in mapped if not term.fault]
     decided = [line for line, cells in rows if cells.get("verdict", "").strip()]
     decisions = read_earlier(path, encoding) if decided else []  # errors come before any change
     done = store.add_terms(terms, reviewer=reviewer, queue=queue, approvals=approvals)
     if decided:
+        of_line = {line: term.part for line, term in mapped}
+        decisions = [
+            replace(each, part=of_line[line]) for line, each in zip(decided, decisions, strict=True)
+        ]
         said = _import_decisions(store, decisions, decided, reviewer, queue, approvals)
         problems = tuple(sorted({*faulty, *said.problems}))
         return replace(said, n_rows=len(rows), n_added=done.n_changed, problems=problems)
@@ -145,19 +154,13 @@ def import_review(
 def _check_subjects(path: Path, rows: list[_Row], decisions: list[Decision]) -> None:
     """Refuse a mapping set that a review would write back otherwise, or not whole.
 
-    A term of a review means one concept, and a code becomes a CURIE where its prefix is known.
+    A code becomes a CURIE where its prefix is known.
     """
     faults: list[str] = []
-    first: dict[_Key, tuple[int, str]] = {}
     for (line, cells), each in zip(rows, decisions, strict=True):
         subject = cells.get("subject_id", "").strip()
         if subject and not is_term(subject) and subject_curie(each.term, each.code) != subject:
             faults.append(f"line {line}: the subject {subject} has a prefix that is not known")
-        elif each.verdict == "approved":
-            before, concept = first.setdefault(_key(each), (line, each.concept))
-            if each.concept != concept:
-                what = each.term or each.code
-                faults.append(f"line {line}: {what!r} has another object in line {before}")
     if faults:
         more = len(faults) - _SHOWN_FAULTS
         raise FormatError(
@@ -180,6 +183,7 @@ def _mapped(path: Path, line: int, cells: Mapping[str, str]) -> ReviewTerm:
             frequency=max(whole_cell("frequency", cells.get("frequency") or "1"), 1),
             flag=cells.get("flag", "").strip(),
             candidates=tuple(_candidates(cells)),
+            part=cells.get("part", "").strip(),
         )
     except ValueError as error:
         raise FormatError(str(error), path=path, line=line) from None
@@ -352,8 +356,62 @@ def _import_decisions(
 
 
 def _key(of: ReviewTerm | Decision) -> _Key:
-    text = of.term or of.code if isinstance(of, Decision) else of.text
-    return term_key(text), of.code, of.context
+    if isinstance(of, ReviewTerm):
+        return of.key
+    return ReviewTerm(of.term or of.code, of.code, of.context, part=of.part).key
+
+
+def _first(term: ReviewTerm) -> SuggestedConcept:
+    return term.candidates[0] if term.candidates else _NOTHING
+
+
+def _parts(targets: Sequence[tuple[_Key, str, SuggestedConcept]]) -> list[str]:
+    """Return the parts of terms that have several concepts; empty for all others.
+
+    A concept whose part is not said is called by its name.
+
+    Args:
+        targets: Keys without parts, parts, and concepts.
+    """
+    counts = Counter(key for key, _, _ in targets)
+    used: set[tuple[_Key, str]] = set()
+    found = []
+    for key, part, concept in targets:
+        own = (part or concept.name or concept.concept or "-") if counts[key] > 1 else ""
+        if (key, own) in used and own:
+            own = f"{own} ({concept.concept})"
+        used.add((key, own))
+        found.append(own)
+    return found
+
+
+def _apart(decisions: Sequence[Decision]) -> list[Decision]:
+    """Return decisions with the parts that they are of, where a term has several concepts.
+
+    Rejections and terms without a concept are of the part that they name, else of the first.
+    """
+    plain = [_key(replace(each, part="")) for each in decisions]
+    targets: dict[_Key, dict[tuple[str, str], SuggestedConcept]] = defaultdict(dict)
+    for approved in (True, False):
+        for key, each in zip(plain, decisions, strict=True):
+            if (each.verdict == APPROVED) != approved or each.verdict == REJECTED:
+                continue
+            known = {part for part, _ in targets[key]}
+            if approved or (each.part and each.part not in known):
+                place = each.part, each.concept if approved else ""
+                targets[key].setdefault(place, SuggestedConcept(each.concept, each.name))
+    found: list[Decision] = []
+    of_key = {
+        key: dict(zip(own, _parts([(key, p, c) for (p, _), c in own.items()]), strict=True))
+        for key, own in targets.items()
+    }
+    for key, each in zip(plain, decisions, strict=True):
+        own = of_key[key]
+        concept = each.concept if each.verdict == APPROVED else ""
+        same = [name for (part, _), name in own.items() if part == each.part]
+        names = [own[each.part, concept]] if (each.part, concept) in own else same
+        found.append(replace(each, part=next(iter([*names, *own.values()]), "")))
+    return found
 
 
 def _proposed(group: list[Decision]) -> ReviewTerm:
@@ -375,6 +433,7 @@ def _proposed(group: list[Decision]) -> ReviewTerm:
         first.frequency,
         flag,
         tuple(candidates.values()),
+        first.part,
     )
 
 
@@ -428,6 +487,7 @@ def _decisions_of(
         term=fold_lines(term.text),
         code=fold_lines(term.code),
         context=fold_lines(term.context),
+        part=fold_lines(term.part),
         frequency=term.frequency,
     )
     found: list[Decision] = []
@@ -506,6 +566,7 @@ def export_review(
                 term.text,
                 term.code,
                 term.context,
+                term.part,
                 term.frequency,
                 term.flag,
                 state.status,

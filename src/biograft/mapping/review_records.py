@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.errors import ConfigError
-from biograft.kb.names import fold_lines, name_fault
+from biograft.kb.names import fold_lines, name_fault, term_key
 
 OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
 APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
@@ -25,7 +25,8 @@ STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
 MAX_TEXT = 2000
 """Characters of a term, a comment or the name of a reviewer."""
-_AMBIGUOUS, _EXACT = "ambiguous", "exact"
+_DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2}, "exact"
+"""Least doubt of flags, and the flag with hardly any."""
 
 
 def to_json(record: Any) -> dict[str, Any]:
@@ -60,6 +61,9 @@ class ReviewTerm:
     flag: str = ""
     candidates: tuple[SuggestedConcept, ...] = ()
     """Best first."""
+    part: str = ""
+    """Part of the text that the concept is of, where a term has several concepts: each of these is
+    decided on its own."""
 
     def folded(self) -> ReviewTerm:
         """Return the term with each of its texts on one line."""
@@ -69,6 +73,7 @@ class ReviewTerm:
             text=fold_lines(self.text),
             code=fold_lines(self.code),
             context=fold_lines(self.context),
+            part=fold_lines(self.part),
             candidates=tuple(names),
         )
 
@@ -77,7 +82,7 @@ class ReviewTerm:
         """Why a review cannot have the term; empty if it can."""
         if not 0 < len(self.text.strip()) <= MAX_TEXT:
             return f"term: expected a text of 1 to {MAX_TEXT:,} characters"
-        texts = {"term": self.text, "code": self.code, "context": self.context}
+        texts = {"term": self.text, "code": self.code, "context": self.context, "part": self.part}
         faults = [f"{what}: {why}" for what, text in texts.items() if (why := name_fault(text))]
         faults += [
             f"concept {each.concept!r}: {why}"
@@ -85,6 +90,12 @@ class ReviewTerm:
             if (why := name_fault(each.concept) or name_fault(each.name))
         ]
         return next(iter(faults), "")
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells the term from others of a queue: text and part, code, context."""
+        part = f"\t{term_key(self.part)}" if self.part else ""
+        return f"{term_key(self.text)}{part}", self.code, self.context
 
     @property
     def doubt(self) -> float:
@@ -96,8 +107,8 @@ class ReviewTerm:
             certainty = min(max(value or 0.0, 0.0), 1.0)
         if self.flag == NO_CONCEPT:
             return certainty  # the better the best candidate, the more doubtful that there is none
-        if self.flag == _AMBIGUOUS:
-            return max(0.5, 1 - certainty)
+        if self.flag in _DOUBTFUL:
+            return max(_DOUBTFUL[self.flag], 1 - certainty)
         return min(0.05, 1 - certainty) if self.flag == _EXACT else 1 - certainty
 
     @property

@@ -45,7 +45,7 @@ from biograft.errors import (
 )
 from biograft.kb.names import name_fault, term_key
 from biograft.mapping.decisions import RELATIONS
-from biograft.mapping.review_check import HASH, HASH_BYTES, TABLES, row_hash
+from biograft.mapping.review_check import HASH, HASH_BYTES, PART, TABLES, row_hash
 from biograft.mapping.review_records import (
     ACTIONS,
     ADD,
@@ -110,7 +110,7 @@ TERMS = sa.Table(
     METADATA,
     sa.Column("id", _ID, primary_key=True),
     _required("queue", _ID, sa.ForeignKey("review_queues.id")),
-    _required("term_key", sa.Text),  # the term but for case and whitespace
+    _required("term_key", sa.Text),  # the term, and its part, but for case and whitespace
     _required("code", sa.Text),
     _required("context", sa.Text),
     _required("text", sa.Text),
@@ -131,6 +131,7 @@ TERMS = sa.Table(
     sa.Column("reviewer", sa.Text),
     sa.Column("second_reviewer", sa.Text),
     _required("rejected", sa.JSON),  # concepts that the term does not mean
+    sa.Column(PART, sa.Text),  # of a term with several concepts
     sa.UniqueConstraint("queue", "term_key", "code", "context"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
     *_hashes("review_terms"),
@@ -186,12 +187,14 @@ def _seal(connection: Connection) -> None:
             _update(connection, table, hashes)
 
 
-def _add_hashes(connection: Connection) -> None:
-    """Add the column of the hashes, which version 1 did not have.
+def _add_columns(connection: Connection) -> None:
+    """Add the column of the hashes, which version 1 did not have, and of parts, new in version 3.
 
-    The transaction that this is part of computes them.
+    The transaction that this is part of computes the hashes.
     """
     inspector = sa.inspect(connection)
+    if PART not in {column["name"] for column in inspector.get_columns(TERMS.name)}:
+        connection.exec_driver_sql(f"ALTER TABLE {TERMS.name} ADD COLUMN {PART} TEXT")
     for table in SEALED:
         if HASH in {column["name"] for column in inspector.get_columns(table.name)}:
             continue  # made just now
@@ -201,7 +204,7 @@ def _add_hashes(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
-VERSION = 2
+VERSION = 3
 DEFAULT_QUEUE = "review"
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 120
@@ -322,7 +325,7 @@ class ReviewStore:
                     "update biograft"
                 )
             if found < VERSION:
-                _add_hashes(connection)
+                _add_columns(connection)
                 made = {"made_at": now(), "made_by": f"biograft {biograft.__version__}"}
                 connection.execute(VERSIONS.insert().values(version=VERSION, **made))
 
@@ -405,7 +408,7 @@ class ReviewStore:
                 for term in (each.folded() for each in terms):
                     if term.fault:
                         raise ConfigError(term.fault)
-                    key = (term_key(term.text), term.code, term.context)
+                    key = term.key
                     earlier = known.get(key)
                     if earlier is None:
                         place = {"queue": own, "term_key": key[0], "version": 1, "updated_at": at}
@@ -470,7 +473,9 @@ class ReviewStore:
         with self.reading() as connection:
             return _read_items(connection, [term_id])[term_id]
 
-    def find(self, queue: str, text: str, code: str = "", context: str = "") -> ReviewItem | None:
+    def find(
+        self, queue: str, text: str, code: str = "", context: str = "", part: str = ""
+    ) -> ReviewItem | None:
         """Return a term of a queue by its text; None if there is none.
 
         Args:
@@ -478,10 +483,11 @@ class ReviewStore:
             text: Text of the term; case and whitespace do not matter.
             code: Its code in the source.
             context: Its further columns.
+            part: Its part, where it has several concepts.
         """
         query = _TERMS.where(
             QUEUES.c.name == queue,
-            TERMS.c.term_key == term_key(text),
+            TERMS.c.term_key == ReviewTerm(text, part=part).key[0],
             TERMS.c.code == code,
             TERMS.c.context == context,
             TERMS.c.status != REMOVED,
@@ -813,7 +819,8 @@ def _read_items(
 
 def _term(row: Row[Any]) -> ReviewTerm:
     candidates = tuple(SuggestedConcept(**each) for each in row.candidates)
-    return ReviewTerm(row.text, row.code, row.context, row.frequency, row.flag, candidates)
+    place = (row.text, row.code, row.context, row.frequency, row.flag)
+    return ReviewTerm(*place, candidates, row.part or "")
 
 
 def _item(row: Row[Any]) -> ReviewItem:
@@ -825,7 +832,8 @@ def _columns(term: ReviewTerm) -> dict[str, Any]:
     """Return the columns that a mapping gives a term."""
     first = term.candidates[0] if term.candidates else SuggestedConcept("")
     certainty = {"score": first.score, "probability": first.probability}
-    return {**to_json(term), **certainty, "priority": term.priority}
+    part = {PART: term.part or None}
+    return {**to_json(term), **part, **certainty, "priority": term.priority}
 
 
 def _read_events(

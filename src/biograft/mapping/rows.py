@@ -156,7 +156,7 @@ class MappingRow(Config):
             context=decision.context,
             decided_at=decision.time if len(decision.time) > 10 else "",
             frequency=decision.frequency,
-            slots=MADE_HERE,
+            slots=MADE_HERE | ({"match_string": decision.part} if decision.part else {}),
             **people,
         )
 
@@ -173,6 +173,7 @@ class MappingRow(Config):
             term=self.subject_label or term,
             code=code,
             context=self.context,
+            part=self.slots.get("match_string", ""),
             concept=concept,
             name=self.object_label,
             relation=self.relation,

@@ -149,10 +149,14 @@ class Earlier:
     """Concepts that may take the place of a retired one."""
     rejected: frozenset[str] = frozenset()
     """Ids of concepts that the term does not mean."""
+    more: tuple[Earlier, ...] = ()
+    """Decisions about further concepts of the term."""
 
 
 class EarlierDecisions:
     """Earlier decisions by term, checked against the knowledge base; the latest on a term counts.
+
+    Several concepts of a term stand together if they were decided at one time, or of two parts.
 
     A decision stands (``seen``) as long as the store has its concept under the same name. Otherwise
     it is not applied, and its flag says what changed:
@@ -178,7 +182,7 @@ class EarlierDecisions:
     ) -> None:
         self._kb, self._ids = kb, ids or ConceptIds(kb)
         self.n_decided = self.n_proposed = 0
-        self._decided: dict[_Key, Decision] = {}
+        self._decided: dict[_Key, list[Decision]] = defaultdict(list)
         self._rejected: dict[_Key, set[str]] = defaultdict(set)
         self._by_text: dict[str, set[_Key]] = defaultdict(set)
         self._by_code: dict[str, set[_Key]] = defaultdict(set)
@@ -193,12 +197,26 @@ class EarlierDecisions:
             if decision.verdict == REJECTED:
                 self._rejected[key] |= {self._kb.id_at(row) for row in self._rows(decision.concept)}
             else:
-                known = self._decided.get(key, decision)
-                if decision.time >= known.time or not decision.time:
-                    self._decided[key] = decision
+                self._add(self._decided[key], decision)
             self._by_text[key[0]].add(key)
             if decision.code and not key[0]:
                 self._by_code[decision.code].add(key)
+
+    @staticmethod
+    def _add(stand: list[Decision], new: Decision) -> None:
+        """Add a decision to those that stand; of two that exclude each other the later one does.
+
+        Two concepts are meant together if they were decided at the same time, or of two parts.
+        """
+        for old in tuple(stand):
+            is_apart = old.part and new.part and old.part != new.part
+            if not (is_apart or (old.time == new.time and old.concept != new.concept)) or not (
+                old.concept and new.concept
+            ):
+                if new.time < old.time and new.time:
+                    return
+                stand.remove(old)
+        stand.append(new)
 
     @property
     def n_unused(self) -> int:
@@ -220,13 +238,15 @@ class EarlierDecisions:
         self._used |= keys
         rejected = frozenset().union(*(self._rejected.get(key, ()) for key in keys))
         decided = (self._decided.get(key) for key in sorted(keys))  # the same one in every run
-        answers = {decision.concept: decision for decision in decided if decision}
+        answers = {frozenset(d.concept for d in each): each for each in decided if each}
         if len(answers) != 1:
             return Earlier(rejected=rejected)
-        (decision,) = answers.values()
-        if decision not in self._checked:
-            self._checked[decision] = self._check(decision)
-        return self._checked[decision]
+        (decisions,) = answers.values()
+        for decision in decisions:
+            if decision not in self._checked:
+                self._checked[decision] = self._check(decision)
+        first, *more = (self._checked[decision] for decision in decisions)
+        return replace(first, more=tuple(more)) if more else first
 
     def _keys(self, text: str, code: str, context: str) -> set[_Key]:
         exact = (text, code, context)
@@ -309,22 +329,39 @@ def map_terms(
             earlier.of(term.text, term.code, term.context_text) if earlier else Earlier()
             for term in batch
         ]
-        asked = [t for t, before in zip(batch, known, strict=True) if before.flag != SEEN]
+        asked = [t for t, each in zip(batch, known, strict=True) if not _stands(each)]
         found = iter(reader.read(asked))
-        for term, before in zip(batch, known, strict=True):
-            answers = next(found) if before.flag != SEEN else []
-            if not before.flag:
+        for term, first in zip(batch, known, strict=True):
+            answers = [] if _stands(first) else next(found)
+            if not first.flag:
                 for answer in answers:
-                    yield reader.mapping(term, answer, before.rejected)
+                    yield reader.mapping(term, answer, first.rejected)
                 continue
-            # what takes the place of the decided concept, then what is found anew
-            told = {before.concept, *(candidate.concept for candidate in before.candidates)}
-            new = (each for answer in answers[:1] for each in answer.candidates)
-            others = (*before.candidates, *(c for c in new if c.concept not in told))
-            decision = before.decision
-            probability = decision.probability if decision and before.flag == SEEN else None
-            concept, name = before.concept or None, before.name or None
-            yield TermMapping(term, concept, name, None, probability, before.flag, others, decision)
+            for before in (first, *first.more):
+                new = [c for answer in answers[:1] for c in answer.candidates]
+                yield _decided_before(term, before, [] if before.flag == SEEN else new)
+
+
+def _stands(before: Earlier) -> bool:
+    return all(each.flag == SEEN for each in (before, *before.more))
+
+
+def _decided_before(term: SourceTerm, before: Earlier, found: Sequence[Candidate]) -> TermMapping:
+    """Map a term as it was decided; what takes the place of the concept comes before the found."""
+    told = {before.concept, *(candidate.concept for candidate in before.candidates)}
+    others = (*before.candidates, *(c for c in found if c.concept not in told))
+    decision = before.decision
+    return TermMapping(
+        term,
+        before.concept or None,
+        before.name or None,
+        None,
+        decision.probability if decision and before.flag == SEEN else None,
+        before.flag,
+        others,
+        decision,
+        part=decision.part if decision else "",
+    )
 
 
 class _Answer(NamedTuple):
@@ -447,7 +484,7 @@ class _TermReader:
         longest = max(usable, key=lambda each: each.end - each.start)
         concept = own.candidates[0].concept if own.is_answer else None
         if covered and len(usable) == 1:
-            return [self._named(own, longest, _COVERED)]
+            return [self._named(own, longest, 1.0 if longest.text == text else _COVERED)]
         length = (longest.end - longest.start) / len(text)
         is_long = length >= (_SHARE if own.is_answer and first >= _GOOD else _SHARE_OF_NIL)
         if is_long and first < _INSIDE and replaces(self._kb, longest.concept, concept):

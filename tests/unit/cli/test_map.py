@@ -143,11 +143,11 @@ def test_the_example_of_the_page(tmp_path, run_main, monkeypatch):
     for command in commands.splitlines():
         assert run_main(*shlex.split(command)[1:], "-q").code == 0
     assert Path("mapped.csv").read_text("utf-8") == mapped
-    edited = mapped.replace("609536,,,1,1,,", "609536,,,1,1,broad,approved")
+    edited = mapped.replace("609536,,,1,1,,", "609536,,,1,1,broad,approved", 1)
     Path("mapped.csv").write_text(edited, "utf-8")
     Path("next.csv").write_text("term\nHart  atack\nHTN\n", "utf-8")
     (command,) = applied.splitlines()
     assert run_main(*shlex.split(command)[1:], "-q").code == 0
     seen, new = csv.DictReader(Path("next-mapped.csv").read_text("utf-8").splitlines())
     assert [seen[name] for name in ("concept", "flag", "relation")] == ["D009203", "seen", "broad"]
-    assert (new["flag"], new["verdict"]) == ("exact", "")
+    assert (new["flag"], new["verdict"]) == ("short", "")

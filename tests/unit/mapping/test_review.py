@@ -538,14 +538,12 @@ def test_dates_of_decisions_made_elsewhere_are_kept(tmp_path):
 
 
 def test_a_mapping_set_that_a_review_cannot_hold_is_refused_with_its_lines(tmp_path):
-    """A second object, and subject ids of an unknown vocabulary, were lost without a word."""
+    """Subject ids of an unknown vocabulary were lost without a word."""
     day, exact = "2024-01-02", "skos:exactMatch"
     flu = ("term:flu", "flu", exact, "MESH:D007251", day)
-    second = ("term:flu", "flu", "skos:broadMatch", "MESH:D012140", day)
     other = ("OURS:12", "influenza", exact, "MESH:D007251", day)
     known = ("MONDO:0005812", "influenza", exact, "MESH:D007251", day)
     files = {
-        "two.sssom.tsv": ((flu, second), "1 of its mappings .* line 3: 'flu' has another object"),
         "ids.sssom.tsv": ((flu, other), "1 of its mappings .* line 3: the subject OURS:12"),
     }
     with ReviewStore.open(tmp_path / "r.db", create=True) as store:
@@ -559,10 +557,31 @@ def test_a_mapping_set_that_a_review_cannot_hold_is_refused_with_its_lines(tmp_p
         assert written == {"term:flu", "MONDO:0005812"}
 
 
-def test_published_mapping_sets_are_refused_whole(shared_data, tmp_path):
+def test_several_objects_of_a_subject_are_decided_apart_and_come_back(tmp_path):
+    """A second object was lost without a word, and then refused."""
+    day, exact = "2024-01-02", "skos:exactMatch"
+    rows = [
+        ("term:flu", "flu", exact, "MESH:D007251", day),
+        ("term:flu", "flu", "skos:broadMatch", "MESH:D012140", day),
+        ("term:cold", "cold", exact, "MESH:D003139", day),
+    ]
+    given = write_sssom(tmp_path / "given.sssom.tsv", *rows)
+    with ReviewStore.open(tmp_path / "r.db", create=True) as store:
+        assert import_review(store, given, reviewer="ann").n_decided == 3
+        assert len(store.items()) == 3
+        assert import_review(store, given, reviewer="ann").n_unchanged == 3
+        export_review(store, tmp_path / "out.sssom.tsv")
+        parts = sorted(item.term.part for item in store.items())
+    assert parts == ["", "D007251", "D012140"]
+    back, found = read_decisions(given), read_decisions(tmp_path / "out.sssom.tsv")
+    assert {replace(each, part="") for each in found} == set(back)
+
+
+def test_published_mapping_sets_come_back_whole(shared_data, tmp_path):
     path = shared_data("ontologies/sssom/mondo_exactmatch_mesh.sssom.tsv")
-    with (
-        ReviewStore.open(tmp_path / "r.db", create=True) as store,
-        pytest.raises(FormatError, match=r"\d+ of its mappings .* has another object in line"),
-    ):
+    with ReviewStore.open(tmp_path / "r.db", create=True) as store:
         import_review(store, path, reviewer="ann")
+        export_review(store, tmp_path / "out.sssom.tsv", proposals=True)
+    sets = [MappingSet.read(each) for each in (path, tmp_path / "out.sssom.tsv")]
+    pairs = [{(row.subject_id, s.key_of(row.object_id)) for row in s.rows} for s in sets]
+    assert pairs[0] == pairs[1]

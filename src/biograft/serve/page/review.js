@@ -166,7 +166,7 @@ function show() {
   const own = term(), words = state.words;
   $("term-title").textContent = own.text;
   $("facts").textContent = [words.frequency(own.frequency), own.code && `${words.code} ${own.code}`,
-    own.context, words.flags[own.flag]].filter(Boolean).join(" · ");
+    own.part, own.context, words.flags[own.flag]].filter(Boolean).join(" · ");
   const who = [own.reviewer, own.second_reviewer].filter(Boolean).join(", ");
   $("state").textContent = [words.statuses[own.status],
     [own.name, own.concept && `(${own.concept})`].filter(Boolean).join(" "),
