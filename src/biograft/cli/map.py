@@ -94,7 +94,12 @@ def map_column(
     from biograft.linking.outputs import ConceptIds
     from biograft.linking.outputs.tables import check_encoding
     from biograft.mapping import EarlierDecisions, MappingRun, map_terms, read_earlier
-    from biograft.mapping.formats import format_of, justification_of, write_mapping
+    from biograft.mapping.formats import (
+        format_of,
+        justification_of,
+        without_foreign,
+        write_mapping,
+    )
     from biograft.mapping.standard import MAPPED, StandardConcepts
     from biograft.mapping.terms import FLAGS, PARTIAL, SHORT
     from biograft.text.inputs import Inputs
@@ -124,7 +129,21 @@ def map_column(
         # several candidates may lead to one target
         opened = opened.with_settings(concepts=targets.leading, k=max(linker.k, _POOL))
     ids = ConceptIds(base, output.prefer)
-    earlier = None if decided is None else EarlierDecisions(decided, base, ids)
+    earlier = None
+    if decided is not None:
+        decided, foreign = without_foreign(decided, base)
+        if not decided:
+            raise ConfigError(
+                f"--apply: the knowledge base has no concept of {', '.join(foreign)}, which the "
+                "mappings name; lead them on to its ids (`biograft mapping chain`)"
+            )
+        for vocabulary, n in foreign.items():
+            typer.echo(
+                f"warning: {apply}: {n:,} mappings to {vocabulary} are not applied, the knowledge "
+                "base has no concept of it",
+                err=True,
+            )
+        earlier = EarlierDecisions(decided, base, ids)
     if earlier is not None and not earlier.n_decided:
         raise ConfigError(
             f"--apply: none of its {earlier.n_proposed:,} mappings is decided; approve them first "

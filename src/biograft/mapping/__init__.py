@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         concept_map as concept_map,
         format_of as format_of,
         read_earlier as read_earlier,
+        without_foreign as without_foreign,
         write_mapping as write_mapping,
         write_set as write_set,
     )

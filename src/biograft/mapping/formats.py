@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
 from biograft.kb.names import decimal_cell, fold_lines, whole_cell
 from biograft.kb.records import MAPS_TO_VALUE
-from biograft.kb.vocabularies import code_of, system_of
+from biograft.kb.vocabularies import code_of, system_of, vocabulary_of
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
 from biograft.linking.outputs.omop import omop_number
@@ -124,6 +124,8 @@ def _path(mapping: TermMapping) -> str:
     return "; ".join(filter(None, (mapping.through and f"through {mapping.through}", value)))
 
 
+_SAMPLED = 500
+"""Concepts of a store that show its vocabularies."""
 COLUMNS = (
     *("source_term", "concept", "name", "score", "probability", "flag"),
     *("source_code", "frequency", "relation", "verdict", "part", "reason"),
@@ -226,6 +228,38 @@ def read_earlier(path: str | Path, encoding: str = "utf-8") -> list[Decision]:
             remedy="fill in the column 'verdict' with approved, rejected or nil where you decided",
         )
     return decisions
+
+
+def without_foreign(
+    decisions: Sequence[Decision], kb: KnowledgeBase
+) -> tuple[list[Decision], Counter[str]]:
+    """Return decisions without those for concepts of vocabularies that a store does not have.
+
+    Mapping sets of others name objects of several vocabularies. One is foreign if the store knows
+    none of its objects, and has no concepts of it; the decisions of each are counted.
+
+    Args:
+        decisions: Decisions, and proposals.
+        kb: Knowledge base.
+    """
+    by_vocabulary: dict[str, list[Decision]] = defaultdict(list)
+    for each in decisions:
+        by_vocabulary[vocabulary_of(each.concept)].append(each)
+    rows = range(0, len(kb), max(1, len(kb) // _SAMPLED))
+    own = {"", kb.vocabulary, *(vocabulary_of(kb.id_at(row)) for row in rows)}
+
+    def is_known(concept: str) -> bool:
+        return bool(kb.rows_of([concept]) or kb.by_xref(concept) or kb.replacement(concept))
+
+    foreign = Counter(
+        {
+            vocabulary: len(group)
+            for vocabulary, group in by_vocabulary.items()
+            if vocabulary not in own and not any(is_known(each.concept) for each in group)
+        }
+    )
+    kept = [each for each in decisions if vocabulary_of(each.concept) not in foreign]
+    return kept, foreign
 
 
 def _decision(row: Mapping[str, str]) -> Decision:

@@ -17,6 +17,7 @@ from biograft.mapping import (
     invert_set,
     merge_sets,
     read_decisions,
+    without_foreign,
 )
 
 MONDO = "http://purl.obolibrary.org/obo/MONDO_"
@@ -212,3 +213,17 @@ def test_what_is_no_mapping_is_refused_with_its_line(tmp_path):
             MappingSet.read(path)
     with pytest.raises(ConfigError, match="sets"):
         merge_sets([])
+
+
+def test_mappings_to_vocabularies_of_others_are_left_out(kb):
+    """A set of others has objects in several vocabularies: those of the store are applied."""
+    decided = [
+        Decision(term="fever", concept="HP:1", verdict="approved"),
+        Decision(term="fever", concept="C0015967", verdict="approved"),
+        Decision(term="rash", concept="C0015230", verdict="approved"),
+        Decision(term="old", concept="HP:999", verdict="approved"),
+        Decision(term="none", verdict="nil"),
+    ]
+    kept, foreign = without_foreign(decided, kb)
+    assert kept == [decided[0], *decided[3:]]
+    assert foreign == {"UMLS": 2}

@@ -1,6 +1,6 @@
-"""SSSOM reader: the exact mappings of a mapping set, as cross-references of their subjects.
+"""SSSOM reader: the exact mappings of a mapping set, as cross-references of both sides.
 
-It makes no concepts: build the file together with the vocabulary of its subjects.
+It makes no concepts: build the file together with the vocabulary of its subjects or its objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield the object of every exact mapping as a cross-reference of its subject."""
+    """Yield the sides of every exact mapping as cross-references of each other.
+
+    A side that is no concept does not count as wrong: sets cover more than one knowledge base.
+    """
+    sides: set[str] = set()
+    log.leave_out(sides)
     remedy = "expected a mapping set in SSSOM"
     for line, row in named_rows(config, log, _NEEDED, remedy):
         subject, predicate, other = (row[name] for name in _NEEDED)
@@ -32,7 +37,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         elif other == "sssom:NoTermFound" or row.get("predicate_modifier") == "Not":
             log.filter("negative mapping")
         elif predicate.replace("#", ":").rpartition(":")[2] in _EXACT:
-            yield IdRecord(log.iris.id_of(subject), log.iris.id_of(other), IdKind.XREF, line)
+            left, right = log.iris.id_of(subject), log.iris.id_of(other)
+            sides |= {left, right}
+            yield IdRecord(left, right, IdKind.XREF, line)
+            yield IdRecord(right, left, IdKind.XREF, line)
         else:
             log.filter("mapping that is not exact")
 
