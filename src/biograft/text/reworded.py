@@ -389,6 +389,13 @@ def find_runs(
         while skip < min(limit, begin + _MAX_PART + 1) and gaps[skip] != _BROKEN:
             joined, seen_and, part = gaps[skip] >= _AND, gaps[skip] == _AND, 0
             if not joined and gaps[skip] != _OF:
+                # *fistulas or* before cysts
+                resume = skip + 1
+                while resume < min(limit, skip + _MAX_PART) and gaps[resume] == _PLAIN:
+                    resume += 1
+                if resume < limit and gaps[resume] == _AND and hashes[resume]:
+                    more = key + hashes[resume]
+                    n = _put(out, n, _slot_of(slots, more), begin, resume, skip, resume)
                 if not hashes[skip]:
                     break
                 key += hashes[skip]
@@ -647,7 +654,7 @@ def _classes(pairs: Pairs, n_concepts: Ints, texts: Sequence[str]) -> Ints:
 @cache
 def _same_words() -> tuple[tuple[str, ...], ...]:
     """Return words that replace each other in any store: for what is not normal, for body parts."""
-    lines = files("biograft.text").joinpath("body_parts.txt").read_text().splitlines()
+    lines = files("biograft.text").joinpath("same_words.txt").read_text().splitlines()
     return (_ABNORMALITIES, *(tuple(line.split()) for line in lines))
 
 

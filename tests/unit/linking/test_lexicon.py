@@ -47,6 +47,7 @@ DISEASES = {
     "Mitral Stenosis": [],
     "Pneumothorax": [],
     "Drug Overdose": ["overdose"],
+    "Strains": ["strain"],
     "Rheumatoid Arthritis": [],
     "Hypotension": ["low blood pressure"],
     "Atrial Septal Defect": ["房间隔缺损"],
@@ -167,6 +168,10 @@ def test_words_of_absence(linker, text):
         ("接种史：乙肝、流感。现患流感。", ["Influenza"]),
         ("高血压，最高血压180/110mmHg。", ["Hypertension"]),
         ("肿瘤中心坏死。", ["Neoplasms"]),
+        (
+            "Hamstring strain. Mouse strains differ; a strain of mice, resistant strains.",
+            ["Strains"],
+        ),
     ],
 )
 def test_what_is_no_finding(linker, text, concepts):

@@ -134,7 +134,20 @@ ORGANS = [
     (7, "Abnormality of the outer ear", "Ear anomalies"),
     (8, "Abnormality of the ear", "Ear anomaly"),
     (9, "Cafe au lait spots"),
+    (10, "Branchial fistula"),
+    (11, "Branchial cyst"),
+    (12, "Numerous cysts"),
 ]
+
+
+CONJUNCTS = "Their branchial fistulas or cysts. Branchial fistulas and a cyst."
+
+
+@pytest.fixture(scope="module")
+def organs():
+    rows = [(concept, name) for concept, *own in ORGANS for name in own]
+    names = [name for _, name in rows]
+    return RewordedNames(NamesIndex.build(names), [concept for concept, _ in rows]), names
 
 
 @pytest.mark.parametrize(
@@ -152,10 +165,17 @@ ORGANS = [
         ("sinuses and skin lesions", []),
         ("aural malformations", [("aural malformations", "Abnormality of the ear")]),
         ("spots, café au lait", []),
+        ("multiple cysts", [("multiple cysts", "Numerous cysts")]),
         ("Café au lait spots", [("Café au lait spots", "Cafe au lait spots")]),
     ],
 )
-def test_words_that_replace_each_other_in_any_store(text, names):
-    rows = [(concept, name) for concept, *own in ORGANS for name in own]
-    finder = RewordedNames(NamesIndex.build([n for _, n in rows]), [c for c, _ in rows])
-    assert found((finder, [name for _, name in rows]), text) == names
+def test_words_that_replace_each_other_in_any_store(organs, text, names):
+    assert found(organs, text) == names
+
+
+def test_what_conjuncts_share_stands_before_the_first(organs):
+    finder, names = organs
+    matches = [(m.text, names[m.name_row], m.coordinated) for m in finder.find(CONJUNCTS)]
+    assert ("branchial fistulas or cysts", "Branchial cyst", True) in matches
+    assert ("Branchial fistulas and a cyst", "Branchial cyst", True) in matches
+    assert finder.find("branchial fistulas, cysts") == finder.find("branchial fistulas")

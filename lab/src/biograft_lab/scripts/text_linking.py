@@ -1,7 +1,8 @@
 """Findings in running text, end to end: mentions found and linked, against the gold annotation.
 
 F1 of spans, of mentions (span and concept) and of documents (concepts), with intervals over
-documents, by lexical search over the published dictionary of each set, for what the linker may do:
+documents, by lexical search over the published dictionary of each set, which has the mentions of
+earlier splits as names, or (``--source``) over an ontology alone, for what the linker may do:
 
 names       names of the store in text, by normal forms, and nothing else
 context     short forms, coordinations, agreement, NIL by default
@@ -26,10 +27,19 @@ from machine import describe_command, describe_commit
 from script_options import add_data, run_with, some_of, start_parser
 
 from biograft.compute import describe_machine
+from biograft.evaluation import evaluate_text
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, LinkerConfig
 from biograft.linking.detection import open_detector
 from biograft.linking.fusion import FusedSearch
-from biograft_lab.replication.protocols import LinkingTask, open_lexical_index
+from biograft.linking.lexical.index import LexicalIndex
+from biograft_lab.replication.protocols import (
+    LinkingTask,
+    open_lexical_index,
+    read_texts,
+    text_metrics,
+)
 
 SPLITS = ("dev", "test")
 SETS = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
@@ -70,8 +80,14 @@ def measure(options: argparse.Namespace) -> None:
 
 def _measure_set(name: str, split: str, work: Path, options: argparse.Namespace) -> dict[str, Any]:
     task = LinkingTask(set=name, protocol="text", split=split)
-    kb = task.open_store(options.data, work)
-    search = FusedSearch([open_lexical_index(task.folder(work), kb)])
+    if options.source is None:
+        kb = task.open_store(options.data, work)
+        search = FusedSearch([open_lexical_index(task.folder(work), kb)])
+    else:
+        source = SourceConfig(path=options.data / options.source)
+        build_store(BuildConfig(sources=(source,)), work / name / split)
+        kb = KnowledgeBase.open(work / name / split)
+        search = FusedSearch([LexicalIndex.build(kb)])
     types = task.chosen.config.types
     found: dict[str, Any] = {}
     for variant, settings in VARIANTS.items():
@@ -80,7 +96,13 @@ def _measure_set(name: str, split: str, work: Path, options: argparse.Namespace)
         config = LinkerConfig(**settings, mention_types=types if variant in _TRAINED else ())
         detector = open_detector(options.ner, config) if variant in _TRAINED else None
         started = time.process_time()
-        row = task.measure(Linker(kb, search, detector=detector, config=config), options.data, work)
+        linker = Linker(kb, search, detector=detector, config=config)
+        if options.source is None:
+            row = task.measure(linker, options.data, work)
+        else:
+            row = text_metrics(
+                evaluate_text(linker, read_texts(task.chosen, split, options.data, types))
+            )
         found[variant] = {**row, "processor_seconds": time.process_time() - started}
     return found
 
@@ -91,6 +113,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--splits", type=some_of(SPLITS), default=list(SPLITS), help="which texts: dev,test"
     )
+    parser.add_argument("--source", help="ontology in place of the dictionary, a file of the data")
     parser.add_argument("--ner", type=Path, help="run of `biograft finetune ner`")
     parser.add_argument("--folder", help="where to put files while it runs")
     parser.add_argument("--json", action="store_true", help="one line")
