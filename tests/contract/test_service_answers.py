@@ -115,6 +115,7 @@ FHIR = {
 }
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "search": [{"text": "heart att"}, {"text": "diab", "limit": 1}, {"text": "zzzzqq"}],
+    "concepts": [{"ids": ["D003924", "D9999999"]}],
     "concept": [{"id": "D003924"}, {"id": "MESH:D003924"}, {"id": "D9999999"}],
     "parents": [{"id": "D003924"}],
     "children": [{"id": "D003920"}],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,19 +19,20 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from biograft.errors import ConfigError, NotFoundError
+from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.names import normalise
 from biograft.kb.search import NameSuggestions
-from biograft.linking import Candidate, LinkedDocument, Linker
 from biograft.linking.config import LinkerConfig, LinkerFiles
-from biograft.serve.fhir.terminology import Terminology
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
 if TYPE_CHECKING:
     from fastapi import Response
+
+    from biograft.linking import Candidate, LinkedDocument, Linker
+    from biograft.serve.fhir.terminology import Terminology
 
 
 def to_json(content: Any) -> bytes:
@@ -209,13 +211,21 @@ class ServiceEngine:
     """A store with a linker and suggestions, as one process of the service has them.
 
     Args:
-        linker: Linker of the service.
+        kb: The knowledge base.
+        open_linker: Opens the linker of the service, when it is first needed.
         systems: URIs in FHIR by prefix of ids, or by source, beside those known.
     """
 
-    def __init__(self, linker: Linker, systems: Mapping[str, str] | None = None) -> None:
-        self.kb, self.linker, self._systems = linker.kb, linker, systems
-        self.suggestions = NameSuggestions(linker.kb)
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        open_linker: Callable[[], Linker],
+        systems: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kb, self._open_linker, self._systems = kb, open_linker, systems
+        self._linker: Linker | None = None
+        self._opening = threading.Lock()
+        self.suggestions = NameSuggestions(kb)
         self._linker_of = lru_cache(_MAX_LINKERS)(self._with_settings)
         self._kept = lru_cache(_KEPT_SEARCHES)(self._search_json)
 
@@ -227,6 +237,7 @@ class ServiceEngine:
         linker: LinkerConfig | None = None,
         *,
         systems: Mapping[str, str] | None = None,
+        at_once: bool = True,
     ) -> ServiceEngine:
         """Open a store and its index; link one text, so that no request waits for the first use.
 
@@ -235,13 +246,38 @@ class ServiceEngine:
             files: The index and the trained parts of the linker, or the folder of the index alone.
             linker: Settings of the linker.
             systems: URIs of code systems in FHIR.
+            at_once: Open the linker now; else when it is first needed.
         """
         if not isinstance(files, LinkerFiles):
             files = LinkerFiles(index=None if files is None else Path(files))
-        engine = cls(Linker.open(kb, **vars(files), config=linker), systems)
-        engine.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
-        engine.search_json("a", 1, None)
+        for folder in filter(None, vars(files).values()):
+            if not Path(folder).exists():
+                raise StoreError(f"{folder}: no such file or folder")
+        parts = vars(files)
+        store = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
+
+        def open_linker() -> Linker:
+            from biograft.linking import Linker
+
+            return Linker.open(store, **parts, config=linker)
+
+        engine = cls(store, open_linker, systems)
+        if at_once:
+            engine.warm_up()
         return engine
+
+    @property
+    def linker(self) -> Linker:
+        """The linker, opened when it is first needed."""
+        with self._opening:
+            if self._linker is None:
+                self._linker = self._open_linker()
+            return self._linker
+
+    def warm_up(self) -> None:
+        """Link and search once, so that no request waits for the first use."""
+        self.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
+        self.search_json("a", 1, None)
 
     # ---- text
 
@@ -289,6 +325,8 @@ class ServiceEngine:
     @cached_property
     def terminology(self) -> Terminology:
         """The FHIR terminology of the store, made when it is first asked for."""
+        from biograft.serve.fhir.terminology import Terminology
+
         return Terminology(self.kb, self.suggestions, self._systems)
 
     def concept(self, identifier: str) -> dict[str, Any]:

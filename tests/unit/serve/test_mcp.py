@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -20,10 +21,20 @@ from mcp import Client, StdioServerParameters
 from biograft.errors import ConfigError, NotFoundError
 from biograft.linking import Linker
 from biograft.serve import KeyFile, ServiceEngine, create_mcp_server, run_mcp
-from biograft.serve.mcp import TOOLS, CodeAndLabel, ConceptTools, http_app
+from biograft.serve.agent_tools import TOOLS, CodeAndLabel, ConceptTools
+from biograft.serve.mcp import http_app
 from biograft.serve.run import server_options
 
-ABSENT = ("fastapi", "prometheus_client", "polars", "pyarrow", "sqlalchemy", "torch")
+ABSENT = (
+    "mcp",
+    "mcp_types",
+    "fastapi",
+    "prometheus_client",
+    "polars",
+    "pyarrow",
+    "sqlalchemy",
+    "torch",
+)
 """Packages of other extras, which the tools need not."""
 COMMAND = f"""
 import sys
@@ -39,7 +50,7 @@ def pairs(*codes):
 
 
 NOTE = "Denies chest pain. Mother had type 2 diabetes."
-T2D = {"id": "D003924", "label": "Diabetes Mellitus, Type 2", "source": "disease.jsonl"}
+T2D = {"id": "D003924", "label": "Diabetes Mellitus, Type 2"}
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +119,9 @@ def test_a_text_is_linked_as_by_the_linker(ask, starter):
     assert [(m["start"], m["concept"]["id"], m["status"]) for m in found["mentions"]] == [
         (m.start, m.concept, m.status) for m in expected
     ]
-    assert found["mentions"][1]["concept"]["evidence"][0]["name"] == "type 2 diabetes"
-    assert [len(m["candidates"]) for m in found["mentions"]] == [1, 1]
+    assert found["mentions"][1]["concept"]["matched"] == "type 2 diabetes"
+    assert found["mentions"][0]["axes"] == {"polarity": "negated"}
+    assert not any("others" in m for m in found["mentions"])
     assert ask("link_text", text=NOTE, limit=1)["truncated"]
 
 
@@ -206,7 +218,85 @@ def test_parents_are_not_cut_without_saying_so(tmp_path):
     answers = ConceptTools(ServiceEngine.open(store_in(tmp_path, concepts)))
     for limit, expected in ((200, (150, False)), (120, (120, True))):
         answer = answers.concept("A", limit)
-        assert (len(answer["parents"]), answer["truncated"]) == expected
+        assert (len(answer["parents"]), answer.get("truncated", False)) == expected
+
+
+def test_several_concepts_at_once(ask):
+    known, retired = ask("concepts", ids=["D003924", "D999999"])["concepts"]
+    assert T2D.items() <= known.items()
+    assert known["definition"]
+    assert known["parents"][0]["label"] == "Diabetes Mellitus"
+    assert retired == {"id": "D999999", "error": "no concept has the id 'D999999'"}
+    assert ask("concepts", ids='["D003924"]')["concepts"] == [known]
+
+
+def test_nothing_empty_is_answered(ask):
+    def values(answer):
+        for each in answer.values() if isinstance(answer, dict) else answer:
+            yield each
+            if isinstance(each, dict | list):
+                yield from values(each)
+
+    answer = ask("concept", id="D003924")
+    assert not [each for each in values(answer) if each in (None, "", [], {})]
+    assert "truncated" not in ask("names", id="D003924")
+    (term,) = ask("map_terms", terms=["MS"])["terms"]
+    assert term["flag"] == "weak"
+    (nothing,) = ask("map_terms", terms=["wombat qqq"])["terms"]
+    assert nothing["concept"] is None
+
+
+def spoken(kb, lines):
+    """Return the answers of a process to lines, and what it has imported."""
+    code = (
+        "import sys; from biograft.serve import run_mcp; run_mcp(sys.argv[1]);"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(kb)]
+    run = subprocess.run(command, input=b"".join(lines), capture_output=True, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()], run.stderr.decode().split()
+
+
+def message(number, method, **params):
+    return (
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+        + b"\n"
+    )
+
+
+def test_looking_up_loads_neither_the_package_nor_the_linker(starter):
+    lines = [
+        message(1, "initialize", protocolVersion="2025-06-18"),
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n',
+        message(2, "tools/call", name="search", arguments={"text": "fever", "limit": 1}),
+    ]
+    answers, modules = spoken(starter, lines)
+    assert [each["id"] for each in answers] == [1, 2]
+    assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
+    assert answers[1]["result"]["structuredContent"]["concepts"][0]["label"] == "Fever"
+    assert {"mcp", "numba", "biograft.linking.linker"}.isdisjoint(modules)
+
+
+def test_what_is_no_message_gets_an_error_and_the_next_is_answered(starter):
+    lines = [
+        b"{no json\n",
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b"[1]\n",
+        b"\n",
+        b'{"id": 1}\n',
+        message(2, "server/discover"),
+        message(3, "tools/call", name="search", arguments=["fever"]),
+        message(4, "tools/call", name=None),
+        message(5, "initialize", protocolVersion=["x"]),
+        b"x" * (5 << 20) + b"\n",
+        message(6, "ping"),
+    ]
+    answers, _ = spoken(starter, lines)
+    codes = [each["error"]["code"] for each in answers if "error" in each]
+    assert codes == [*[-32700] * 3, -32600, -32600, -32601, -32602, -32602, -32700]
+    assert answers[-1] == {"jsonrpc": "2.0", "id": 6, "result": {}}
+    assert answers[-3]["result"]["protocolVersion"] == "2025-11-25"
 
 
 class _Server:

@@ -102,7 +102,7 @@ class TestConcepts:
                 "relations": [{"relation": "is-a", "tail": "C1"}],
             },
         ]
-        engine = ServiceEngine(Linker.open(store_in(tmp_path, concepts)))
+        engine = ServiceEngine.open(store_in(tmp_path, concepts), at_once=False)
         assert engine.concept("ICD10CM:J45")["id"] == "C1"
         assert engine.is_a("C2", "ICD10CM:J45")
         assert [each["concept"] for each in engine.neighbours("ICD10CM:J45", None, 5)] == ["C2"]
