@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import ast
+import csv
 import re
 import shlex
+import sqlite3
 from pathlib import Path
 
 import pytest
+from athena_bundle import write_athena
 from command_runs import runner_of
 from snippets import SNIPPETS
 from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.cli import app
+from biograft.mapping import MappingSet
 
 DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 PAGES = [DOCS / "tutorial.md", DOCS / "zh" / "tutorial.md", *HOW_TO]
+CONCEPT = Path("ATHENA/CONCEPT.csv")
 SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "She has asthma .")
 TABLES = {
     "csv.md": "concepts.csv",
+    "omop.md": "codes.csv",
     "column.md": "terms.csv",
     "verify.md": "findings.csv",
     "tutorial.md": "notes.csv",
@@ -41,6 +47,8 @@ def write_data(folder, page):
     for name, text in SNIPPETS["umls"].items():
         (folder / "META").mkdir(exist_ok=True)
         (folder / "META" / name).write_text(text, encoding="utf-8")
+    if page.name == "omop.md":
+        write_athena(folder / "ATHENA")
     (folder / "texts.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
     if page.name in TABLES:
         (folder / TABLES[page.name]).write_text(blocks(page, "csv")[0], encoding="utf-8")
@@ -76,6 +84,39 @@ def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
         runner_of(app)(*arguments(line))
     for block in blocks(page, "python"):
         exec(compile(ast.parse(block), page.name, "exec"), {})
+    if page.name == "omop.md":
+        check_omop(page)
+
+
+def check_omop(page):
+    """The table that the page shows is what it maps, and its query runs on what it exports."""
+    columns, *rows = (
+        tuple(cell.strip() for cell in line.strip("| \n").split(" |"))
+        for line in page.read_text("utf-8").splitlines()
+        if line.startswith("| ") and "---" not in line
+    )
+    mapped = list(csv.DictReader(Path("mapped.csv").read_text("utf-8").splitlines()))
+    shown = [tuple(row[name] for name in columns) for row in mapped]
+    assert [(*row, *[""] * (len(columns) - len(row))) for row in rows] == shown
+    base = sqlite3.connect(":memory:")
+    for file, delimiter in ((Path("source_to_concept_map.csv"), ","), (CONCEPT, "\t")):
+        header, *lines = csv.reader(file.read_text("utf-8").splitlines(), delimiter=delimiter)
+        base.execute(f"CREATE TABLE {file.stem} ({', '.join(header)})")
+        base.executemany(f"INSERT INTO {file.stem} VALUES ({','.join('?' * len(header))})", lines)
+    base.execute("CREATE TABLE source_diagnosis (person_id, code)")
+    base.executemany(
+        "INSERT INTO source_diagnosis VALUES (?, ?)", [(n, f"K{n}") for n in range(1, 7)]
+    )
+    (query,) = blocks(page, "sql")
+    assert [(person, int(target)) for person, _, target in base.execute(query)] == [
+        *((1, 201826), (2, 320128), (3, 317009), (4, 201826), (4, 443767))
+    ]
+    seen = list(csv.DictReader(Path("next.csv").read_text("utf-8").splitlines()))
+    assert {row["flag"] for row in seen} == {"seen"}
+    assert len(seen) == len(mapped)
+    sets = [MappingSet.read(name) for name in ("decided.sssom.tsv", "from-usagi.sssom.tsv")]
+    decided, again = ([(r.subject_id, r.object_id) for r in each.rows] for each in sets)
+    assert decided == again
 
 
 def test_the_csv_of_the_page_is_a_hierarchy(tmp_path, monkeypatch):

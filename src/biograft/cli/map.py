@@ -162,7 +162,8 @@ def map_column(
     found = map_terms(opened, terms, earlier)
     if targets is not None:
         found = targets.follow(found)
-    mapped = _watched(found, len(terms), progress, changed)
+    concepts: list[str] = []
+    mapped = _watched(found, len(terms), progress, changed, concepts)
     left_out: list[tuple[str, str]] = []
     counts = write_mapping(
         mapped,
@@ -178,7 +179,7 @@ def map_column(
     flags += ["rejected", *FLAGS] if earlier else []
     summary: dict[str, Any] = {
         "n_terms": len(terms),
-        "n_targets": sum(counts.values()),
+        "n_targets": len(concepts),
         **{f"n_{flag}": counts[flag] for flag in flags},
         **({"n_unused_decisions": earlier.n_unused} if earlier else {}),
         "n_left_out": len(left_out),
@@ -230,6 +231,7 @@ def _watched(
     n_terms: int,
     progress: Progress,
     changed: list[dict[str, Any]],
+    concepts: list[str],
 ) -> Iterator[TermMapping]:
     """Show the progress, and note the decisions that the knowledge base no longer has as they were.
 
@@ -238,6 +240,7 @@ def _watched(
         n_terms: Their number.
         progress: Shows it.
         changed: Gets what was decided and what is known now.
+        concepts: Gets the concepts; a term may have several.
     """
     from biograft.mapping.terms import CHANGES
 
@@ -247,6 +250,7 @@ def _watched(
         n += mapping.term is not before
         before = mapping.term
         progress.advance(1, n / n_terms)
+        concepts += [mapping.concept] if mapping.concept else []
         if mapping.flag in CHANGES and mapping.decision is not None:
             changed.append(
                 {

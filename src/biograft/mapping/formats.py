@@ -29,7 +29,7 @@ from biograft.linking.outputs.omop import omop_number
 from biograft.linking.outputs.output import ConceptIds, encoded
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
 from biograft.mapping.decisions import APPROVED, NIL, PROPOSED, REJECTED, RELATIONS, Decision
-from biograft.mapping.omop_tables import OMOP, USAGI, kept_cells
+from biograft.mapping.omop_tables import OMOP, USAGI, VALUE, is_value, kept_cells
 from biograft.mapping.rows import MappingRow
 from biograft.mapping.sets import MappingSet, read_decisions
 from biograft.mapping.sssom import named_cells, read_table
@@ -388,11 +388,8 @@ def _decided(mapping: TermMapping, run: MappingRun, store: str) -> tuple[TermMap
 
 
 def _with_score(row: MappingRow, mapping: TermMapping) -> MappingRow:
-    """Add what Usagi has of a proposal: its score, and whether it is only a value."""
-    slots = {**row.slots, "similarity_score": f"{mapping.score or 0:.2f}"}
-    if mapping.mapping_type == MAPS_TO_VALUE:
-        slots["other"] = json.dumps({USAGI: {"mappingType": "MAPS_TO_VALUE"}})
-    return replace(row, slots=slots)
+    """Add the score, which Usagi shows."""
+    return replace(row, slots={**row.slots, "similarity_score": f"{mapping.score or 0:.2f}"})
 
 
 def _held(
@@ -452,6 +449,11 @@ def omop_chunks(
 
     def row(mapping: TermMapping) -> str:
         term = mapping.term
+        if mapping.part.startswith(VALUE):
+            raise ConfigError(
+                f"--to omop: {mapping.concept} ({mapping.name}) is a value, for which the table "
+                "has no column"
+            )
         return row_of(term.text, term.code, _applicable(mapping), {})
 
     yield from _held(mappings, row, left_out)
@@ -467,7 +469,7 @@ def omop_set_chunks(
     """Give the header, then the rows of ``source_to_concept_map`` of a mapping set.
 
     Args:
-        mappings: Mappings of terms; rejections have no row.
+        mappings: Mappings of terms; rejections and values have no row.
         run: Knowledge base, and vocabulary of the terms.
         left_out: Filled with the terms that the table cannot hold, and why.
         proposals: Write what nobody decided, too.
@@ -477,6 +479,8 @@ def omop_set_chunks(
     for row in mappings.rows:
         decision = row.decision()
         if decision.verdict == REJECTED or not (decision.is_decided or proposals):
+            continue
+        if is_value(row):
             continue
         try:
             concept = run.kb.id_at(run.kb.row(decision.concept)) if decision.concept else None
@@ -524,8 +528,8 @@ def write_set(
         for line in lines:
             file.write(encoded(line))
     n_open = sum(row.decision().verdict == PROPOSED for row in mappings.rows)
-    skipped = 0 if proposals else n_open
-    return {**counts, "n_written": len(lines) - 1, "n_not_decided": skipped}
+    counts |= {"n_written": len(lines) - 1, "n_not_decided": 0 if proposals else n_open}
+    return {**counts, "n_values": sum(map(is_value, mappings.rows))}
 
 
 def _omop_writer(

@@ -33,6 +33,7 @@ from biograft.linking.queries import is_name_of, label_examples
 from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.mapping.decisions import Decision
+from biograft.mapping.omop_tables import VALUE
 from biograft.metrics import Counts, Difference, Interval, paired_counts
 from biograft.text.documents import Document, Mention
 
@@ -165,7 +166,7 @@ def _collect(
     told = [
         replace(d, term=d.part if d.part and len(of_term[term_key(d.term)]) > 1 else d.term)
         for d in decisions
-        if d.is_decided and d.term
+        if d.is_decided and d.term and not d.part.startswith(VALUE)
     ]
     for each in sorted(told, key=lambda d: d.time):
         row = kb.find_row(each.concept) if each.concept else None

@@ -17,6 +17,8 @@ from biograft.mapping.rows import MANUAL, MappingRow
 from biograft.mapping.sssom import NO_TERM_FOUND, subject_curie, subject_of
 
 PREFIX = "OMOP:"
+VALUE, PART = "value:", "match_string"
+"""How the part of a term begins whose concept only completes others, and the slot of parts."""
 USAGI, OMOP = "usagi", "omop"
 """Names of the tables."""
 USAGI_COLUMNS = (
@@ -88,11 +90,13 @@ def _slots_of_usagi(cells: Mapping[str, str]) -> dict[str, str]:
     relation = _EQUIVALENCES[equivalence]
     if equivalence == "UNREVIEWED" and status != "APPROVED":
         relation = "related"
-    time = _time(cells.get("statusSetOn", ""))
+    time, name = _time(cells.get("statusSetOn", "")), cells.get("conceptName", "")
+    completes = cells.get("mappingType", "").endswith("VALUE")
     return {
-        **_mapped("conceptId", cells, relation, cells.get("conceptName", "")),
+        **_mapped("conceptId", cells, relation, name),
         **_subject(cells["sourceName"], cells["sourceCode"]),
         "mapping_justification": _STATUSES[status],
+        **({PART: f"{VALUE} {name}".strip()} if completes else {}),
         "author_label": cells.get("statusSetBy", ""),
         "mapping_date": time[:10],
         "decided_at": time,
@@ -157,6 +161,15 @@ def kept_cells(row: MappingRow, table: str) -> dict[str, str]:
     except (ValueError, AttributeError, RecursionError):  # SSSOM takes any text
         return {}
     return {str(k): str(v) for k, v in cells.items()} if isinstance(cells, dict) else {}
+
+
+def is_value(row: MappingRow) -> bool:
+    """Return True if the object of a mapping only completes its others (*Maps to value*).
+
+    Args:
+        row: The mapping.
+    """
+    return row.slots.get(PART, "").startswith(VALUE)
 
 
 def other_slot(row: MappingRow, table: str, cells: Mapping[str, str]) -> str:
@@ -228,7 +241,7 @@ def usagi_cells(row: MappingRow) -> dict[str, str]:
         "statusSetOn": _milliseconds(row.decided_at or (row.mapping_date if by else "")),
         "conceptId": number,
         "conceptName": row.object_label if number != "0" else _UNMAPPED,
-        "mappingType": "MAPS_TO",
+        "mappingType": "MAPS_TO_VALUE" if is_value(row) else "MAPS_TO",
         "comment": row.comment,
         "createdBy": by if row.is_decided else "<auto>",
         "createdOn": "0",

@@ -19,6 +19,7 @@ from biograft.linking.outputs.findings import plain
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
 from biograft.mapping.decisions import APPROVED, REJECTED, RELATIONS, Decision
 from biograft.mapping.formats import candidate_columns, read_earlier
+from biograft.mapping.omop_tables import table_of
 from biograft.mapping.review_records import (
     ACTIONS,
     APPROVE,
@@ -101,7 +102,7 @@ def import_review(
             fitted = map(plain, fit(row, len(columns), padded=True))
             rows.append((line, dict(zip(columns, fitted, strict=True))))
             check_codes(path, line, rows[-1][1])
-    if {"predicate_id", "object_id"} <= header:
+    if {"predicate_id", "object_id"} <= header or table_of(columns):
         decisions = read_decisions(path, encoding)
         _check_subjects(path, rows, decisions)
         lines = [line for line, _ in rows]
@@ -117,7 +118,7 @@ def import_review(
         return _import_worksheet(store, rows, reviewer, queue)
     if "source_term" not in header:
         raise FormatError(
-            "is no mapped table, worksheet or SSSOM file: it has no column 'source_term'",
+            "is no mapped table, worksheet or mapping set: it has no column 'source_term'",
             path=path,
             remedy=f"map the terms first (`biograft map`); {nearest('source_term', header)}",
         )

@@ -21,6 +21,7 @@ from biograft.kb.names import normalise
 from biograft.kb.records import CLASSES, MAPS_TO, MAPS_TO_VALUE, REPLACED_BY, IdKind
 from biograft.linking.candidates import Candidate
 from biograft.mapping.decisions import NIL
+from biograft.mapping.omop_tables import VALUE
 from biograft.mapping.terms import AMBIGUOUS, CHANGES, EXACT, SEEN, TermMapping
 
 STANDARD, CLASSIFICATION = CLASSES
@@ -192,6 +193,7 @@ class StandardConcepts:
         if not targets:
             yield replace(mapping, concept=None, name=None, flag=NIL, others=others)
         for number, target in enumerate(targets):
+            is_value = target.mapping_type == MAPS_TO_VALUE
             yield replace(
                 mapping,
                 concept=target.concept,
@@ -200,6 +202,7 @@ class StandardConcepts:
                 others=() if number else others,
                 through=target.through,
                 mapping_type=target.mapping_type,
+                part=f"{VALUE} {target.name}" if is_value else mapping.part,
             )
 
     def _others(

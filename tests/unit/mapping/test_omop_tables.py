@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from biograft.errors import ConfigError, FormatError
+from biograft.linking import Linker
 from biograft.mapping import (
+    EarlierDecisions,
     MappingRow,
     MappingSet,
+    SourceTerm,
+    map_terms,
     merge_sets,
     read_decisions,
     read_earlier,
@@ -148,6 +152,43 @@ def test_source_to_concept_map_is_decisions(tmp_path, run_main, athena):
     assert read_decisions(path)[0].verdict == "proposed"  # a row that is not valid any more
 
 
+def test_codes_with_several_targets_are_applied_whole(saved, athena):
+    earlier = EarlierDecisions(read_earlier(saved), athena)
+    terms = [SourceTerm("eye", "2"), SourceTerm("type 2 diabetes", "1"), SourceTerm("n/a", "4")]
+    rows = list(map_terms(Linker.open(athena), terms, earlier))
+    assert [(row.term.text, row.flag, row.concept) for row in rows] == [
+        ("eye", "seen", "OMOP:201826"),
+        ("eye", "seen", "OMOP:443767"),
+        ("type 2 diabetes", "seen", "OMOP:201826"),
+        ("n/a", "seen", None),
+    ]
+
+
+def test_a_value_stays_a_value_through_review(athena, tmp_path, run_main):
+    """A value was written as if it were a diagnosis."""
+    (tmp_path / "t.csv").write_text("code,term\n1,family history of breast cancer\n")
+    mapped, decided = tmp_path / "m.csv", tmp_path / "d.sssom.tsv"
+    command = ("map", str(tmp_path / "t.csv"), "--column", "term", "--code-column", "code", "-q")
+    options = ("--kb", str(athena.folder), "--standard")
+    assert run_main(*command, *options, "-o", str(mapped)).code == 0
+    review = ("--review", str(tmp_path / "r.db"), "--reviewer", "ann")
+    assert run_main("review", "import", str(mapped), *review).code == 0
+    assert run_main("review", "approve", "1", "2", "--yes", *review).code == 0
+    assert run_main("review", "export", *review[:2], "-o", str(decided)).code == 0
+    parts = [each.part for each in read_decisions(decided)]
+    assert parts == ["Family history of disorder", "value: Malignant tumor of breast"]
+    done, said = convert(
+        run_main, decided, "--to", "omop", "--kb", athena.folder, "-o", tmp_path / "o.csv"
+    )
+    assert (done.code, said["n_written"], said["n_values"]) == (0, 1, 1)
+    convert(run_main, decided, "--to", "usagi", "-o", tmp_path / "u.csv")
+    types = [row["mappingType"] for row in rows_of(tmp_path / "u.csv")]
+    assert types == ["MAPS_TO", "MAPS_TO_VALUE"]
+    again = tmp_path / "again.csv"
+    assert run_main(*command, *options, "--apply", str(decided), "-o", str(again)).code == 0
+    assert [row["flag"] for row in rows_of(again)] == ["seen", "seen"]
+
+
 def convert(run_main, *arguments):
     done = run_main("mapping", "convert", *map(str, arguments), "--json")
     return done, json.loads(done.out) if done.code < 2 else {}
@@ -168,7 +209,7 @@ def test_only_approved_standard_targets_are_written(saved, tmp_path, run_main, a
         run_main, saved, "--to", "omop", "--kb", athena.folder, "-o", out, *VOCABULARY
     )
     assert done.code == 1
-    counts = {"n_rows": 10, "n_written": 4, "n_not_decided": 4, "n_left_out": 2}
+    counts = {"n_rows": 10, "n_written": 4, "n_not_decided": 4, "n_left_out": 2, "n_values": 1}
     assert said == {**counts, "out": str(out)}
     assert "OMOP:1567956 Non-insulin-dependent diabetes (ICD10CM) is not a standard" in done.err
     assert "OMOP:4000001 is retired: replaced by OMOP:201826" in done.err
@@ -178,7 +219,8 @@ def test_only_approved_standard_targets_are_written(saved, tmp_path, run_main, a
     done, said = convert(
         run_main, saved, "--to", "omop", "--kb", athena.folder, "-o", more, "--proposals"
     )
-    assert (said["n_written"], said["n_left_out"], said["n_not_decided"]) == (7, 3, 0)
+    assert (said["n_written"], said["n_left_out"], said["n_not_decided"]) == (6, 3, 0)
+    assert "4112853" not in more.read_text("utf-8")  # only a value: a history is no diagnosis
 
 
 VOCABULARY = ("--source-vocabulary", "LOCAL")

@@ -134,7 +134,9 @@ def test_a_circle_of_relations_ends(tmp_path):
 def test_source_to_concept_map_has_standard_concepts_with_their_vocabularies(athena, tmp_path):
     run = MappingRun(kb=athena, ids=ConceptIds(athena), source="LOCAL")
     rows = mapped(athena, TERMS)
-    counts = write_mapping(rows, tmp_path / "o.csv", run, to="omop")
+    left_out = []
+    counts = write_mapping(rows, tmp_path / "o.csv", run, to="omop", left_out=left_out)
+    assert [what for what, _ in left_out] == ["'family history of breast cancer'"]  # its value
     assert sum(counts.values()) == len(TERMS)  # terms, not rows
     found = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     targets = {(row["target_concept_id"], row["target_vocabulary_id"]) for row in found}
@@ -155,6 +157,7 @@ def test_a_mapping_set_says_the_way(athena, tmp_path):
     event, value = read_decisions(path)
     assert "through OMOP:45542411 " in event.comment
     assert value.comment.endswith("; Maps to value")
+    assert (event.part, value.part) == ("", "value: Malignant tumor of breast")
     assert {event.relation, value.relation} == {"related"}
 
 
@@ -187,6 +190,7 @@ def test_the_command_counts_and_shows_the_way(athena, tmp_path, run_main):
     done = run_main(*command, "-o", str(tmp_path / "o.csv"), "-q", "--standard", "--json")
     summary = json.loads(done.out)
     assert (summary["n_terms"], summary["n_nil"], summary["n_mapped"]) == (len(TERMS), 1, 3)
+    assert summary["n_targets"] == sum(map(len, TERMS.values())) - 1
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert len(rows) == len(TERMS) + 2
     assert {row["vocabulary"] for row in rows} == {"SNOMED", "RxNorm", ""}
