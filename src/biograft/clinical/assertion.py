@@ -273,22 +273,23 @@ class RuleAssertions:
                     f"spans: ({start}, {end}) is not within the text of {len(text)} characters"
                 )
         if self._language is not None:
-            return _apply(self._rules_of(self._language), text, spans)
+            return _apply(self.rules_of(self._language), text, spans)
         return self._by_script(text, spans)
 
-    def _rules_of(self, language: str) -> AssertionRules:
+    def rules_of(self, language: str) -> AssertionRules:
+        """Return the rules for texts in a language."""
         return self._own.get(language) or AssertionRules.shipped(language)
 
     def _by_script(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
         """Use for each span the rules of the language around it."""
         if text.isascii() or not HAN_CHARACTER.search(text):
-            return _apply(self._rules_of("en"), text, spans)
+            return _apply(self.rules_of("en"), text, spans)
         chinese = [is_chinese(text, start, end) for start, end in spans]
         results: list[Assertion] = [PRESENT] * len(spans)
         for language, in_chinese in (("en", False), ("zh", True)):
             rows = [row for row, value in enumerate(chinese) if value is in_chinese]
             if rows:
-                found = _apply(self._rules_of(language), text, [spans[row] for row in rows])
+                found = _apply(self.rules_of(language), text, [spans[row] for row in rows])
                 for row, assertion in zip(rows, found, strict=True):
                     results[row] = assertion
         return results

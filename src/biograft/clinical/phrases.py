@@ -182,6 +182,14 @@ class PhraseTrie(Generic[R]):
         self._uses: Counter[str] = Counter()
         self.corrected = TriggerSpelling(self._uses)
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
+        self._is_copy = False
+
+    def copy(self) -> PhraseTrie[R]:
+        """Return a copy, whose new phrases replace those of this trie; they share what is equal."""
+        made: PhraseTrie[R] = PhraseTrie(characters=self.characters, fillers=self._fillers)
+        made.root, made._is_copy = {**self.root}, True
+        made._uses.update(self._uses)
+        return made
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
         """Add a phrase, and return all rules that it has now; None says to pass it over.
@@ -193,8 +201,12 @@ class PhraseTrie(Generic[R]):
         node = self.root
         for word in phrase.split(" "):
             for token in self._tokens.get(word) or self._split(word):
+                if self._is_copy:
+                    node[token] = {**node.get(token, {})}
                 node = node.setdefault(token, {})
                 self._uses[token] += 1
+        if self._is_copy:
+            node[_RULES] = []
         rules: list[R | None] = node.setdefault(_RULES, [])
         rules.append(rule)
         return rules

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -220,20 +221,15 @@ class AssertionRules:
     Args:
         values: Tables of a file of rules.
         where: Name of the file in errors.
-        base: Rules that the file adds to, where it says nothing itself.
     """
 
-    def __init__(
-        self, values: Mapping[str, Any], where: str = "rules", base: AssertionRules | None = None
-    ) -> None:
+    def __init__(self, values: Mapping[str, Any], where: str = "rules") -> None:
         self.where = where
         entries = self._read_file(values)
-        self.parts: list[RuleFile] = [entries, *(base.parts if base else ())]
-        """The file, and those that it adds to."""
-        parts, shipped = self.parts, entries.extends
+        parts, shipped = [entries], entries.extends
         if shipped:
             parts.append(self._read_file(load_toml(SHIPPED / f"{shipped}.toml")))
-        self.language: str = entries.language or shipped or (base.language if base else "")
+        self.language = entries.language or shipped or ""
         if not self.language:
             raise ConfigError(f"{where}: missing key 'language', or 'extends'")
         if shipped not in (None, self.language):
@@ -259,14 +255,31 @@ class AssertionRules:
             rules = _read_entries(RuleEntry, "rule", part.rule, where)
             rules.sort(key=lambda entry: not entry.where)
             own = frozenset([wording for entry in rules for wording in self._add(entry, own)])
-        self.starting = frozenset([*self.trie.root, *self.marks])
-        """Tokens that an event may begin with, but for numbers."""
-        alone = self.starting.difference(self.trie.root)
-        self.starts = {**dict.fromkeys(alone, (frozenset(), None)), **self.trie.starts()}
+        self._read_starts()
         self.sections: dict[str, tuple[str, tuple[int, ...], str]] = {}
         for part in parts:
             self._add_sections(_read_entries(SectionEntry, "section", part.section, where))
         self.heading = self._compile_headings()
+
+    def _read_starts(self) -> None:
+        self.starting = frozenset([*self.trie.root, *self.marks])
+        """Tokens that an event may begin with, but for numbers."""
+        alone = self.starting.difference(self.trie.root)
+        self.starts = {**dict.fromkeys(alone, (frozenset(), None)), **self.trie.starts()}
+
+    def with_rules(self, entries: Iterable[RuleEntry], where: str) -> AssertionRules:
+        """Return these rules with others, whose phrases replace theirs.
+
+        Args:
+            entries: The others, without a phrase in common.
+            where: Where they are from, in errors.
+        """
+        rules = copy(self)
+        rules.where, rules.trie = where, self.trie.copy()
+        for entry in entries:
+            list(rules._add(entry, ()))
+        rules._read_starts()
+        return rules
 
     @classmethod
     def load(cls, path: str | Path) -> AssertionRules:

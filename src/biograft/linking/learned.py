@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from biograft.artifacts import ArtifactKind, new_folder, open_arrays, save_arrays, sole_writer
-from biograft.clinical.rules import LANGUAGES, AssertionRules
+from biograft.clinical.rules import LANGUAGES, AssertionRules, RuleEntry
 from biograft.errors import ConfigError
 from biograft.text.span_tagger import TAGGER_ARRAYS, SpanTagger
 
@@ -88,13 +88,16 @@ class StatusPhrase:
         return _counted(self)
 
     @property
-    def rule(self) -> dict[str, Any]:
-        """The rule of the assertion engine that it is, as a file of rules has it."""
-        values: dict[str, Any] = {"name": f"learned, {self.support}", "phrases": [self.phrase]}
-        if not self.flag:
-            return values | {"kind": "ignore"}
-        trigger = {"kind": "trigger", "direction": self.direction, "scope": self.scope}
-        return values | trigger | {"flags": [self.flag]}
+    def rule(self) -> RuleEntry:
+        """The rule of the assertion engine that it is."""
+        return RuleEntry(
+            name=f"learned, {self.support}",
+            kind="trigger" if self.flag else "ignore",
+            phrases=(self.phrase,),
+            flags=(self.flag,) if self.flag else (),
+            direction=self.direction,
+            scope=self.scope,
+        )
 
 
 def _counted(learned: LearnedForm | StatusPhrase) -> str:
@@ -115,10 +118,10 @@ def rules_with(
     made = []
     for language in LANGUAGES:
         base = next((each for each in own if each.language == language), None)
-        tables = [each.rule for each in phrases if each.language == language]
-        if tables:
+        learned = [each.rule for each in phrases if each.language == language]
+        if learned:
             base = base or AssertionRules.shipped(language)
-            base = AssertionRules({"rule": tables}, "learned phrases", base)
+            base = base.with_rules(learned, "learned phrases")
         if base is not None:
             made.append(base)
     return made

@@ -35,9 +35,8 @@ from biograft.linking.mention_choice import (
     probabilities,
 )
 from biograft.linking.steps import DocumentState, MentionState
-from biograft.mapping.status_learning import FEW, StatusLearning, fit_statuses
+from biograft.mapping.status_learning import StatusLearning, fit_statuses, gain_of, in_percent
 from biograft.metrics.precision_recall import Counts, percent
-from biograft.metrics.significance import Difference, paired_counts
 from biograft.progress import Progress
 from biograft.text.documents import Document
 from biograft.text.names_index import NamesIndex
@@ -87,9 +86,10 @@ class FormLearningReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, without what was learned."""
-        values = asdict(replace(self, forms=(), detector=None, statuses=None))
+        values = asdict(replace(self, forms=(), detector=None))
         del values["forms"]
-        values["statuses"] = self.statuses.to_json() if self.statuses else None
+        if self.statuses is not None:
+            del values["statuses"]["phrases"]
         return {**values, "detector": self.detector is not None}
 
 
@@ -228,7 +228,7 @@ def fit_forms(
     }
     counts = {thresholds: _counts(notes, mentions) for thresholds, mentions in tried.items()}
     thresholds, after = max(counts.items(), key=lambda item: sum(item[1], Counts()).f1)
-    applied, gain = _gain(after, before)
+    applied, gain = gain_of(after, before)
     forms = choose_forms([note.places for note in notes], texts, thresholds)
     report = FormLearningReport(
         n_documents=len(notes),
@@ -239,7 +239,7 @@ def fit_forms(
         is_applied=applied,
         f1_before=percent(sum(before, Counts()).f1),
         f1_after=percent(sum(after, Counts()).f1),
-        **_in_percent("", gain),
+        **in_percent("", gain),
         thresholds=thresholds,
         statuses=fit_statuses(documents, folds, linker.config.assertion_rules),
         forms=tuple(forms),
@@ -251,24 +251,13 @@ def fit_forms(
             note.state.mentions = mentions
     known = after if applied else before
     learned, found = _fit_detector(linker, notes, texts, folds, progress)
-    is_better, more = _gain(found, known)
-    report = replace(report, **_in_percent("detector_", more))
+    is_better, more = gain_of(found, known)
+    report = replace(report, **in_percent("detector_", more))
     if not is_better:
         return report
-    _, gain = _gain(found, before)
+    _, gain = gain_of(found, before)
     f1 = percent(sum(found, Counts()).f1)
-    return replace(report, detector=learned, f1_after=f1, **_in_percent("", gain))
-
-
-def _gain(after: Sequence[Counts], before: Sequence[Counts]) -> tuple[bool, Difference]:
-    """Return whether a gain is applied, and the gain."""
-    gain, _ = paired_counts(after, before)
-    return gain.difference > 0 and (len(after) < FEW or gain.interval.low > 0), gain
-
-
-def _in_percent(name: str, gain: Difference) -> dict[str, Any]:
-    bounds = (percent(gain.interval.low), percent(gain.interval.high))
-    return {f"{name}gain": percent(gain.difference), f"{name}interval": bounds}
+    return replace(report, detector=learned, f1_after=f1, **in_percent("", gain))
 
 
 def _counts(notes: Sequence[_Note], mentions: Sequence[Sequence[MentionState]]) -> list[Counts]:

@@ -17,24 +17,24 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from biograft.clinical import AXES, FLAGS, MORE_FLAGS, Assertion, AssertionRules, status_of
-from biograft.clinical.assertion import RuleAssertions, is_chinese
+from biograft.clinical import AXES, FLAGS, MORE_FLAGS, Assertion, RuleAssertions, status_of
+from biograft.clinical.assertion import is_chinese
 from biograft.clinical.events import read_layout
 from biograft.clinical.phrases import PhraseTokens
 from biograft.linking.learned import StatusPhrase, rules_with
 from biograft.metrics.precision_recall import Counts, percent
-from biograft.metrics.significance import paired_counts
+from biograft.metrics.significance import Difference, paired_counts
 from biograft.text.documents import Document, Mention
 from biograft.text.name_rules import FUNCTION_WORDS
 
-FEW = 20
+_FEW = 20
 """Below this number of documents a gain is enough; from it on, its interval must be above 0."""
 _FLAG_OF = {
     "status": {status_of([flag]): flag for flag in FLAGS if flag not in MORE_FLAGS},
@@ -72,10 +72,6 @@ class StatusLearning:
     interval: tuple[float, float] = (0.0, 0.0)
     """95 % interval of the gain, over documents."""
     phrases: tuple[StatusPhrase, ...] = field(default=(), repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the values without the phrases."""
-        return {key: value for key, value in asdict(self).items() if key != "phrases"}
 
 
 class _Finding(NamedTuple):
@@ -138,7 +134,7 @@ def fit_statuses(
     """
     if not any(said_of(mention) for document in documents for mention in document.mentions):
         return None
-    own = rules_with((), rules)
+    own = RuleAssertions(rules=rules)
     notes = [_read(n, document, own) for n, document in enumerate(documents)]
     before = [_counts(each.is_right for each in note) for note in notes]
     after = list(before)
@@ -146,21 +142,42 @@ def fit_statuses(
         others = [note for note, other in zip(notes, folds, strict=True) if other != fold]
         held_out = np.flatnonzero(folds == fold).tolist()
         if phrases := choose_phrases(others, own):
-            learned = rules_with(phrases, rules)
+            learned = RuleAssertions(rules=rules_with(phrases, rules))
             for n in held_out:
                 after[n] = _counts(each.is_right for each in _read(n, documents[n], learned))
-    gain, _ = paired_counts(after, before)
     phrases = choose_phrases(notes, own)
+    applied, gain = gain_of(after, before)
     return StatusLearning(
         n_mentions=sum(map(len, notes)),
         n_phrases=len(phrases),
-        is_applied=gain.difference > 0 and (len(notes) < FEW or gain.interval.low > 0),
+        is_applied=applied,
         accuracy_before=percent(sum(before, Counts()).f1),
         accuracy_after=percent(sum(after, Counts()).f1),
-        gain=percent(gain.difference),
-        interval=(percent(gain.interval.low), percent(gain.interval.high)),
+        **in_percent("", gain),
         phrases=tuple(phrases),
     )
+
+
+def gain_of(after: Sequence[Counts], before: Sequence[Counts]) -> tuple[bool, Difference]:
+    """Return whether a gain is applied, and the gain.
+
+    Args:
+        after: Counts of each document with what is learned from others.
+        before: Counts without it.
+    """
+    gain, _ = paired_counts(after, before)
+    return gain.difference > 0 and (len(after) < _FEW or gain.interval.low > 0), gain
+
+
+def in_percent(name: str, gain: Difference) -> dict[str, Any]:
+    """Return a gain and its interval as fields of a report.
+
+    Args:
+        name: Beginning of the names of the fields.
+        gain: The gain.
+    """
+    bounds = (percent(gain.interval.low), percent(gain.interval.high))
+    return {f"{name}gain": percent(gain.difference), f"{name}interval": bounds}
 
 
 def _counts(right: Iterable[bool]) -> Counts:
@@ -170,17 +187,17 @@ def _counts(right: Iterable[bool]) -> Counts:
     return Counts(len(answers) - n_wrong, n_wrong, n_wrong)
 
 
-def _read(number: int, document: Document, rules: Sequence[AssertionRules]) -> list[_Finding]:
+def _read(number: int, document: Document, model: RuleAssertions) -> list[_Finding]:
     """Return the findings of a document in text order, as rules see them."""
     marked: dict[tuple[int, int], dict[str, str]] = {}
     for mention in document.mentions:
         marked.setdefault((mention.start, mention.end), said_of(mention))
     spans, text = sorted(marked), document.text
     found: list[_Finding] = []
-    answers = RuleAssertions(rules=rules).assert_status(text, spans)
+    answers = model.assert_status(text, spans)
     for k, (span, answer) in enumerate(zip(spans, answers, strict=True)):
         language = "zh" if is_chinese(text, *span) else "en"
-        layout = read_layout(text, _rules_of(language, rules))
+        layout = read_layout(text, model.rules_of(language))
         fold = layout.folded.fold
         before = max((end for _, end in spans[:k] if end <= span[0]), default=0)
         after = next((start for start, _ in spans[k + 1 :] if start >= span[1]), len(text))
@@ -201,19 +218,14 @@ def _read(number: int, document: Document, rules: Sequence[AssertionRules]) -> l
     return found
 
 
-def _rules_of(language: str, rules: Sequence[AssertionRules]) -> AssertionRules:
-    own = next((each for each in rules if each.language == language), None)
-    return own or AssertionRules.shipped(language)
-
-
 def choose_phrases(
-    notes: Sequence[Sequence[_Finding]], rules: Sequence[AssertionRules]
+    notes: Sequence[Sequence[_Finding]], model: RuleAssertions
 ) -> list[StatusPhrase]:
     """Return phrases that mend the status of more findings than they break.
 
     Args:
         notes: The findings of each document.
-        rules: Rules that asserted them, where they are not the shipped ones.
+        model: Rules that asserted them.
     """
     findings = [each for note in notes for each in note]
     following = {id(a): b for note in notes for a, b in pairwise(note)}
@@ -228,7 +240,7 @@ def choose_phrases(
                     wanted[phrase, flag] = None
     candidates = []
     for phrase, flag in wanted:
-        if not _is_plain(phrase) and not (flag and _is_known(phrase, rules)):
+        if not _is_plain(phrase) and not (flag and _is_known(phrase, model)):
             beside, least = places[phrase], _MIN_MENDED
             if phrase.place == _ITSELF:  # where nothing else says it
                 beside, least = [each for each in beside if not each.triggers], _MIN_ITSELF
@@ -286,9 +298,9 @@ def _is_plain(phrase: _Phrase) -> bool:
     return begins or FUNCTION_WORDS.issuperset(phrase.words.split())
 
 
-def _is_known(phrase: _Phrase, rules: Sequence[AssertionRules]) -> bool:
+def _is_known(phrase: _Phrase, model: RuleAssertions) -> bool:
     """Whether the rules have a phrase."""
-    trie, size = _rules_of(phrase.language, rules).trie, len(phrase.words)
+    trie, size = model.rules_of(phrase.language).trie, len(phrase.words)
     tokens = PhraseTokens(phrase.words, [(0, size)], trie)
     found = trie.match(phrase.words, tokens, 0, size)
     return found is not None and found[0] == len(tokens.spans) - 1
@@ -302,11 +314,10 @@ def _phrases(finding: _Finding) -> Iterator[_Phrase]:
     before = _words(language, _BOUND.split(low[since:start])[-1], from_end=True)
     after = _words(language, _BOUND.split(low[end:until].lstrip(" (（:：-"))[0])
     trimmed = [*dropwhile(FUNCTION_WORDS.__contains__, before[::-1])][::-1]
-    for words in (before, trimmed):
+    for words, place in ((before, "forward"), (trimmed, "forward"), (after, "backward")):
         for n in range(shortest, min(longest, len(words)) + 1):
-            yield _Phrase(language, joined.join(words[-n:]), "forward")
-    for n in range(shortest, min(longest, len(after)) + 1):
-        yield _Phrase(language, joined.join(after[:n]), "backward")
+            part = words[-n:] if place == "forward" else words[:n]
+            yield _Phrase(language, joined.join(part), place)
     own = _words(language, low[start:end])
     if len(own) <= longest and joined.join(own) == low[start:end]:
         yield _Phrase(language, low[start:end], _ITSELF)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.clinical import AssertionRules
+from biograft.clinical import AssertionRules, assert_status
+from biograft.clinical.rules import RuleEntry
 from biograft.errors import ConfigError
 
 RULE = '[[rule]]\nname = "no"\nkind = "trigger"\nflags = ["negated"]\nphrases = ["no"]\n'
@@ -58,3 +59,21 @@ def test_errors_name_file_and_rule(rule_file, text, message):
 def test_a_missing_file(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         AssertionRules.load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(("text", "finding"), [("No flu.", "flu"), ("No evidence of flu.", "flu")])
+def test_rules_with_others_leave_those_they_are_made_from(text, finding):
+    """They share what is equal: a phrase of the others replaces the same one, in the copy alone."""
+    shipped = AssertionRules.shipped("en")
+    span = [(text.index(finding), text.index(finding) + len(finding))]
+    entries = [
+        RuleEntry(name="a", kind="ignore", phrases=("no",)),
+        RuleEntry(name="b", kind="trigger", flags=("family",), phrases=("no evidence of",)),
+        RuleEntry(name="c", kind="trigger", flags=("family",), phrases=("zork",)),
+    ]
+    rules = shipped.with_rules(entries, "test")
+    (said,) = assert_status(text, span, "en", rules)
+    assert said.status == ("family" if "evidence" in text else "present")
+    assert assert_status("Zork flu", [(5, 8)], "en", rules)[0].status == "family"
+    assert assert_status(text, span)[0].status == "absent"
+    assert assert_status("Zork flu", [(5, 8)])[0].status == "present"
