@@ -21,7 +21,6 @@ from biograft.kb.names import fold_lines, language_code
 from biograft.kb.records import DefinitionRecord, NameRecord, Record, RelationRecord
 from biograft.kb.sources.files import (
     exists,
-    is_gb18030,
     open_zip,
     read_head,
     refuse_utf16,
@@ -202,8 +201,9 @@ def look_at(path: Path) -> Probe:
         lines = ("\t".join(map(fold_lines, cells)) for _, cells in rows)
         return Probe(path, "".join(f"{line}\n" for line in lines).encode())
     head = read_head(path)
-    if is_gb18030(head):
-        head = codecs.getincrementaldecoder("gb18030")().decode(head).encode()
+    encoding = shown_encoding(head, "utf-8")
+    if encoding != "utf-8":
+        head = codecs.getincrementaldecoder(encoding)().decode(head).encode()
     return Probe(path, head)
 
 

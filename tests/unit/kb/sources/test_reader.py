@@ -61,10 +61,18 @@ def test_unknown_content_is_refused_with_the_known_formats(write, content):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_reported_when_no_reader_is(write, encoding):
+def test_utf_16_is_read_or_reported(write, encoding):
     """Formerly such a file was only *unknown content*, shown as a row of NULs."""
-    with pytest.raises(EncodingError, match="file:1: is UTF-16; convert it to UTF-8"):
-        sniff(write("file", "\ufeffid,name\nD1,flu\n".encode(encoding)))
+    assert sniff(write("file", "\ufeffid,name\nD1,flu\n".encode(encoding))) == "table"
+    with pytest.raises(UnrecognisedError, match=r"no reader knows .*prose of"):
+        sniff(write("other", "\ufeffprose of all kinds\n".encode(encoding)))
+    columns = "1|2|3".encode(encoding)
+    with pytest.raises(EncodingError, match=r"MRSTY\.RRF:1: is UTF-16; convert it to UTF-8"):
+        list(
+            read_source(
+                SourceConfig(path=write("MRSTY.RRF", codecs.BOM_UTF16 + columns), format="umls")
+            )
+        )
 
 
 @pytest.mark.parametrize("data", [b"", gzip.compress(b"")], ids=["plain", "gz"])

@@ -145,3 +145,14 @@ def test_the_first_name_in_each_language_is_preferred(write, reading):
     path = write("a.csv", "id,name,language\nX,Heart attack,en\nX,心肌梗死,zh\nX,MI,en\n")
     found = [(name.text, name.kind) for name in reading(path).of(NameRecord)]
     assert found == [("Heart attack", "preferred"), ("心肌梗死", "preferred"), ("MI", "synonym")]
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+def test_a_table_that_a_spreadsheet_saved(tmp_path, reading, encoding):
+    path = tmp_path / "t.csv"
+    text = "id;name\r\nL1;肺炎, 左侧\r\n1.2E+17;哮喘\r\n;;\r\n"
+    path.write_bytes(text.encode(encoding))
+    result = reading(path)
+    assert [(concept, name) for concept, name, _ in names(result)] == [("L1", "肺炎, 左侧")]
+    (reason,) = result.log.rejected.counts
+    assert "a spreadsheet has lost digits" in reason
