@@ -86,11 +86,14 @@ _SINGLE = re.compile(
 _WITHOUT = re.compile(
     r"\b(?:no|non|not|without|never|w/o)\b|\bnon(?=[a-z])(?!e\b|o)|非|无|未|不(?![全稳明育孕典])"
 )
+_SHORT_WITHOUT = re.compile(r"\bw/o\b", re.IGNORECASE)
 _NOTHING_ELSE = re.compile(
     r"\b(?:without|w/o|no)(?: mention of)?(?: \w+)?"
     r" (?:complications?|behaviou?ral disturbance|exacerbation)"
     r"|\bnot (?:otherwise|elsewhere) (?:specified|classified)"
 )
+_ABSENT = re.compile(r"[\s,]+(?:without|with no)\s+[\w\s/,-]+$|[,，]?(?:不伴有?|无|未见).+$")
+"""What a diagnosis comes without: *inguinal hernia without obstruction*."""
 _REPEATED = re.compile(r"(\w)\1{2,}|\W+|\d+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|/")
 
@@ -179,6 +182,7 @@ def read_term(text: str, is_name: Callable[[str], bool]) -> TermParts:
     if reason := no_diagnosis(text):
         return TermParts((text,), reason)
     plain = text.translate(HALF_WIDTH) if HAN_CHARACTER.search(text) else text
+    plain = _SHORT_WITHOUT.sub("without", plain)
     items = [item for item in _CERTAIN.split(_without_values(plain)) if item.strip(" .,-+()（）")]
     forms = [form for item in items for form in _forms(item, is_name)]
     return TermParts(tuple(dict.fromkeys(forms)) or (text,))
@@ -213,7 +217,8 @@ def core(text: str, is_name: Callable[[str], bool]) -> str:
         is_name: Whether a text is a name of the knowledge base.
     """
     whole = current = _tidy(text)
-    for reduce in (_without_brackets, _without_sides, _without_stages, _without_plain):
+    reductions = (_without_brackets, _without_sides, _without_stages, _without_plain)
+    for reduce in (*reductions, _without_absent):
         if is_name(current):
             return current
         shorter = _tidy(reduce(current))
@@ -262,6 +267,10 @@ def _without_plain(text: str) -> str:
             break
         text = (text[: found[0].start()] + text[found[0].end() :]).strip(" ,，、。?？")
     return text
+
+
+def _without_absent(text: str) -> str:
+    return _ABSENT.sub("", text)
 
 
 def _tidy(text: str) -> str:

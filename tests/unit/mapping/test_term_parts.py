@@ -44,6 +44,8 @@ def is_name(text):
         ("asthma x 3 days", ["asthma"]),
         ("left breast carcinoma", ["breast carcinoma"]),
         ("pneumonia (R)", ["pneumonia"]),
+        ("left asthma w/o exacerbation, gangrene", ["asthma"]),
+        ("hypertension without heart failure", ["hypertension"]),
         ("left ventricular hypertrophy", ["left ventricular hypertrophy"]),
         ("breast carcinoma stage IIb", ["breast carcinoma"]),
         ("severe persistent asthma", ["asthma"]),
