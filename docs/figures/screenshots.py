@@ -61,11 +61,10 @@ def photograph(page: Page, address: str, picture: Picture, folder: Path) -> Path
     """Link the example, open one of its findings, and take the picture."""
     page.goto(address)
     page.click("#example")
-    page.click("#find")
-    page.wait_for_selector(".finding")
-    page.locator(".finding", has_text=picture.opens).first.click()
-    page.wait_for_selector("#graph .node")
-    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    page.wait_for_selector("#marked .finding")
+    page.locator("#marked .finding", has_text=picture.opens).first.click()
+    page.wait_for_selector("#tree strong")
+    page.evaluate("window.scrollTo(0, 0)")
     path = folder / f"{picture.name}.png"
     page.screenshot(path=path)
     with Image.open(path) as taken:

@@ -224,7 +224,7 @@ def test_a_judged_finding_of_the_other_page_is_kept(page, service):
     page.goto(f"{service[0]}/")
     page.fill("#text", "He had a heart attack.")
     page.keyboard.press("Control+Enter")
-    page.locator(".finding").first.click()
+    page.locator("#marked .finding").first.click()
     page.locator("#concept-title").wait_for()
     page.keyboard.press("c")
     expect(page.locator("#message")).to_have_text("Kept in the review.")

@@ -20,6 +20,7 @@ from biograft.linking.outputs import OUTPUTS, link_chunks
 from biograft.mapping import ReviewStore
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, MicroBatcher, ServiceEngine, json_answer, settings_of
+from biograft.serve.export import add_export
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
@@ -171,6 +172,7 @@ def create_app(
     app.state.service = service
     add_problems(app)
     _add_text(app, service)
+    add_export(app, lambda: service.engine.kb, config.max_text)
     _add_concepts(app, service)
     stop_work = add_fhir(
         app,

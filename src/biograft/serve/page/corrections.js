@@ -1,0 +1,541 @@
+"use strict";
+/* Corrections of a note: decisions, statuses, concepts and marks, with undo and history, and their
+   export. All of it stays in the page; decisions also go to a review where one is open. */
+
+const AXES = {polarity: ["affirmed", "negated"], certainty: ["confirmed", "possible", "unlikely"],
+  time: ["current", "past", "future"], course: ["", "active", "resolved", "recurrent"],
+  experiencer: ["patient", "family", "contact", "donor"], plan: ["", "planned"],
+  condition: ["", "conditional", "hypothetical"]};
+const FORMATS = ["jsonl", "csv", "tsv", "fhir", "omop", "brat", "bioc-json", "bioc-xml", "pubtator", "conll",
+  "conll-iob1", "conll-iobes", "char-tags", "ddi", "cmeee", "cmedqaner", "cehrner", "json"];
+const EXPORTED = ["start", "end", "concept", "name", "score", "types", "status", "axes", "section"];
+
+/* ---- one change at a time, each of which can be undone */
+
+function change(number, what, patch, about = "") {
+  const mention = state.mentions[number];
+  const before = Object.fromEntries(Object.keys(patch).map((key) => [key, mention[key]]));
+  const done = {number, what, before, after: patch, about, at: new Date()};
+  state.log.push(done);
+  state.undone = [];
+  apply(done, patch, 1);
+}
+
+function apply({number}, values, by) {
+  const mention = state.mentions[number], before = startOf(mention), suggested = mention.concept;
+  Object.assign(mention, values);
+  mention.changed += by;
+  state.dirty = true;
+  if ("start" in values || "gone" in values || "decision" in values) repaint(before, startOf(mention));
+  dress(number);
+  refresh();
+  showDetail();
+  showLog();
+  if ("decision" in values) keep(mention, suggested);
+}
+
+function undo() {
+  const last = state.log.pop();
+  if (!last) return say(state.words.nothing);
+  state.undone.push(last);
+  apply(last, last.before, -1);
+  back(last.number);
+  return say(`${state.words.undone} ${told(last)}`);
+}
+
+function redo() {
+  const last = state.undone.pop();
+  if (!last) return say(state.words.nothing);
+  state.log.push(last);
+  apply(last, last.after, 1);
+  back(last.number);
+  return say(`${state.words.redone} ${told(last)}`);
+}
+
+function back(number) {
+  if (!state.mentions[number].gone) choose(number);
+  else if (state.shown.length) choose(state.shown[0]);
+}
+
+function told({number, what, about}) {
+  const words = state.words;
+  const value = what !== "status" ? about
+    : `${words.axis[about[0]]} ${words.status[about[1]] || words.value[about[1]]}`;
+  return [state.mentions[number].text, words.done[what], value].filter(Boolean).join(" · ");
+}
+
+function showLog() {
+  $("history").hidden = !state.log.length;
+  $("undo").disabled = !state.log.length;
+  $("log").replaceChildren(...state.log.slice(-200).reverse().map((each) => make("li", [
+    told(each), " ", make("span", each.at.toTimeString().slice(0, 5), {class: "quiet"})])));
+}
+
+/* ---- decisions */
+
+function decide(decision) {
+  const mention = state.mentions[state.at];
+  if (!mention || mention.gone) return;
+  if (decision === "other") {
+    say(state.words.pick);
+    state.replacing = mention;
+    $("query").value = "";
+    $("query").focus();
+    offer(candidatesOf(mention));
+    return;
+  }
+  state.replacing = null;
+  const next = mention.decision === decision ? null : decision;
+  change(state.at, next || "reset", {decision: next});
+}
+
+function accept() {
+  const mention = state.mentions[state.at];
+  if (mention && mention.decision !== "correct") decide("correct");
+  step(1);
+}
+
+function replaceConcept(mention, hit) {
+  const number = state.mentions.indexOf(mention);
+  change(number, "other", {concept: hit.concept, name: hit.name, types: hit.types || [], decision: "other"},
+    `${hit.name} (${hit.concept})`);
+  choose(number);
+}
+
+/* Where a review is open, what was said about a finding is kept there: its own words only.
+   Decisions are sent one after the other; at the end the page shows what was stored. After a
+   conflict the decisions that wait are dropped: they were made without knowing of it. */
+function keep(mention, suggested) {
+  if (!mention.concept) return;
+  const {decision, concept, name, record} = mention, {conflicts} = record;
+  record.pending += 1;
+  state.sending = state.sending.then(async () => {
+    const wanted = {decision, concept, name};
+    try {
+      if (conflicts === record.conflicts) await store(mention, wanted, suggested);
+    } catch (problem) {
+      say(problem.message);
+      if (problem.status === 409) await reread(record, problem);
+      if (problem.status === 403) {  // a key that reads only
+        record.stored = wanted;
+        say(state.words.pageOnly);
+      }
+    }
+    record.pending -= 1;
+    if (record.pending) return;
+    const now = record.stored;
+    if (Object.keys(now).every((key) => mention[key] === now[key])) return;
+    Object.assign(mention, now);
+    const number = state.mentions.indexOf(mention);
+    if (number < 0) return;  // another note was opened meanwhile
+    repaint(startOf(mention));
+    refresh();
+    showDetail();
+  });
+}
+
+/* Another reviewer decided meanwhile: that decision is shown, and the next one replaces it. */
+async function reread(record, problem) {
+  record.conflicts += 1;
+  record.event = null;
+  say(`${state.words.conflict} ${problem.message}`);
+  if (record.term === null) return;
+  try {
+    const {status, concept, name} = await (await ask(`v1/review/terms/${record.term}`)).json();
+    const approved = concept === record.linked.concept ? "correct" : "other";
+    const decision = {approved, rejected: "wrong"}[status] ?? null;
+    record.stored = {decision, ...(decision ? {concept, name: name || concept} : record.linked)};
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+async function store({text, record}, wanted, suggested) {
+  state.review ??= await (await ask("v1/review")).json();
+  if (state.review.open) {
+    const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
+    if (record.event !== null) {
+      await ask("v1/review/undo", {event: record.event, reviewer});
+      record.event = null;
+      record.stored = {...record.stored, decision: null};
+    }
+    if (wanted.decision) {
+      const body = {text, reviewer, suggested, ...wanted};
+      const done = await (await ask("v1/review/findings", body)).json();
+      record.event = done.event;
+      record.term = done.id;
+      say(state.words.kept);
+    }
+  }
+  record.stored = wanted;
+}
+
+/* ---- status */
+
+/* The status in one word that axes give, as `biograft.clinical` orders them. */
+function statusOf(axes) {
+  const {experiencer, condition, plan, time, polarity, certainty} = axes;
+  if (experiencer === "family") return "family";
+  if (experiencer !== "patient") return "other_person";
+  if (condition === "hypothetical" || plan || time === "future") return "hypothetical";
+  if (polarity === "negated") return "absent";
+  if (certainty !== "confirmed") return "possible";
+  if (condition === "conditional") return "conditional";
+  return time === "past" ? "historical" : "present";
+}
+
+function axesOf(mention) {
+  return {...Object.fromEntries(Object.entries(AXES).map(([axis, [first]]) => [axis, first])), ...mention.axes};
+}
+
+function setAxis(axis, value) {
+  const mention = state.mentions[state.at];
+  if (!mention || mention.gone) return;
+  const axes = {...axesOf(mention), [axis]: value};
+  change(state.at, "status", {axes, status: statusOf(axes)}, [axis, value]);
+  const words = state.words;
+  say(`${mention.text}: ${words.axis[axis]} ${words.status[value] || words.value[value]}`);
+}
+
+function cycle(axis) {
+  const mention = state.mentions[state.at];
+  if (!mention) return;
+  const values = AXES[axis];
+  setAxis(axis, values[(values.indexOf(axesOf(mention)[axis]) + 1) % values.length]);
+}
+
+function showAxes(mention) {
+  const words = state.words, axes = axesOf(mention);
+  if (state.axesIn !== words) {
+    state.axesIn = words;
+    $("axes").replaceChildren(...Object.entries(AXES).map(([axis, values], number) => {
+      const chooser = make("select", values.map((value) =>
+        make("option", words.status[value] || words.value[value], {value})), {id: `axis-${axis}`});
+      chooser.addEventListener("change", () => setAxis(axis, chooser.value));
+      return make("label", [make("span", [make("kbd", `${number + 1}`), ` ${words.axis[axis]}`]), chooser],
+        {for: `axis-${axis}`});
+    }));
+  }
+  for (const [axis, [first]] of Object.entries(AXES)) {
+    const chooser = $(`axis-${axis}`);
+    chooser.value = axes[axis];
+    chooser.classList.toggle("set", axes[axis] !== first);
+  }
+}
+
+async function why() {
+  const mention = state.mentions[state.at], list = $("evidence");
+  const is = list.hidden && Boolean(mention);
+  $("why").setAttribute("aria-expanded", String(is));
+  list.hidden = true;
+  if (!is) return;
+  const answer = await ask("v1/assertions", {text: state.text, spans: [[mention.start, mention.end]]});
+  const {triggers} = (await answer.json()).assertions[0];
+  list.replaceChildren(...(triggers.length ? triggers.map((each) => make("li", [
+    make("q", each.text), ` → ${each.flag} `, make("span", each.rule, {class: "quiet"})]))
+    : [make("li", state.words.noTrigger)]));
+  list.hidden = false;
+}
+
+/* ---- marks: words that are selected by mouse, or by arrows */
+
+function picked() {
+  const selection = getSelection();
+  if (!selection.rangeCount || selection.isCollapsed) return null;
+  const range = selection.getRangeAt(0);
+  if (!$("marked").contains(range.startContainer) || !$("marked").contains(range.endContainer)) return null;
+  const offset = (node, at) => {
+    const before = document.createRange();
+    before.setStart($("marked"), 0);
+    before.setEnd(node, at);
+    return before.toString().length;
+  };
+  return trimmed(offset(range.startContainer, range.startOffset), offset(range.endContainer, range.endOffset));
+}
+
+function trimmed(start, end) {
+  const words = state.text.slice(start, end), bare = words.trim();
+  const from = start + words.indexOf(bare);
+  return bare ? {start: from, end: from + bare.length} : null;
+}
+
+function add() {
+  const span = picked();
+  if (span) return put(span, null);
+  return select(null);
+}
+
+function move() {
+  const mention = state.mentions[state.at];
+  if (!mention || mention.gone) return undefined;
+  const span = picked();
+  return span ? put(span, state.at) : select(state.at);
+}
+
+/* Begin to select words by arrows: those after the finding that is chosen, or its own. */
+function select(number) {
+  const mention = state.mentions[state.at];
+  const span = number === null ? wordAfter(mention ? endOf(mention) : 0) || wordAfter(0)
+    : {start: startOf(mention), end: endOf(mention)};
+  if (!span) return;
+  state.span = {...span, number};
+  $("marked").focus({preventScroll: true});
+  showSpan();
+  say(state.words.marking);
+}
+
+function wordAfter(at) {
+  const words = [...segmenter.segment(state.text.slice(at, at + 400))];
+  const word = words.find((each) => each.isWordLike);
+  if (!word) return at + 400 < state.text.length ? wordAfter(at + 400) : null;
+  return {start: at + word.index, end: at + word.index + word.segment.length};
+}
+
+function wordBefore(at) {
+  const from = Math.max(0, at - 400);
+  const word = [...segmenter.segment(state.text.slice(from, at))].reverse().find((each) => each.isWordLike);
+  if (!word) return from ? wordBefore(from) : null;
+  return {start: from + word.index, end: from + word.index + word.segment.length};
+}
+
+const SPAN_KEYS = {
+  ArrowRight: ({end}) => wordAfter(end),
+  ArrowLeft: ({start}) => wordBefore(start),
+  ArrowDown: ({end}) => {
+    const line = state.text.indexOf("\n", end);
+    return line < 0 ? null : wordAfter(line);
+  },
+  ArrowUp: ({start}) => {
+    const line = state.text.lastIndexOf("\n", start - 1);
+    return line < 0 ? wordAfter(0) : wordAfter(state.text.lastIndexOf("\n", line - 1) + 1);
+  },
+  "Shift+ArrowRight": ({start, end}) => ({start, end: (wordAfter(end) || {end}).end}),
+  "Shift+ArrowLeft": ({start, end}) => {
+    const last = wordBefore(end), before = last && wordBefore(last.start);
+    return before && before.end > start ? {start, end: before.end} : null;
+  },
+  "]": ({start, end}) => end < state.text.length ? {start, end: unit(point(end) + 1)} : null,
+  "[": ({start, end}) => point(end) - 1 > point(start) ? {start, end: unit(point(end) - 1)} : null,
+  "}": ({start, end}) => point(start) + 1 < point(end) ? {start: unit(point(start) + 1), end} : null,
+  "{": ({start, end}) => start > 0 ? {start: unit(point(start) - 1), end} : null,
+};
+
+/* A key while words are selected; whether it was one of these. */
+function onSpanKey(event) {
+  const {number} = state.span;
+  const act = SPAN_KEYS[event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key];
+  if (event.key === "Escape" || event.key === "Enter") {
+    const span = trimmed(state.span.start, state.span.end);
+    state.span = null;
+    getSelection().removeAllRanges();
+    say("");
+    if (event.key === "Enter" && span) put(span, number);
+    else if (state.marks[state.at]) state.marks[state.at].focus();
+  } else if (act) {
+    state.span = {...state.span, ...act(state.span)};
+    showSpan();
+  } else if (event.key !== "m" && event.key !== "Tab") {
+    return !["Shift", "Control", "Alt", "Meta"].includes(event.key) && !event.ctrlKey && !event.metaKey;
+  }
+  return true;
+}
+
+/* Select the words in the text, and scroll to them. */
+function showSpan() {
+  const place = (at) => {
+    const walker = document.createTreeWalker(state.blocks[blockAt(at)].element, NodeFilter.SHOW_TEXT);
+    let left = at - state.blocks[blockAt(at)].start, node = walker.nextNode();
+    for (let next; left > node.length && (next = walker.nextNode()); node = next) left -= node.length;
+    return [node, Math.min(left, node.length)];
+  };
+  const {start, end} = state.span;
+  getSelection().setBaseAndExtent(...place(start), ...place(end));
+  const box = $("marked"), scroll = () => {
+    if (!getSelection().rangeCount) return;
+    const seen = getSelection().getRangeAt(0).getBoundingClientRect(), frame = box.getBoundingClientRect();
+    if (seen.top < frame.top || seen.bottom > frame.bottom) box.scrollTop += seen.top - frame.top - 80;
+  };
+  scroll();
+  requestAnimationFrame(scroll);
+}
+
+/* Keep a span: of a new finding, or of one whose mark is moved. */
+async function put({start, end}, number) {
+  const span = {start: point(start), end: point(end), text: state.text.slice(start, end)};
+  getSelection().removeAllRanges();
+  const same = state.mentions.findIndex((each) => !each.gone && each.start === span.start && each.end === span.end);
+  if (same >= 0) {
+    choose(same);
+    say(state.words.overlap);
+    return;
+  }
+  if (number !== null) {
+    change(number, "span", span, span.text);
+    choose(number);
+    return;
+  }
+  const {text, mentions} = state;
+  const [linked, asserted] = await Promise.all([
+    ask("v1/mentions", {mentions: [span.text]}).then((answer) => answer.json()),
+    ask("v1/assertions", {text, spans: [[span.start, span.end]]}).then((answer) => answer.json())]);
+  if (mentions !== state.mentions) return;  // another note was opened meanwhile
+  const [{concept, name, score, candidates}] = linked.mentions;
+  const [{status, axes, section}] = asserted.assertions;
+  const types = concept ? candidates[0].types : [];
+  mentions.push({...fresh({...span, concept, name, score, candidates, types, status, axes, section}), gone: true});
+  change(mentions.length - 1, "add", {gone: false});
+  choose(mentions.length - 1);
+  say(`${state.words.added} ${span.text} → ${name || state.words.nil}`);
+}
+
+/* ---- export */
+
+async function exported(to) {
+  const kept = state.mentions.filter((each) => !each.gone && !isWrong(each) && isSure(each))
+    .sort((a, b) => a.start - b.start || a.end - b.end);
+  if (to === "json") {
+    const shown = kept.map(({record, gone, off, changed, ...mention}) => mention);
+    const text = JSON.stringify({text: state.text, mentions: shown}, null, 1);
+    return {blob: new Blob([text], {type: "application/json"}), name: "note.json", lost: ""};
+  }
+  const mentions = kept.map((each) => Object.fromEntries(EXPORTED.map((key) => [key, each[key] ?? null])));
+  const answer = await ask(`v1/export?to=${to}`, {text: state.text, mentions});
+  const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") || "");
+  return {blob: await answer.blob(), name: name ? name[1] : "note", lost: answer.headers.get("x-lost") || ""};
+}
+
+async function copy() {
+  const to = $("format").value, {blob, name, lost} = await exported(to);
+  if (name.endsWith(".zip")) return save(blob, name, lost);
+  await navigator.clipboard.writeText(await blob.text());
+  return say([state.words.copied(to.toUpperCase()), lost && state.words.lost(lost)].filter(Boolean).join(" "));
+}
+
+async function download() {
+  const {blob, name, lost} = await exported($("format").value);
+  save(blob, name, lost);
+}
+
+function save(blob, name, lost) {
+  const url = URL.createObjectURL(blob);
+  make("a", undefined, {href: url, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  state.dirty = false;
+  say([state.words.downloaded(name), lost && state.words.lost(lost)].filter(Boolean).join(" "));
+}
+
+/* ---- keys and events */
+
+const ANYWHERE = {"/": look, "?": () => $("keys").showModal()};
+const READING = {j: () => step(1), k: () => step(-1), c: () => decide("correct"), w: () => decide("wrong"),
+  o: () => decide("other"), m: () => trying(add), e: () => trying(move), y: () => trying(why), u: undo, U: redo,
+  i: () => trying(edit), f: () => $("status").focus(), x: () => trying(download), Delete: () => decide("wrong")};
+Object.keys(AXES).forEach((axis, number) => { READING[number + 1] = () => cycle(axis); });
+const ON_FINDING = {ArrowDown: () => step(1), ArrowUp: () => step(-1), Enter: accept};
+
+function toFindings() {
+  if ($("marked").hidden) return;
+  (state.marks[state.at] || $("marked")).focus();
+}
+
+function onKey(event) {
+  if (document.querySelector("dialog[open]")) return;
+  const typing = event.target.matches("input:not([type='range']), textarea, select");
+  if (state.span && !typing) {
+    if (onSpanKey(event)) event.preventDefault();
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    find();
+  } else if (event.key === "Escape") {
+    hideHits();
+    state.replacing = null;
+    if (typing) event.target.blur();
+    toFindings();
+  } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const onFinding = event.target.matches(".finding, #body button") && ON_FINDING[event.key];
+    const act = onFinding || ANYWHERE[event.key] || (!$("marked").hidden && READING[event.key]);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+function onQueryKey(event) {
+  const acts = {ArrowDown: () => moveHit(1), ArrowUp: () => moveHit(-1), Enter: () => take(state.hit)};
+  if (acts[event.key] && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    acts[event.key]();
+  }
+}
+
+const on = (id, kind, act) => $(id).addEventListener(kind, act);
+
+document.addEventListener("keydown", onKey);
+on("query", "keydown", onQueryKey);
+on("query", "input", () => trying(suggest));
+on("query", "blur", hideHits);
+on("find", "click", find);
+on("use-key", "click", () => {
+  state.key = $("key").value.trim();
+  sessionStorage.setItem("key", state.key);
+  $("key").value = "";
+  $("key-row").hidden = true;
+  state.review = undefined;
+  say("");
+});
+on("threshold", "input", refresh);
+for (const id of ["status", "type", "section"]) on(id, "change", refresh);
+on("clear", "click", () => {
+  for (const id of ["status", "type", "section"]) $(id).value = "";
+  $("threshold").value = 0;
+  refresh();
+  toFindings();
+});
+on("help", "click", () => $("keys").showModal());
+on("language", "click", () => speak(document.documentElement.lang === "en" ? "zh" : "en"));
+on("example", "click", () => {
+  $("text").value = state.words.sample;
+  find();
+});
+on("blank", "click", () => {
+  if (!$("text").value.trim()) return;
+  begin($("text").value, []);
+  say(state.words.teach);
+});
+on("edit", "click", () => trying(edit));
+on("file", "change", () => trying(() => read($("file").files[0])));
+on("undo", "click", undo);
+on("why", "click", () => trying(why));
+on("copy", "click", () => trying(copy));
+on("download", "click", () => trying(download));
+for (const [id, act] of [["add", add], ["move", move]]) {
+  on(id, "pointerdown", (event) => event.preventDefault());  // the selection stays
+  on(id, "click", () => trying(act));
+}
+on("marked", "click", (event) => {
+  const mark = event.target.closest(".finding");
+  if (mark && !picked()) choose(Number(mark.dataset.number));
+});
+on("body", "click", (event) => {
+  const row = event.target.closest("[data-row]");
+  if (row) choose(Number(row.dataset.row), "table");
+});
+on("rows", "scroll", () => showRows());
+addEventListener("resize", () => $("result").hidden || showRows(true));
+addEventListener("beforeunload", (event) => {
+  if (state.dirty) event.preventDefault();
+});
+for (const kind of ["dragover", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;  // text is dragged as ever
+    event.preventDefault();
+    if (kind === "drop") trying(() => read(event.dataTransfer.files[0]));
+  });
+}
+for (const element of document.querySelectorAll("[data-decide]")) {
+  element.addEventListener("click", () => decide(element.dataset.decide));
+}
+for (const element of document.querySelectorAll("[data-step]")) {
+  element.addEventListener("click", () => step(Number(element.dataset.step)));
+}
+speak((navigator.language || "en").startsWith("zh") ? "zh" : "en");
