@@ -407,7 +407,7 @@ def _apart(decisions: Sequence[Decision]) -> list[Decision]:
         for key, own in targets.items()
     }
     for key, each in zip(plain, decisions, strict=True):
-        own = of_key[key]
+        own = of_key.get(key, {})
         concept = each.concept if each.verdict == APPROVED else ""
         same = [name for (part, _), name in own.items() if part == each.part]
         names = [own[each.part, concept]] if (each.part, concept) in own else same
