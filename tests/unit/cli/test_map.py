@@ -43,7 +43,10 @@ def test_equal_terms_with_two_codes_stay_two():
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-o", "out.xlsx"), "ends in .sssom.tsv, .sssom, .csv, .tsv, .json, found 'out.xlsx'"),
+        (
+            ("-o", "out.doc"),
+            "ends in .sssom.tsv, .sssom, .csv, .tsv, .xlsx, .json, found 'out.doc'",
+        ),
         (("-o", "o.csv", "--column", "trem"), "column 'trem' occurs 0 times .*did you mean 'term'"),
         (("-o", "o.csv", "--sheet", "a"), "has no sheets; leave --sheet out"),
         (("-o", "o.csv", "--to", "omop"), "D1 .Myocardial Infarction. has no OMOP id"),
