@@ -46,6 +46,11 @@ def learned_forms(result: Mapping[str, Any]) -> str:
         learned = of["cross_validated"]
         forms = f"{learned['n_forms']} / {learned['n_no_mention']}"
         gain = f"{of['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
-        rows.append([title, f"{of['before']['f1']:.1f}", f"{of['after']['f1']:.1f}", gain, forms])
+        row = [title, f"{of['before']['f1']:.1f}", f"{of['after']['f1']:.1f}", gain, forms]
+        if detector := of.get("detector"):
+            low, high = detector["interval"]
+            row.append(f"{detector['after']['f1']:.1f}")
+            row.append(f"{detector['gain']:+.1f} ({low:+.1f} to {high:+.1f})")
+        rows.append([*row, *["-"] * (7 - len(row))])
     heads = ("", "untrained", "learned", "gain", "forms with a concept / no mention")
-    return markdown(heads, rows)
+    return markdown((*heads, "`--detector`", "gain of the detector"), rows)
