@@ -83,6 +83,8 @@ concepts with the one word, and with the other."""
 _MIN_SUBSTITUTE, _MAX_SUBSTITUTES = 0.05, 4
 """Least such fraction for a word beside one of ``_ABNORMALITIES``, and number of its substitutes:
 *ocular anomaly* is an *abnormality of the eye*."""
+_MAX_JOINED = 1 << 16
+"""Pairs of words with a hyphen between them that are remembered."""
 _SAME_STEM, _MIN_STEM, _MIN_STEM_SHORT = 0.55, 5, 4
 """Fraction of its letters, and number of them, that a word shares with one that it derives from."""
 _MIN_ROTATED = 2
@@ -116,6 +118,7 @@ class RewordedNames:
 
     def __init__(self, names: NamesIndex, concepts: Sequence[int] | npt.NDArray[Any]) -> None:
         self._names, self._concepts = names, np.asarray(concepts)
+        self._joined: dict[tuple[int, int], int] = {}
         self._is_preferred = np.ones(len(self._concepts), np.bool_)  # the first of each concept
         self._is_preferred[1:] = self._concepts[1:] != self._concepts[:-1]
 
@@ -135,8 +138,9 @@ class RewordedNames:
         forms, last = np.where(words >= 0, words, stems), tokens.last.copy()
         within = self._join_parted(texts, tokens, forms, last)
         hashes = bags.hashes[forms]
-        other = _positions(tokens.hashes, bags.others)
-        hashes = np.where((hashes == 0) & (other >= 0), bags.other_hashes[other], hashes)
+        unknown = np.flatnonzero(hashes == 0)
+        other = _positions(tokens.hashes[unknown], bags.others)
+        hashes[unknown[other >= 0]] = bags.other_hashes[other[other >= 0]]
         at, gaps = _content(tokens, within)
         read = _Words(forms[at], hashes[at], gaps)
         runs = collect(
@@ -191,10 +195,15 @@ class RewordedNames:
         within = np.zeros(len(forms), np.bool_)
         is_near = tokens.first[1:] - tokens.last[:-1] == 1
         for n in np.flatnonzero(is_near & np.isin(codes[tokens.last[:-1]], _HYPHENS)).tolist():
-            start = int(tokens.ends[n - 1]) if n else 0
-            word = find_word(*arrays[:3], tokens.letters, start, int(tokens.ends[n + 1]))
-            if word >= 0 and arrays.forms[word] >= 0:
-                forms[n], last[n], within[n + 1] = arrays.forms[word], last[n + 1], True
+            parts = int(tokens.hashes[n]), int(tokens.hashes[n + 1])
+            if (form := self._joined.get(parts)) is None:
+                if len(self._joined) > _MAX_JOINED:
+                    self._joined.clear()
+                start = int(tokens.ends[n - 1]) if n else 0
+                word = find_word(*arrays[:3], tokens.letters, start, int(tokens.ends[n + 1]))
+                form = self._joined[parts] = int(arrays.forms[word]) if word >= 0 else -1
+            if form >= 0:
+                forms[n], last[n], within[n + 1] = form, last[n + 1], True
         return within
 
     def _is_whole(self, skip: int, before: str, read: _Words) -> bool:
