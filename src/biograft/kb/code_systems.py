@@ -109,8 +109,12 @@ class CodeSystems:
     """Those of the request, in its order."""
     supplements: Sequence[str] = ()
     """Supplements of the request, by URL."""
-    _versions: Mapping[str, str] = {}
-    _forced: Mapping[str, str] = {}
+    versions: Mapping[str, str] = {}
+    """Versions of systems where the request names none."""
+    forced: Mapping[str, str] = {}
+    """Versions of systems, whatever the request names."""
+    hints: Mapping[str, str] = {}
+    """Versions of systems that are taken where several would do."""
 
     def __init__(self, kb: KnowledgeBase, urls: Mapping[str, str] | None = None) -> None:
         self._kb, self._n = kb, len(kb)
@@ -134,6 +138,7 @@ class CodeSystems:
         resources: Iterable[Resource],
         versions: Mapping[str, str],
         forced: Mapping[str, str],
+        wanted: Iterable[str] = (),
     ) -> CodeSystems:
         """Return these code systems with those of a request.
 
@@ -141,12 +146,13 @@ class CodeSystems:
             resources: CodeSystem resources, supplements among them.
             versions: Versions of systems where the request names none.
             forced: Versions of systems, whatever the request names.
+            wanted: URLs of the supplements to use.
 
         Raises:
-            TerminologyError: A resource is damaged, or has too many concepts.
+            TerminologyError: A resource is damaged, has too many concepts, or is missing.
         """
         both = copy.copy(self)
-        both.supplied, both._versions, both._forced = [], versions, forced
+        both.supplied, both.versions, both.forced = [], versions, forced
         first, supplements = self._n_entries, []
         for resource in resources:
             if resource.get("content") == "supplement":
@@ -156,7 +162,9 @@ class CodeSystems:
             number = _FIRST_NUMBER + len(both.supplied)
             both.supplied.append(read_system(resource, number, first, room=room))
             first += len(both.supplied[-1].concepts)
-        both.supplements = [both._supplement(each) for each in supplements]
+        both.supplements = [
+            both._supplement(_supplement_of(url, supplements)) for url in dict.fromkeys(wanted)
+        ]
         return both
 
     def _supplement(self, resource: Resource) -> str:
@@ -197,13 +205,16 @@ class CodeSystems:
             version: Version that is wanted.
         """
         url, _, after = url.partition("|")
-        wanted = self._forced.get(url) or version or after or self._versions.get(url)
+        wanted = self.forced.get(url) or version or after or self.versions.get(url)
         spend(len(self.supplied))
         own = [each for each in self.supplied if each.url == url]
         if not own:
             return self._by_url.get(url)
-        fitting = [each for each in own if not wanted or _fits(each.version, wanted)]
-        return max(fitting, key=lambda each: _version_key(each.version or ""), default=None)
+        fitting = [each for each in own if not wanted or fits(each.version, wanted)]
+        hinted = (each for each in fitting if each.version == self.hints.get(url, ""))
+        return next(hinted, None) or max(
+            fitting, key=lambda each: _version_key(each.version or ""), default=None
+        )
 
     def known(self, url: str, version: str | None = None) -> CodeSystem:
         """Return a system that has codes.
@@ -217,9 +228,9 @@ class CodeSystems:
         """
         system = self.find(url, version)
         if system is None:
-            named = canonical(url, version)
-            known = self.known_versions(url) or "; see /fhir/CodeSystem"
-            raise TerminologyError("not-found", f"no code system {named!r}{known}")
+            url, _, after = url.partition("|")
+            what = "the value set cannot be expanded"
+            raise TerminologyError("not-found", self.why_unknown(url, version or after, what))
         if isinstance(system, SuppliedSystem) and not system.has_codes:
             raise TerminologyError(
                 "not-found",
@@ -227,14 +238,31 @@ class CodeSystems:
             )
         return system
 
-    def known_versions(self, url: str) -> str:
-        """Return the versions of a system of the request, for a message; the newest last.
+    def known_versions(self, url: str) -> list[str]:
+        """Return the versions of a system of the request; the newest last.
 
         Args:
             url: URI of the system.
         """
         found = [each.version for each in self.supplied if each.url == url and each.version]
-        return f"; known versions: {', '.join(sorted(found, key=_version_key))}" if found else ""
+        return sorted(found, key=_version_key)
+
+    def why_unknown(self, url: str, version: str | None, what: str) -> str:
+        """Return the message for a code system, or a version of it, that is not known.
+
+        Args:
+            url: URI of the system.
+            version: Version that is wanted.
+            what: What cannot be done without it.
+        """
+        named = f"'{url}'" + (f" version '{version}'" if version else "")
+        text = f"A definition for CodeSystem {named} could not be found, so {what}"
+        if not version:
+            return text
+        known = " or ".join(self.known_versions(url))
+        return f"{text}. " + (
+            f"Valid versions: {known}" if known else "No versions of this code system are known"
+        )
 
     # ---- is-a, by row
 
@@ -916,9 +944,28 @@ def _version_key(version: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((1, int(p)) if p.isdecimal() and len(p) < 20 else (0, p) for p in parts)
 
 
-def _fits(version: str | None, wanted: str) -> bool:
-    """Whether a version is one that is asked for: ``1.x`` and ``1`` are any that begin so."""
-    if version is None:
+def fits(version: str | None, wanted: str) -> bool:
+    """Return whether a version is one that is asked for: ``1.x`` is any that begins with ``1.``.
+
+    Args:
+        version: Version of a resource.
+        wanted: Version that is asked for; ``x`` and ``*`` stand for any part of it.
+    """
+    if version is None or version == wanted:
+        return version is not None
+    parts, patterns = version.split("."), wanted.split(".")
+    if patterns[-1] not in _ANY or len(patterns) > len(parts):
         return False
-    start = wanted.removesuffix(".x").removesuffix(".*")
-    return version == wanted or version.startswith(f"{start}.")
+    return all(p in _ANY or p == part for p, part in zip(patterns, parts, strict=False))
+
+
+_ANY = ("x", "X", "*")
+
+
+def _supplement_of(url: str, supplements: Sequence[Resource]) -> Resource:
+    """Return the supplement with a URL, which may have a version after a bar."""
+    base, bar, version = url.partition("|")
+    for each in supplements:
+        if each.get("url") == base and (not bar or each.get("version") == version):
+            return each
+    raise TerminologyError("not-found", f"Required supplement not found: {url}")

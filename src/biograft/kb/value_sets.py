@@ -38,6 +38,10 @@ from biograft.kb.hierarchy import Flags, Rows
 from biograft.kb.store import KnowledgeBase
 
 
+class UnknownImportError(TerminologyError):
+    """A value set includes another one that is not known."""
+
+
 class Condition(NamedTuple):
     """Condition on the concepts of a value set."""
 
@@ -74,6 +78,8 @@ class CodeSet:
     listed: tuple[int, ...] | None = None
     within: tuple[ValueSet, ...] = ()
     """Value sets that must have the code, too."""
+    stated: str | None = None
+    """Version of the code system as the value set states it."""
 
     def entries(self, codes: CodeSystems) -> Entries:
         """Return the codes.
@@ -139,6 +145,8 @@ class ValueSet:
     """Value sets that it is made from."""
     unknown: list[str] = field(default_factory=list)
     """Ids of the codes that it lists and their systems do not have; URIs of unknown systems."""
+    missing: list[tuple[str, str | None]] = field(default_factory=list)
+    """URLs and versions of the code systems that it names and that are not known."""
     resource: Resource = field(default_factory=dict)
     _entries: list[Entries] = field(default_factory=list, init=False, repr=False, compare=False)
     _last: dict[int, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -285,9 +293,7 @@ class ValueSetReader:
         system = self._codes.find(base)
         if not mark or key != _IMPLICIT or system is None:
             raise TerminologyError(
-                "not-found",
-                f"no value set {url!r}; known are those of the request and SYSTEM?fhir_vs of the "
-                "code systems",
+                "not-found", f"A definition for the value Set '{url}' could not be found"
             )
         if not equals:
             return ValueSet(url, (CodeSet(system),))
@@ -333,10 +339,11 @@ class ValueSetReader:
         if not all(isinstance(url, str) for url in urls) or len(urls) > _MAX_PARTS:
             raise TerminologyError("invalid", f"{place}.valueSet: expected a list of URLs")
         contained = list_in(made.resource, "contained", "valueSet")
-        within = tuple(self.of_url(url, contained) for url in urls)
+        within = tuple(self._imported(url, contained) for url in urls)
         for each in within:
             spend(1 + len(each.used) + len(each.displays))
             made.unknown += each.unknown
+            made.missing += each.missing
             made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
             for entry, shown in each.displays.items():
                 made.displays.setdefault(entry, shown)
@@ -345,20 +352,31 @@ class ValueSetReader:
         if url is None:
             if not within or concepts or filters:
                 raise TerminologyError("required", f"{place}.system: missing")
-            return [CodeSet(each, within=within) for each in within[0].systems]
+            stated = {each.system: each.stated for each in within[0].included}
+            return [CodeSet(each, within=within, stated=stated[each]) for each in stated]
         version = text_in(given, "version", place)
         if self._lenient and self._codes.find(url, version) is None:
             made.unknown.append(url)
+            made.missing.append((url, version))
             return []
         system = self._codes.known(url, version)
         if concepts and filters:
             raise TerminologyError("invalid", f"{place}: give either concept or filter")
         if concepts:
             listed = self._listed(system, concepts, made, f"{place}.concept")
-            return [CodeSet(system, listed=listed, within=within)]
+            return [CodeSet(system, listed=listed, within=within, stated=version)]
         if len(filters) > _MAX_PARTS:
             raise TerminologyError("too-costly", f"{place}: at most {_MAX_PARTS} filters")
-        return [CodeSet(system, tuple(self._filter(system, f) for f in filters), within=within)]
+        conditions = tuple(self._filter(system, f) for f in filters)
+        return [CodeSet(system, conditions, within=within, stated=version)]
+
+    def _imported(self, url: str, contained: Sequence[Resource]) -> ValueSet:
+        try:
+            return self.of_url(url, contained)
+        except TerminologyError as error:
+            if error.code != "not-found":
+                raise
+            raise UnknownImportError("not-found", str(error)) from None
 
     def _listed(
         self, system: CodeSystem, concepts: list[Any], made: ValueSet, place: str

@@ -209,7 +209,7 @@ def test_a_file_imports_others_of_its_folder_by_their_urls(kb, tmp_path):
     write_value_set(outer, tmp_path / "outer.json")
     assert read_value_set(kb, tmp_path / "outer.json").ids == ["HP:2", "HP:3", "HP:4"]
     (tmp_path / "n.json").unlink()
-    with pytest.raises(ConfigError, match=r"no value set 'http://x.org/nerves'"):
+    with pytest.raises(ConfigError, match=r"value Set 'http://x.org/nerves' could not be found"):
         read_value_set(kb, tmp_path / "outer.json")
 
 

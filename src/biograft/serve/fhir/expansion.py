@@ -16,6 +16,7 @@ from biograft.kb.code_systems import (
     SuppliedConcept,
     SuppliedSystem,
     canonical,
+    standards_status,
 )
 from biograft.kb.fhir import (
     Resource,
@@ -32,12 +33,13 @@ from biograft.serve.fhir.parameters import Parameters, part
 _SNOMED = "http://snomed.info/sct"
 _USES: Mapping[str, Resource] = {
     NameKind.PREFERRED: {
-        "system": "http://terminology.hl7.org/CodeSystem/designation-usage",
-        "code": "display",
+        "system": "http://terminology.hl7.org/CodeSystem/hl7TermMaintInfra",
+        "code": "preferredForLanguage",
+        "display": "Preferred For Language",
     },
     NameKind.SYNONYM: {"system": _SNOMED, "code": "900000000000013009", "display": "Synonym"},
 }
-_EXPANSION_PARAMETER = "http://hl7.org/fhir/tools/StructureDefinition/valueset-expansion-parameter"
+_EXPANSION_PARAMETER = "StructureDefinition/valueset-expansion-parameter"
 
 
 class Languages(NamedTuple):
@@ -46,6 +48,8 @@ class Languages(NamedTuple):
     tags: tuple[str, ...] = ()
     only: bool = False
     """Whether a name in another language is none: ``de, *;q=0``."""
+    given: str = ""
+    """As they are written in a request."""
 
 
 def languages_of(asked: Parameters, chosen: ValueSet | None = None) -> Languages:
@@ -73,7 +77,7 @@ def _expansion_parameter(resource: Resource, wanted: str) -> str | None:
     if isinstance(compose, dict) and isinstance(compose.get("extension"), list):
         listed += compose["extension"]
     for each in listed:
-        if not isinstance(each, dict) or each.get("url") != _EXPANSION_PARAMETER:
+        if not isinstance(each, dict) or not str(each.get("url")).endswith(_EXPANSION_PARAMETER):
             continue
         inner = {
             part.get("url"): next((v for k, v in part.items() if k.startswith("value")), None)
@@ -99,8 +103,8 @@ def _parsed(given: str) -> Languages:
             only = quality == 0
         elif tag and quality > 0:
             weighed.append((-quality, tag))
-    ordered = sorted(weighed, key=lambda pair: pair[0])
-    return Languages(tuple(tag for _, tag in ordered), only)
+    tags = tuple(tag for _, tag in sorted(weighed, key=lambda pair: pair[0]))
+    return Languages(tags, only, ", ".join([*tags, "*; q=0"]) if only else given)
 
 
 def same_language(tag: str, wanted: str) -> bool:
@@ -221,18 +225,17 @@ PARAMETERS: Mapping[str, str] = {
     "count": "Integer",
     **dict.fromkeys(("includeDesignations", "includeDefinition", "activeOnly"), "Boolean"),
     **dict.fromkeys(("excludeNested", "excludeNotForUI", "excludePostCoordinated"), "Boolean"),
-    "displayLanguage": "",
     "designation": "String",
-    "property": "String",
-    **dict.fromkeys(("tx-resource", "useSupplement"), ""),
-    **dict.fromkeys(("system-version", "check-system-version", "force-system-version"), "Uri"),
+    **dict.fromkeys(("displayLanguage", "property", "tx-resource", "useSupplement"), ""),
+    "system-version": "",
+    **dict.fromkeys(("check-system-version", "force-system-version"), "Uri"),
 }
 """Parameters of ``$expand``, and the type of those that its answer repeats."""
 _R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion"
 _DEPRECATED = "http://hl7.org/fhir/StructureDefinition/valueset-deprecated"
 _COPIED = (
     *("id", "language", "url", "identifier", "version", "name", "title", "status"),
-    *("experimental", "date", "publisher", "description"),
+    *("experimental", "date"),
 )
 _STATUS_URI = "http://hl7.org/fhir/concept-properties#status"
 _DEFINITION_URI = "http://hl7.org/fhir/concept-properties#definition"
@@ -299,7 +302,7 @@ class Expansion:
             "identifier": f"urn:uuid:{uuid.uuid4()}",
             "timestamp": self._made_at,
             "total": total,
-            "offset": offset,
+            "offset": None if count is None and "offset" not in asked else offset,
             "parameter": self._parameters(),
             "contains": page,
         }
@@ -393,6 +396,8 @@ class Expansion:
             content["display"] = shown
         if self._designated:
             listed = [*designations(codes, codes.row(entry)), *chosen.designations.get(entry, [])]
+            own = next((d for d in listed if d["value"] == shown), None)
+            listed = [each for each in listed if each is not own]
             spend(len(listed) * (1 + len(self._designations)))
             if listed := wanted_designations(listed, self._designations):
                 content["designation"] = listed
@@ -445,20 +450,35 @@ class Expansion:
             for value in self._asked.values(name, kind)
         ]
         if self._languages.tags:
-            listed.append(part("displayLanguage", "Code", ",".join(self._languages.tags)))
+            listed.append(part("displayLanguage", "Code", self._languages.given))
         for system in self._chosen.systems:
             named = canonical(system.url, system.version)
             listed.append(part("used-codesystem", "Uri", named))
             if isinstance(system, SuppliedSystem):
-                status = system.resource.get("status")
-                if status in ("draft", "retired"):
-                    warning = "warning-draft" if status == "draft" else "warning-withdrawn"
-                    listed.append(part(warning, "Uri", named))
-                if system.resource.get("experimental") is True:
-                    listed.append(part("warning-experimental", "Uri", named))
+                found = use_statuses(system.resource)
+                listed += [part(f"warning-{status}", "Uri", named) for status in found]
+        if self._chosen.canonical:
+            found = use_statuses(self._chosen.resource)
+            listed += [
+                part(f"warning-{status}", "Uri", self._chosen.canonical)
+                for status in found
+                if status in ("deprecated", "withdrawn")
+            ]
         listed += [part("used-valueset", "Uri", each) for each in self._chosen.used]
         listed += [part("used-supplement", "Uri", each) for each in self._codes.supplements]
         return listed
+
+
+def use_statuses(resource: Resource) -> list[str]:
+    """Return why a resource is not in full use: draft, deprecated, withdrawn, experimental.
+
+    Args:
+        resource: A code system or value set.
+    """
+    listed = [e for e in resource.get("extension", ()) if isinstance(e, dict)]
+    status = standards_status(listed) or resource.get("status")
+    found = [str(status)] if status in ("draft", "deprecated", "withdrawn") else []
+    return found + (["experimental"] if resource.get("experimental") is True else [])
 
 
 def _extension(name: str, **parts: tuple[str, Any]) -> Resource:

@@ -20,9 +20,17 @@ STATUS = {
     "not-supported": 422,
     "too-costly": 422,
     "processing": 422,
+    "version-error": 422,
     "exception": 500,
 }
-_TYPES = {"not-found": "not-found", "processing": "vs-invalid", "invalid": "invalid-data"}
+_TYPES = {
+    "not-found": "not-found",
+    "processing": "vs-invalid",
+    "invalid": "invalid-data",
+    "version-error": "version-error",
+}
+
+_WITHOUT_LOCATION = ("invalid-code", "this-code-not-in-vs", "status-check")
 
 
 def outcome_of(error: TerminologyError) -> Resource:
@@ -31,7 +39,8 @@ def outcome_of(error: TerminologyError) -> Resource:
     Args:
         error: The error.
     """
-    found = issue("error", error.code, _TYPES.get(error.code), str(error))
+    code = "exception" if error.code == "version-error" else error.code
+    found = issue("error", code, _TYPES.get(error.code), str(error))
     return {"resourceType": "OperationOutcome", "issue": [{**found, "diagnostics": str(error)}]}
 
 
@@ -51,7 +60,9 @@ def issue(
     if kind is not None:
         details = {"coding": [{"system": ISSUE_TYPE, "code": kind}], **details}
     found: dict[str, Any] = {"severity": severity, "code": code, "details": details}
-    if place is not None:
+    if place is not None and kind in _WITHOUT_LOCATION and severity != "warning":
+        found["expression"] = [place]
+    elif place is not None:
         found |= {"location": [place], "expression": [place]}
     return found
 

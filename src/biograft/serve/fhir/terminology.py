@@ -11,10 +11,11 @@ from biograft.kb.code_systems import (
     CodeSystems,
     Entries,
     SuppliedSystem,
+    fits,
 )
-from biograft.kb.fhir import AT_ONCE, Resource, TerminologyError, spend
+from biograft.kb.fhir import AT_ONCE, Resource, TerminologyError, list_in, spend
 from biograft.kb.search import NameSuggestions
-from biograft.kb.value_sets import ValueSet, ValueSetReader
+from biograft.kb.value_sets import UnknownImportError, ValueSet, ValueSetReader
 from biograft.serve.fhir.expansion import (
     Expansion,
     Languages,
@@ -34,7 +35,12 @@ from biograft.serve.fhir.parameters import (
     parts,
     to_parameters,
 )
-from biograft.serve.fhir.validation import Validation
+from biograft.serve.fhir.validation import (
+    Validation,
+    not_validated,
+    stated_versions,
+    version_check,
+)
 
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""
@@ -44,6 +50,7 @@ _MAX_VALIDATIONS = 1_000
 _STEPS_OF_CODE = 50
 _PROPERTIES = ("display", "designation", "definition", "parent", "child", "inactive", "type")
 _SAME_AS = "same-as"
+_SUPPLEMENT = "http://hl7.org/fhir/StructureDefinition/valueset-supplement"
 
 
 class Terminology:
@@ -72,14 +79,17 @@ class Terminology:
         resources = _brought(asked, "CodeSystem")
         if (own := asked.resource("codeSystem", "CodeSystem")) is not None:
             resources.append(own)
-        names = ("system-version", "force-system-version")
-        if not resources and not any(name in asked for name in names):
+        names = ("check-system-version", "system-version", "force-system-version")
+        wanted = [*asked.all_texts("useSupplement"), *_required_supplements(asked)]
+        if not resources and not wanted and not any(name in asked for name in names):
             return self.systems
-        preferred, forced = (_versions(asked.all_texts(name)) for name in names)
-        return self.systems.with_supplied(resources, preferred, forced)
+        checked, preferred, forced = (_versions(asked.all_texts(name)) for name in names)
+        return self.systems.with_supplied(resources, {**checked, **preferred}, forced, wanted)
 
-    def _value_set(self, asked: Parameters, codes: CodeSystems) -> ValueSet:
-        reader = ValueSetReader(self.kb, codes, _brought(asked, "ValueSet"))
+    def _value_set(
+        self, asked: Parameters, codes: CodeSystems, *, lenient: bool = False
+    ) -> ValueSet:
+        reader = ValueSetReader(self.kb, codes, _brought(asked, "ValueSet"), lenient=lenient)
         given = asked.resource("valueSet", "ValueSet")
         if given is not None:
             return reader.of_resource(given)
@@ -237,7 +247,14 @@ class Terminology:
         """
         _refuse(asked, "context")
         codes = self._codes(asked)
-        return Validation(codes, asked, chosen=self._value_set(asked, codes)).answer()
+        if codes.supplied:
+            codes.hints = stated_versions(asked)
+        try:
+            chosen = self._value_set(asked, codes, lenient=True)
+        except UnknownImportError as error:
+            return not_validated(asked, error)
+        checks = _versions(asked.all_texts("check-system-version"))
+        return Validation(codes, asked, chosen=chosen, checks=checks).answer()
 
     def validate_batch(
         self, asked: Parameters, validate: Callable[[Parameters], Resource]
@@ -365,6 +382,16 @@ def _brought(asked: Parameters, *kinds: str) -> list[Resource]:
     return [each for each in brought if not kinds or each["resourceType"] in kinds]
 
 
+def _required_supplements(asked: Parameters) -> list[str]:
+    """Return the supplements that the value set of a request says it needs."""
+    url = str(asked.single("url")).partition("|")[0]
+    given = [asked.single("valueSet"), *_brought(asked, "ValueSet")]
+    own: Resource = next((e for e in given if e and (e is given[0] or e.get("url") == url)), {})
+    extensions = [e for e in list_in(own, "extension", "ValueSet") if isinstance(e, dict)]
+    named = (e.get("valueCanonical") for e in extensions if e.get("url") == _SUPPLEMENT)
+    return [each for each in named if isinstance(each, str)]
+
+
 def _versions(given: Sequence[str]) -> dict[str, str]:
     """Read ``SYSTEM|VERSION`` as of system-version."""
     found = {}
@@ -379,12 +406,9 @@ def _versions(given: Sequence[str]) -> dict[str, str]:
 def _check_versions(chosen: ValueSet, wanted: Mapping[str, str]) -> None:
     for system in chosen.systems:
         version = wanted.get(system.url)
-        if version is not None and system.version != version:
+        if version is not None and not fits(system.version, version):
             raise TerminologyError(
-                "exception",
-                f"check-system-version: {system.url} is used in version {system.version}, not "
-                f"{version}",
-                422,
+                "version-error", version_check(system.url, system.version, version)
             )
 
 

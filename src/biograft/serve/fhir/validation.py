@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from biograft.kb.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical
-from biograft.kb.fhir import Resource, spend
+from biograft.kb.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical, fits
+from biograft.kb.fhir import Resource, TerminologyError, spend
 from biograft.kb.names import normalise
 from biograft.kb.value_sets import ValueSet
-from biograft.serve.fhir.expansion import Languages, display, languages_of, same_language
+from biograft.serve.fhir.expansion import (
+    Languages,
+    display,
+    languages_of,
+    same_language,
+    use_statuses,
+)
 from biograft.serve.fhir.parameters import Coding, Parameters, issue, optional, part, to_parameters
 
 _STEPS_OF_CODE = 50
@@ -23,6 +30,8 @@ class _Checked:
     entry: int | None = None
     system: CodeSystem | None = None
     right: bool = False
+    misversioned: bool = False
+    """Whether the code is in the value set, in another version of its system."""
     issues: list[Resource] = field(default_factory=list)
     unknown: str | None = None
     """The code system that is not known."""
@@ -37,7 +46,7 @@ class _Checked:
             text: What is wrong.
             part: Part of the code, such as its display.
         """
-        place = f"{self.place}.{part}" if self.place else part
+        place = ".".join(filter(None, (self.place, part))) or "code"
         self.issues.append(issue(severity, code, kind, text, place))
 
 
@@ -49,6 +58,7 @@ class Validation:
         asked: Parameters of the request.
         chosen: Value set that the codes are looked for in.
         system: Code system of all codes, where the operation is one of a code system.
+        checks: Versions that code systems must have.
     """
 
     def __init__(
@@ -58,7 +68,9 @@ class Validation:
         *,
         chosen: ValueSet | None = None,
         system: CodeSystem | None = None,
+        checks: Mapping[str, str] | None = None,
     ) -> None:
+        self._checks = checks or {}
         self._codes, self._asked, self._chosen, self._system = codes, asked, chosen, system
         self._languages: Languages = languages_of(asked, chosen)
         self._infers = asked.flag("inferSystem")
@@ -104,7 +116,7 @@ class Validation:
             return checked
         inside = [e for e in entries if self._chosen is None or self._chosen.has(e, self._codes)]
         checked.entry = (inside or entries)[0]
-        checked.right = bool(inside)
+        checked.right = bool(inside) and not checked.misversioned
         self._check_use(checked, checked.entry)
         if not self._asked.flag("valueset-membership-only"):
             self._check_display(checked, entries)
@@ -116,24 +128,70 @@ class Validation:
         if url is None:
             return self._inferred(checked)
         if ":" not in url:
-            text = f"{url!r}: a system is an absolute URI"
+            text = "Coding.system must be an absolute reference, not a local reference"
             checked.note("error", "invalid", "invalid-data", text, "system")
-            return None
+        if self._chosen is not None and (system := self._by_value_set(checked)) is not None:
+            return system
         system = self._codes.find(url, version)
-        named = canonical(url, version)
         if isinstance(system, SuppliedSystem) and not system.has_codes:
             system = None
         if system is None:
-            checked.unknown = named
-            also = self._codes.known_versions(url)
-            text = f"the code system {named!r} is not known{also}, so the code cannot be validated"
-            checked.note("error", "not-found", "not-found", text, "system")
+            self._note_unknown_system(checked, url, version)
             return None
         if self._chosen is None and self._system is not None and system.url != self._system.url:
             text = f"the code is of {url}, not of {self._system.url}"
             checked.note("error", "invalid", "invalid-data", text, "system")
             return None
         return system
+
+    def _note_unknown_system(self, checked: _Checked, url: str, version: str | None) -> None:
+        checked.unknown = canonical(url, version)
+        text = self._codes.why_unknown(url, version, "the code cannot be validated")
+        checked.note("error", "not-found", "not-found", text, "system")
+
+    def _by_value_set(self, checked: _Checked) -> CodeSystem | None:
+        """Return the system in the version that the value set has; note if the code's differs."""
+        url, version = checked.given.system or "", checked.given.version
+        chosen = self._chosen.included if self._chosen is not None else ()
+        own = [each for each in chosen if each.system.url == url]
+        missing = self._chosen.missing if self._chosen is not None else ()
+        absent = next((v for u, v in missing if u == url and v), None)
+        if absent and not own:
+            self._note_unknown_system(checked, url, absent)
+            checked.misversioned = True
+            if version and version != absent:
+                self._note_mismatch(checked, absent, absent)
+            return None
+        same = (e for e in own if e.system.version == version)
+        include = next(same, own[0] if own else None)
+        if include is None or not isinstance(include.system, SuppliedSystem):
+            return None
+        used, checks = include.system.version, self._checks
+        if url in checks and not fits(used, checks[url]):
+            text = version_check(url, used, checks[url])
+            checked.note("error", "exception", "version-error", text, "version")
+            checked.misversioned = True
+        if version and used and version != used:
+            self._note_mismatch(checked, used, include.stated)
+            if not any(fits(each, version) for each in self._codes.known_versions(url)):
+                self._note_unknown_system(checked, url, version)
+        return include.system
+
+    def _note_mismatch(self, checked: _Checked, used: str, stated: str | None) -> None:
+        """Note that the version of a code is not the one that the value set has."""
+        url, codes = checked.given.system or "", self._codes
+        changed = codes.forced.get(url) or (None if stated else codes.versions.get(url))
+        how, severity = f"'{stated or used}' in", "error"
+        if changed:
+            how = f"'{changed}' resulting from the version '{stated or ''}' in"
+        elif not stated:
+            how, severity = f"'{used}' for the versionless include in", "warning"
+        text = (
+            f"The code system '{url}' version {how} the ValueSet include is different to the one "
+            f"in the value ('{checked.given.version}')"
+        )
+        checked.misversioned = True
+        checked.note(severity, "invalid", "vs-invalid", text, "version")
 
     def _inferred(self, checked: _Checked) -> CodeSystem | None:
         """Return the one system that has a code, among those that the value set has."""
@@ -149,15 +207,18 @@ class Validation:
             ]
             if len(fitting) == 1:
                 return fitting[0]
-            if not fitting and len(systems) == 1:
-                return systems[0]
-            found = "in several code systems" if fitting else "in no code system"
-            text = f"the system cannot be inferred: the code {code!r} is {found} of the value set"
+            text = (
+                f"The System URI could not be determined for the code '{code}' in the "
+                f"{self._where.replace('value set', 'ValueSet')}"
+            )
             checked.note("error", "not-found", "cannot-infer", text)
             return None
         severity = "warning" if self._chosen is not None else "error"
-        text = "a code without a system has no meaning, and cannot be validated"
-        checked.note(severity, "invalid", "invalid-data", text, "system")
+        text = (
+            "Coding has no system. A code with no system has no defined meaning, and it cannot be "
+            "validated. A system should be provided"
+        )
+        checked.note(severity, "invalid", "invalid-data", text, "")
         return None
 
     def _note_unknown_code(self, checked: _Checked, system: CodeSystem) -> None:
@@ -165,9 +226,14 @@ class Validation:
         if isinstance(system, SuppliedSystem) and system.content == "fragment":
             text = f"the code {checked.given.code!r} is not in {named}, which has only some codes"
             checked.note("warning", "code-invalid", "invalid-code", text)
-            checked.right = self._chosen is None
+            included = () if self._chosen is None else self._chosen.included
+            checked.right = self._chosen is None or any(
+                e.system == system and e.listed is None and not (e.conditions or e.within)
+                for e in included
+            )
             return
-        text = f"the code {checked.given.code!r} is not in the code system {named!r}"
+        version = f" version '{system.version}'" if system.version else ""
+        text = f"Unknown code '{checked.given.code}' in the CodeSystem '{system.url}'{version}"
         checked.note("error", "code-invalid", "invalid-code", text)
 
     def _check_use(self, checked: _Checked, entry: int) -> None:
@@ -176,8 +242,12 @@ class Validation:
         if not codes.is_active(entry):
             if self._asked.flag("activeOnly"):
                 checked.right = False
-            text = f"the code {code!r} is not in use any more"
-            checked.note("warning", "business-rule", "code-comment", text)
+            if not checked.right:
+                text = f"The concept '{code}' is valid but is not active"
+                checked.note("error", "business-rule", "code-rule", text)
+            status = _status_of(checked.system, entry)
+            text = f"The concept '{code}' has a status of {status} and its use should be reviewed"
+            checked.note("warning", "business-rule", "code-comment", text, "")
         if not isinstance(checked.system, SuppliedSystem):
             return
         if checked.system.is_abstract(entry) and self._asked.is_false("abstract"):
@@ -221,47 +291,96 @@ class Validation:
     def _summed(self, checked: list[_Checked], *, is_concept: bool) -> Resource:
         right = [each for each in checked if each.right]
         issues: list[Resource] = []
-        if self._chosen is not None and not right:
+        if self._chosen is not None and not any(e.right or e.misversioned for e in checked):
             issues.append(self._not_in_set(checked, is_concept=is_concept))
         for each in checked:
             if (
                 self._chosen is not None
                 and is_concept
                 and not each.right
-                and each.entry is not None
+                and not each.misversioned
+                and each.given.system
             ):
-                text = f"the code {each.given.code!r} is not in the {self._where}"
+                named = f"{canonical(each.given.system, each.given.version)}#{each.given.code}"
+                text = f"The provided code '{named}' was not found in the {self._where}"
                 each.note("information", "code-invalid", "this-code-not-in-vs", text)
             for found in each.issues:
                 if right and each.unknown and found["severity"] == "error":
                     issues.append({**found, "severity": "warning"})
                 else:
                     issues.append(found)
+        issues += self._statuses(right[0]) if right else []
         failed = [each for each in issues if each["severity"] == "error"]
         said = failed or [each for each in issues if each["severity"] == "warning"]
-        message = "; ".join(each["details"]["text"] for each in said)
+        message = "; ".join(sorted({each["details"]["text"] for each in said}))
         best = next(iter(right), None) or next((c for c in checked if c.entry is not None), None)
         outcome = {"resourceType": "OperationOutcome", "issue": issues}
-        unknown = dict.fromkeys(each.unknown for each in checked if each.unknown)
+        unknown = dict.fromkeys(
+            (each.unknown, self._names(each.given.system or "")) for each in checked if each.unknown
+        )
         return to_parameters(
             part("result", "Boolean", bool(right) and not failed),
-            *self._described(best or checked[0]),
+            *(
+                self._described(best or checked[0])
+                if not is_concept or any(e.right or (e.misversioned and e.entry) for e in checked)
+                else ()
+            ),
             optional("message", "String", message),
             optional("codeableConcept", "CodeableConcept", self._asked.single("codeableConcept")),
             {"name": "issues", "resource": outcome} if issues else None,
-            *(part("x-caused-by-unknown-system", "Canonical", each) for each in unknown),
+            *(
+                part("x-caused-by-unknown-system", "Canonical", each)
+                if named
+                else part("x-unknown-system", "Canonical", each.partition("|")[0])
+                for each, named in unknown
+            ),
         )
+
+    def _names(self, url: str) -> bool:
+        """Whether the value set, if there is one, has codes of a system."""
+        if self._chosen is None:
+            return True
+        named = [each.url for each in self._chosen.systems] + [u for u, _ in self._chosen.missing]
+        return url in named
+
+    def _statuses(self, best: _Checked) -> list[Resource]:
+        """Return notes on a code system and value set that are not in full use."""
+        listed = [
+            ("CodeSystem", each.resource, each.url)
+            for each in (best.system,)
+            if isinstance(each, SuppliedSystem)
+        ]
+        if self._chosen is not None and self._chosen.url:
+            listed.append(("ValueSet", self._chosen.resource, self._chosen.url))
+        return [
+            issue(
+                "information",
+                "business-rule",
+                "status-check",
+                f"Reference to {status} {kind} {canonical(url, resource.get('version'))}",
+            )
+            for kind, resource, url in listed
+            for status in use_statuses(resource)
+            if kind == "CodeSystem" or status in ("deprecated", "withdrawn")
+        ]
 
     @property
     def _where(self) -> str:
         name = self._chosen.canonical if self._chosen is not None else None
-        return f"value set {name}" if name else "value set"
+        return f"value set '{name}'" if name else "value set"
 
     def _not_in_set(self, checked: list[_Checked], *, is_concept: bool) -> Resource:
-        given = ", ".join(f"{each.given.system or ''}#{each.given.code or ''}" for each in checked)
-        text = f"{given}: not in the {self._where}"
-        place = "CodeableConcept" if is_concept else ("Coding.code" if checked[0].place else "code")
-        return issue("error", "code-invalid", "not-in-vs", text, place)
+        if is_concept:
+            text = f"No valid coding was found for the {self._where}"
+            return issue("error", "code-invalid", "not-in-vs", text)
+        given = checked[0].given
+        named = f"{canonical(given.system or '', given.version)}#{given.code}"
+        text = f"The provided code '{named}' was not found in the {self._where}"
+        place = "Coding.code" if checked[0].place else "code"
+        made = issue("error", "code-invalid", "not-in-vs", text, place)
+        if checked[0].entry is None and checked[0].system is not None:
+            del made["location"]  # as of the issue that the code is unknown
+        return made
 
     def _described(self, best: _Checked) -> list[Resource | None]:
         """Return the code against which it was validated, and what is known of it."""
@@ -280,7 +399,54 @@ class Validation:
             listed.append(part("normalized-code", "Code", spelled))
         if not codes.is_active(best.entry):
             listed.append(part("inactive", "Boolean", True))
-            if isinstance(best.system, SuppliedSystem):
-                status = best.system.status_of(best.system.concept(best.entry))
-                listed.append(optional("status", "Code", status))
+            status = _status_of(best.system, best.entry)
+            listed.append(optional("status", "Code", status if status != "inactive" else None))
         return listed
+
+
+def _status_of(system: CodeSystem | None, entry: int) -> str:
+    """Return why a code is out of use."""
+    if not isinstance(system, SuppliedSystem):
+        return "inactive"
+    return system.status_of(system.concept(entry)) or "inactive"
+
+
+def version_check(url: str, version: str | None, wanted: str) -> str:
+    """Return the message for a version that check-system-version does not allow.
+
+    Args:
+        url: URI of the code system.
+        version: The version that is used.
+        wanted: The version that is allowed.
+    """
+    return (
+        f"The version '{version}' is not allowed for system '{url}': required to be '{wanted}' by "
+        "a version-check parameter"
+    )
+
+
+def stated_versions(asked: Parameters) -> dict[str, str]:
+    """Return the versions of code systems that the codes of a request state.
+
+    Args:
+        asked: The parameters of the request.
+    """
+    single = Coding(asked.text("system"), None, None, asked.text("systemVersion"))
+    given = asked.codings("codeableConcept") or [asked.coding("coding") or single]
+    return {each.system: each.version for each in given if each.system and each.version}
+
+
+def not_validated(asked: Parameters, error: TerminologyError) -> Resource:
+    """Return the answer where a value set cannot be read, so that nothing is in it.
+
+    Args:
+        asked: The parameters of the request.
+        error: What is wrong with the value set.
+    """
+    found = issue("error", error.code, error.code, str(error))
+    return to_parameters(
+        part("result", "Boolean", False),
+        part("message", "String", str(error)),
+        optional("codeableConcept", "CodeableConcept", asked.single("codeableConcept")),
+        {"name": "issues", "resource": {"resourceType": "OperationOutcome", "issue": [found]}},
+    )

@@ -194,7 +194,7 @@ class TestExpand:
         )
         (red,) = found["expansion"]["contains"]
         assert red["display"] == "Rot"
-        assert {each["value"] for each in red["designation"]} == {"Red", "Rot"}
+        assert {each["value"] for each in red["designation"]} == {"Red"}  # the others
         assert red["extension"] == [
             {
                 "url": f"{R5}.contains.property",
@@ -219,7 +219,7 @@ class TestExpand:
             assert codes(ask(client, path, *both, **asked, **rule)) == ["grey"]
         composed["compose"]["include"][0]["version"] = "3.0.0"
         outcome = ask(client, path, *both, **asked, status=404)
-        assert "1.1.0, 1.2.0" in outcome["issue"][0]["details"]["text"]
+        assert "1.1.0 or 1.2.0" in outcome["issue"][0]["details"]["text"]
 
     def test_a_supplement_adds_names(self, client):
         french = {
@@ -232,8 +232,14 @@ class TestExpand:
         }
         asked = {"url": ALL, "count__valueInteger": 1, "displayLanguage": "fr"}
         found = ask(client, "ValueSet/$expand", COLOURS, french, **asked)
+        assert found["expansion"]["contains"][0]["display"] == "Red"  # not asked for
+        used = {"useSupplement": "http://x.org/french"}
+        found = ask(client, "ValueSet/$expand", COLOURS, french, **asked, **used)
         assert found["expansion"]["contains"][0]["display"] == "Rouge"
-        outcome = ask(client, "ValueSet/$expand", french, status=422, url=f"{MESH}?fhir_vs")
+        outcome = ask(client, "ValueSet/$expand", COLOURS, **asked, **used, status=404)
+        assert "Required supplement not found" in outcome["issue"][0]["details"]["text"]
+        asked = {"url": f"{MESH}?fhir_vs", **used}
+        outcome = ask(client, "ValueSet/$expand", french, status=422, **asked)
         assert outcome["issue"][0]["code"] == "not-supported"
 
 
@@ -253,7 +259,7 @@ class TestValidateCode:
                 False,
                 [("error", "not-in-vs", "Coding.code"), ("error", "invalid-code", "Coding.code")],
             ),
-            ({"code": "minium"}, True, [("warning", "code-comment", "Coding.code")]),
+            ({"code": "minium"}, True, [("warning", "code-comment", "Coding")]),
             (
                 {"code": "red", "system": "http://x.org"},
                 False,
@@ -262,7 +268,10 @@ class TestValidateCode:
             (
                 {"code": "red", "version": "9"},
                 False,
-                [("error", "not-in-vs", "Coding.code"), ("error", "not-found", "Coding.system")],
+                [
+                    ("warning", "vs-invalid", "Coding.version"),
+                    ("error", "not-found", "Coding.system"),
+                ],
             ),
         ],
     )
@@ -272,7 +281,7 @@ class TestValidateCode:
         assert values(found)["result"] is result
         assert kinds(found) == expected
         assert ("message" in values(found)) is bool(expected)
-        unknown = values(found).get("x-caused-by-unknown-system")
+        unknown = {"x-caused-by-unknown-system", "x-unknown-system"}.intersection(values(found))
         assert bool(unknown) is any(kind == "not-found" for _, kind, _ in expected)
 
     def test_a_display_may_be_accepted_with_a_warning(self, client):
@@ -311,7 +320,7 @@ class TestValidateCode:
         listed.pop()
         found = ask(client, "ValueSet/$validate-code", COLOURS, **asked)
         assert values(found)["result"] is False
-        assert ("error", "not-in-vs", "CodeableConcept") in kinds(found)
+        assert ("error", "not-in-vs", "") in kinds(found)
 
     def test_case_and_fragments(self, client):
         system = deepcopy(COLOURS) | {"caseSensitive": False}
