@@ -84,7 +84,7 @@ _SINGLE = re.compile(
     r"(?<![\w'])(?:[b-h]|(?<=hepatitis )a|(?<=influenza )a)(?![\w'])|[甲乙丙丁戊](?=型|肝)"
 )
 _WITHOUT = re.compile(
-    r"\b(?:no|non|not|without|never|w/o)\b|\bnon(?=[a-z])(?!e\b|o)|非|无|未|不(?![全稳明育孕典])"
+    r"\b(?:no|non|not|without|never|w/o)\b|\bnon(?!aka|ne|e\b|o)(?=[a-z])|非|无|未|不(?![全稳明育孕典])"
 )
 _SHORT_WITHOUT = re.compile(r"\bw/o\b", re.IGNORECASE)
 _NOTHING_ELSE = re.compile(

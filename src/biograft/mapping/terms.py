@@ -51,9 +51,10 @@ _INSIDE = 0.75
 _SHARE, _SHARE_OF_NIL, _GOOD = 0.5, 0.3, 0.6
 """Least fraction of a text that a name inside has, to take the place of an answer of the search
 with a score of at least ``_GOOD``, or of a lower one."""
-_READ = 0.97
-"""Names inside a text are read where the search scores lower."""
-_POOL_OF_DIFFERENT = 5
+_READ, _LIKE = 0.97, 0.85
+"""Names inside a text are read where the search scores lower; the second for a name of as many
+words."""
+_POOL_OF_DIFFERENT = 3
 """Candidates that are compared with the text."""
 _DIFFERENT = 0.5
 """Factor of the score of candidates that differ from the term."""
@@ -442,7 +443,10 @@ class _TermReader:
         first = next(iter(answer.candidates), None)
         if self._linker.ranker is not None or answer.form in self._decided:
             return False
-        return first is None or first.score < _READ or is_short(answer.form)
+        if first is None or is_short(answer.form):
+            return True
+        is_whole = len(first.name.split()) >= len(answer.form.split())  # nothing stands beside it
+        return first.score < (_LIKE if is_whole else _READ)
 
     def _compared(self, linked: LinkedMention) -> _Answer:
         """Score candidates down that differ from a text; what differs is no answer."""
@@ -525,7 +529,8 @@ class _TermReader:
         part = "" if term_key(answer.form) == term_key(term.text) else answer.form
         best = next(iter(candidates), None)
         side = sides(term.text) if part else ""
-        if best and side and (why := difference(f"{answer.form} {side}", best.name)):
+        names = self._names(best.concept) if best and side else ()
+        if best and side and (why := difference(f"{answer.form} {side}", best.name, names)):
             best = best.scaled(_DIFFERENT)
             candidates = (best, *candidates[1:])
             answer, reason = answer._replace(is_answer=False), f"{best.concept_name}: {why}"

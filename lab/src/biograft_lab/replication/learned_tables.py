@@ -37,6 +37,41 @@ def learn_terms(result: Mapping[str, Any]) -> str:
     return markdown(heads, rows)
 
 
+_MAPPED = {
+    "medic": "English, diseases of MEDIC",
+    "mesh-diseases": "English, diseases of MeSH",
+    "mesh": "English, all of MeSH",
+    "chinese": "Chinese, built-in knowledge base",
+    "procedures": "Chinese procedures of several codes (dev)",
+}
+
+
+def map_terms(result: Mapping[str, Any]) -> str:
+    """Return how messy terms are mapped: answers, left alone, several targets, contrasts."""
+    rows = []
+    for name, title in _MAPPED.items():
+        of = result[name]
+        low, high = of["interval"]
+        left, combined = ("{} of {}".format(*of[key]) for key in ("left", "combined"))
+        n, total = of["accepted"]
+        decorated = f"{of['decorated']['same']:.1f}" if "decorated" in of else ""
+        contrasts = of.get("contrasts")
+        over = f"{contrasts['over']} of {contrasts['n']:,}" if contrasts else ""
+        top = f"{of['top1']:.1f} ({low:.1f}-{high:.1f}) / {of['top5']:.1f}"
+        accepted = f"{n / total:.0%}, {of['right']:.1f}"
+        rows.append([title, top, left, combined, decorated, accepted, over])
+    heads = (
+        "",
+        "top 1 / top 5",
+        "left alone",
+        "all targets right",
+        "same answer, decorated",
+        "`exact` or `part`, right",
+        "opposites over 0.5",
+    )
+    return markdown(heads, rows)
+
+
 def learned_forms(result: Mapping[str, Any]) -> str:
     """Return F1 before and after, the gain with its interval, and the forms of each set."""
     rows = []

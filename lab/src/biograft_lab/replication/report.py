@@ -19,7 +19,7 @@ from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_tab
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.invariance_tables import layout_invariance
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
-from biograft_lab.replication.learned_tables import learn_terms, learned_forms
+from biograft_lab.replication.learned_tables import learn_terms, learned_forms, map_terms
 from biograft_lab.replication.match_tables import match_ontologies
 from biograft_lab.replication.note_tables import assertion_speed, phenotype_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
@@ -78,6 +78,7 @@ _SCRIPTS = {
     "layout_invariance": "-m biograft_lab.scripts.layout_invariance --variants 2200",
     "learned_forms": "-m biograft_lab.scripts.learned_forms",
     "learn_terms": "-m biograft_lab.scripts.learn_terms",
+    "map_terms": "-m biograft_lab.scripts.map_terms",
     "match": "-m biograft_lab.scripts.match_ontologies --peer lexmatch=SSSOM",
 }
 """The commands of benchmarks that are not the name of the result alone."""
@@ -134,6 +135,7 @@ def tables() -> dict[str, Table]:
         "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
         "annotation_speed/pubmed": annotation_speed_pubmed,
         "learn_terms": learn_terms,
+        "map_terms": map_terms,
         "layout_invariance": layout_invariance,
         "learned_forms": learned_forms,
         "match": match_ontologies,
