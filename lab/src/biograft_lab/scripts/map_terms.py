@@ -330,7 +330,7 @@ def measure(options: argparse.Namespace) -> None:
                 figures["decorated"] = measure_decorated(linker, terms, language)
                 figures["contrasts"] = measure_contrasts(linker, language)
             if not options.details:
-                del figures["wrong"]
+                del figures["wrong"], figures["accepted_wrong"]
                 figures.get("contrasts", {}).pop("texts", None)
     result |= {
         "machine": describe_machine(),
