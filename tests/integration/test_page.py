@@ -394,26 +394,48 @@ def test_a_key_is_asked_for_where_one_is_needed(page, folder, tmp_path):
     page.problems[:] = [each for each in page.problems if "401" not in each]
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-def test_it_is_accessible(page, scheme, width):
+def test_it_is_accessible(page, scheme, width, language):
+    """While it is empty, with a finding that was corrected, in the search, and with its keys."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"
     )
+    source = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+    def check() -> None:
+        # axe-core injects its script by the debugger, which the page's own policy does not allow
+        page.evaluate(source + "\n;undefined")
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        assert [
+            (each["id"], [n["target"] for n in each["nodes"]]) for each in found["violations"]
+        ] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
+    if language == "zh":
+        page.click("#language")
+    check()
     link(page, NOTE)
-    page.locator("#marked .finding").nth(1).click()
+    for key in "1wjc":
+        page.keyboard.press(key)
     page.wait_for_selector("#tree strong")
-    # axe-core injects its script by the debugger, which the page's own policy does not allow
-    source = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
-    page.evaluate(source + "\n;undefined")
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert [
-        (each["id"], [n["target"] for n in each["nodes"]]) for each in found["violations"]
-    ] == []
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width
+    check()
+    page.keyboard.press("o")
+    check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    check()
+
+
+def test_each_finding_is_confirmed_by_one_key(page):
+    link(page, NOTE)
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    assert page.evaluate("state.mentions.map((each) => each.decision)") == ["correct"] * 3
+    expect(page.locator("#marked .finding:focus")).to_have_text("chest pain")
 
 
 SECTIONS = "Chief Complaint: chest pain\n\nFamily History:\nMother had diabetes.\n"

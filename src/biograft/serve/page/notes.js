@@ -313,7 +313,7 @@ function line(number, index) {
   const cells = {
     text: make("button", mention.text, {type: "button", tabindex: number === state.at ? "0" : "-1", dir: "auto"}),
     name: [make("div", mention.name || words.nil, {dir: "auto"}), make("div", mention.concept || "", {class: "id"})],
-    status: make("div", chipsOf(mention, "✎")), type: make("div", typeName(typeOf(mention))),
+    status: make("div", chipsOf(mention, true)), type: make("div", typeName(typeOf(mention))),
     section: make("div", sectionName(mention.section || "")), score};
   return make("tr", Object.entries(cells).map(([key, content]) =>
     make("td", content, {class: `c-${key}`, title: key === "name" ? mention.name || undefined : undefined})),
@@ -321,14 +321,15 @@ function line(number, index) {
     "aria-selected": String(number === state.at)});
 }
 
-function chipsOf(mention, changed = state.words.changed) {
-  const words = state.words;
-  const labels = said(mention, "present");
+/* Status and decision as labels; in the table, the decision is a sign that stands first. */
+function chipsOf(mention, brief = false) {
+  const words = state.words, labels = said(mention, "present");
   const chips = labels.length ? labels.map((label) => make("span", label, {class: "chip"}))
     : mention.status ? [make("span", words.status.present, {class: "chip present"})] : [];
-  if (isWrong(mention)) chips.push(make("span", words.wrong, {class: "chip wrong"}));
-  else if (mention.changed) chips.push(make("span", changed, {class: "chip changed", title: words.changed}));
-  return chips;
+  const [kind, sign] = isWrong(mention) ? ["wrong", "✕"] : ["changed", "✎"];
+  if (!isWrong(mention) && !mention.changed) return chips;
+  const decided = make("span", brief ? sign : words[kind], {class: `chip ${kind}`, title: words[kind]});
+  return brief ? [decided, " ", ...chips] : [...chips, decided];
 }
 
 function focusRow() {
