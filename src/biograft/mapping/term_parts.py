@@ -62,6 +62,8 @@ _DATE = re.compile(
     r"|\d+(?:\.\d+)?\+?\d*(?:天|日|周|月|年|岁|小时|分钟|次)余?",
     re.IGNORECASE,
 )
+_VALUE = re.compile(rf"[\d一二三四五六七八九十:#]|\b{_SYSTEM}\b", re.IGNORECASE)
+"""Without any of these there is neither code nor value."""
 _BRACKET = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _TYPE = re.compile(
     r"\s*(?:type\s*)?(?:\d{1,2}|[IVX]{1,4}|[Ⅰ-Ⅻ]|[一二三四])\s*型?\s*", re.IGNORECASE
@@ -190,6 +192,8 @@ def read_term(text: str, is_name: Callable[[str], bool]) -> TermParts:
 
 def _without_values(text: str) -> str:
     """Take codes, values with a unit, what they belong to, and dates away."""
+    if _VALUE.search(text) is None:
+        return text
     text = _CODE.sub(" ", text)
     for start, end in reversed(find_values(text)):
         text = f"{text[:start]}\0{text[end:]}"
@@ -326,6 +330,8 @@ def difference(term: str, name: str, names: Iterable[str] = ()) -> str:
     >>> difference("acute hepatitis B", "Hepatitis B, Chronic")
     'acute / chronic'
     """
+    if term.lower() == name.lower():
+        return ""
     own, found = features(term), features(name)
     if own == found:
         return ""

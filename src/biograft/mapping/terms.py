@@ -445,8 +445,9 @@ class _TermReader:
             return False
         if first is None or is_short(answer.form):
             return True
-        is_whole = len(first.name.split()) >= len(answer.form.split())  # nothing stands beside it
-        return first.score < (_LIKE if is_whole else _READ)
+        if len(first.name.split()) < len(answer.form.split()):  # something may stand beside it
+            return first.score < _READ
+        return first.score < _LIKE
 
     def _compared(self, linked: LinkedMention) -> _Answer:
         """Score candidates down that differ from a text; what differs is no answer."""
