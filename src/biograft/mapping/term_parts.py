@@ -31,7 +31,7 @@ _SYSTEM = (
     r"|CUI|UMLS|READ|LOINC|CPT|CODE)"
 )
 _CODE = re.compile(
-    rf"\b{_SYSTEM}[\s:#=-]*(?:[A-Z]{{0,2}}\d[\d.]*[A-Z]?\b)?"
+    rf"\b{_SYSTEM}(?![^\W\d_])[\s:#=-]*(?:[A-Z]{{0,2}}\d[\d.]*[A-Z]?\b)?"
     rf"|\b{_LETTER}\d[0-9AB]\.[0-9A-Z]{{1,4}}\b[†*+!]?"
     rf"|^\s*(?![CLST]\d\d?\b|B(?:6|12)\b){_LETTER}\d\d(?=\s*[-–:|]|\s+[^\W\d])"
     rf"|(?<=[(\[]){_LETTER}\d\d(?=[)\]])"

@@ -38,6 +38,8 @@ def is_name(text):
         ("SNOMED CT: 195967001 asthma", ["asthma"]),
         ("(E11.9) type 2 diabetes", ["type 2 diabetes"]),
         ("493.90 asthma", ["asthma"]),
+        ("Feuerstein Mims syndrome 2", ["Feuerstein Mims syndrome 2"]),
+        ("READ: H33 asthma", ["asthma"]),
         ("kidney stone 5 mm", ["kidney stone"]),
         ("fever 39.5 C", ["fever"]),
         ("BP 180/110 mmHg hypertension", ["hypertension"]),
