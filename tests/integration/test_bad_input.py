@@ -108,12 +108,6 @@ STOPPED = {
     ),
     "empty": ("a.obo", b"", (), ["a.obo: is empty; check that the download is complete"]),
     "zip": ("a.zip", zipped("a.obo", OBO), (), ["a.zip: is a zip archive; unpack it first"]),
-    "UTF-16, format named": (
-        "a.csv",
-        "id,name\nD1,flu\n".encode("utf-16"),
-        ("--format", "table"),
-        ["a.csv:1: is UTF-16; convert it to UTF-8 first"],
-    ),
     "another format": (
         "a.obo",
         OBO.encode(),

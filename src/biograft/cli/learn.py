@@ -60,8 +60,7 @@ def learn_from(
     Decisions: approved terms become names of their concepts, also in running text, a rejected
     concept is no candidate for its term again, and terms without a concept have none. Whatever
     changes the answers to other terms is measured by cross-validation, and applied only where it
-    gains: the weights, the probabilities, the threshold of NIL, and whether names inside terms
-    answer (J45.909 asthma).
+    gains: the weights, the probabilities and the threshold of NIL.
 
     Annotated text: forms that people marked otherwise than the linker answers, with their concept,
     or as no mention, in any section or in one; and, where mentions have a status, the words beside

@@ -40,7 +40,6 @@ from biograft.linking.detection import (
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import LEXICAL, FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
-from biograft.linking.inside import LookInside
 from biograft.linking.learned import LearnedDetector, LearnedForm, rules_with
 from biograft.linking.learned_mentions import LearnedForms
 from biograft.linking.lexicon import StoreLexicon
@@ -369,8 +368,6 @@ class Linker:
         if lexicon is not None and self.ranker is None:
             yield Agree(self.kb, lexicon)
         yield Decide(rankings)
-        if self.reviewed is not None and self.reviewed.inside_below:
-            yield LookInside(self.reviewed, self._read, config.threshold)
         if config.overlaps == "all":
             yield Nest(self.kb)
         if self.learned:
@@ -442,9 +439,6 @@ class Linker:
     def reviewed(self) -> ReviewedNames | None:
         """Decisions of reviewers about terms, if the index learned them (`biograft learn`)."""
         return self._ranking.search.reviewed
-
-    def _read(self, texts: Sequence[str]) -> Iterator[LinkedDocument]:
-        return self.reader.pipe(texts)
 
     @cached_property
     def reader(self) -> Linker:

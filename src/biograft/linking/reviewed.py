@@ -8,7 +8,6 @@ decisions. The store itself is not touched.
 * A rejected concept is no candidate for that term.
 * Other terms are compared with reviewed names as with names of the store: a reviewed name scores
   ``weight`` times its lexical score.
-* A name inside a term answers it where the term as a whole scores below ``inside_below``.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ class ReviewedNames:
         *,
         weights: Mapping[str, float] | None = None,
         calibration: Calibration | None = None,
-        inside_below: float = 0.0,
     ) -> None:
         """Combine decisions and reviewed names.
 
@@ -99,10 +97,9 @@ class ReviewedNames:
             weights: Weights of the generators, learned from the decisions; default: those of the
                 index.
             calibration: Calibration learned from the decisions.
-            inside_below: Score below which a name inside a term answers it; 0: never.
         """
         self.kb, self.decisions, self._names, self.weight = kb, decisions, names, weight
-        self.weights, self.calibration, self.inside_below = weights, calibration, inside_below
+        self.weights, self.calibration = weights, calibration
 
     def __contains__(self, text: object) -> bool:
         """Return whether something was decided about a term."""
@@ -238,7 +235,6 @@ class ReviewedNames:
                 "nil": sorted(decisions.nil),
                 "weight": self.weight,
                 "weights": None if self.weights is None else dict(self.weights),
-                "inside_below": self.inside_below,
             },
             overwrite=True,
         )
@@ -259,7 +255,6 @@ class ReviewedNames:
                 frozenset(manifest["nil"]),
             )
             weight, weights = float(manifest["weight"]), manifest["weights"]
-            inside_below = float(manifest.get("inside_below", 0))
         except (AttributeError, TypeError, ValueError) as error:
             raise REVIEWED.damaged(folder / REVIEWED.file, repr(error)) from error
         names, calibration = None, folder / _CALIBRATION
@@ -277,5 +272,4 @@ class ReviewedNames:
             calibration=Calibration.load(calibration, remedy=REVIEWED.remedy)
             if calibration.exists()
             else None,
-            inside_below=inside_below,
         )

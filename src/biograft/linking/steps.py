@@ -13,10 +13,9 @@
    ambiguous ones.
 5. :class:`Decide` answers with the first candidate, or NIL if it is below the threshold. With
    ``overlaps="all"``, :class:`~biograft.linking.overlaps.Nest` then drops mentions inside longer
-   ones whose concept is not broader. Where an index learned it, names inside terms with a low score
-   answer these (:class:`~biograft.linking.inside.LookInside`).
-   Where it learned a detector, :class:`~biograft.linking.mention_choice.ChooseMentions` chooses
-   among names, learned forms and other likely spans.
+   ones whose concept is not broader. Where an index learned a detector,
+   :class:`~biograft.linking.mention_choice.ChooseMentions` chooses among names, learned forms and
+   other likely spans.
 6. :class:`Assert` adds what the text says about a mention: negated, uncertain, historical, ...
 7. :class:`AddMeasurements` adds the values and doses beside it.
 8. :class:`Explain` says why the first candidate came first.

@@ -12,7 +12,6 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from biograft.linking import Candidate, Linker, fit_calibration
 from biograft.linking.calibration import Calibration, choose_threshold
 from biograft.linking.config import LinkerConfig
 from biograft.linking.index import REVIEWED_NAMES, open_index
-from biograft.linking.inside import name_inside, replaces
 from biograft.linking.learned import LEARNED_FORMS
 from biograft.linking.outputs.output import encoded
 from biograft.linking.queries import is_name_of, label_examples
@@ -45,8 +43,6 @@ _MIN_ISOTONIC = 300
 _MIN_NIL = 20
 """Terms without a concept from which the threshold of NIL is chosen."""
 _GRID = (0.0, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-_INSIDE = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Scores below which a name inside a term answers it, that are compared; 0: never."""
 _FOLDS = 5
 _STANDARD_ERROR = 0.32
 """Two-sided p of a gain of one standard error."""
@@ -56,12 +52,7 @@ _SYNONYMS = ("exact", "close")
 """Relations of a term that is a name of its concept."""
 
 
-LEXICAL, SIMILAR, THRESHOLD, INSIDE = (
-    "weight of lexical search",
-    "similar names",
-    "threshold of NIL",
-    "names inside terms",
-)
+LEXICAL, SIMILAR, THRESHOLD = "weight of lexical search", "similar names", "threshold of NIL"
 """What is learned for other terms, in this order."""
 
 
@@ -95,8 +86,6 @@ class LearningReport:
     """Weight of lexical search beside dense search; None if that of the index stays."""
     threshold: float | None = None
     """Probability below which the answer is NIL; None if the score decides, as before."""
-    inside_below: float = 0.0
-    """Score below which a name inside a term answers it; 0: never."""
     f1_before: float = 0.0
     """F1 on the decided terms of the index as it is."""
     f1_after: float = 0.0
@@ -224,8 +213,6 @@ def _fit(
         reviewed.calibration = calibration
     elif calibration is not None and terms.calibration is None and is_better:
         reviewed.calibration = replace(calibration, threshold=None, keeps_nil=True)
-    below, answers = _inside(terms, reviewed.weight, reviewed.calibration)
-    reviewed.inside_below = below if gate.passes(INSIDE, answers) else 0.0
     gain = _gain(gate.answers, before, gold)
     threshold = None if reviewed.calibration is None else reviewed.calibration.threshold
     return LearningReport(
@@ -236,7 +223,6 @@ def _fit(
         weight=reviewed.weight,
         lexical_weight=None if reviewed.weights is None else reviewed.weights["lexical"],
         threshold=threshold,
-        inside_below=reviewed.inside_below,
         f1_before=_f1(before, gold),
         f1_after=_f1(gate.answers, gold),
         interval=(gain.interval.low, gain.interval.high),
@@ -333,12 +319,6 @@ class _Terms:
         documents = [Document(str(n), t, (Mention(0, len(t), t),)) for n, t in enumerate(texts)]
         self.mentions = [linked.mentions[0] for linked in self.linker.pipe(documents)]
 
-    @cached_property
-    def inside(self) -> list[str | None]:
-        """The concept of the name inside each term."""
-        found = map(name_inside, self.linker.reader.pipe(self.texts))
-        return [None if each is None else each.concept for each in found]
-
     def searched(self, numbers: Sequence[int], lexical_weight: float | None) -> _Terms:
         """Search some of the terms with another weight of lexical search."""
         texts, gold = [self.texts[n] for n in numbers], [self.gold[n] for n in numbers]
@@ -363,7 +343,6 @@ class _Terms:
         weight: float = 0.0,
         held_out: Collection[str] = (),
         calibration: Calibration | None = None,
-        inside_below: float = 0.0,
     ) -> str | None:
         """Return the concept that a linker answers for a term, None for NIL."""
         first, calibration = self.first(n, weight, held_out), calibration or self.calibration
@@ -373,9 +352,7 @@ class _Terms:
                 is_nil = self.linker.nil.is_nil(self.mentions[n].form, first)
             else:
                 is_nil = float(calibration(first.score)) < (calibration.threshold or 0.0)
-        whole = None if first is None or is_nil else first.concept
-        is_low = inside_below > 0 and (first is None or first.score < inside_below)
-        return self.inside[n] if is_low and replaces(self.kb, self.inside[n], whole) else whole
+        return None if first is None or is_nil else first.concept
 
     def cross_validated(
         self, answers_of: Callable[[list[int], list[int], frozenset[str]], list[str | None]]
@@ -434,17 +411,6 @@ def _lexical_weight(terms: _Terms) -> tuple[float | None, list[str | None] | Non
 def _name_weight(terms: _Terms) -> tuple[float, list[str | None]]:
     """Choose the weight of reviewed names with which other terms are answered best."""
     return _choose(terms, _GRID, terms.answer)
-
-
-def _inside(
-    terms: _Terms, weight: float, calibration: Calibration | None
-) -> tuple[float, list[str | None]]:
-    """Choose the score below which names inside terms answer best."""
-    return _choose(
-        terms,
-        _INSIDE,
-        lambda n, below, held_out: terms.answer(n, weight, held_out, calibration, below),
-    )
 
 
 def _choose(

@@ -172,7 +172,7 @@ def create_app(
     app.state.service = service
     add_problems(app)
     _add_text(app, service)
-    add_export(app, lambda: service.engine.kb, config.max_text)
+    add_export(app, lambda: service.engine.kb, config.max_text, _ERRORS)
     _add_concepts(app, service)
     stop_work = add_fhir(
         app,

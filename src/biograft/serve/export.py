@@ -6,9 +6,9 @@ import io
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Response
 from pydantic import Field
@@ -31,6 +31,8 @@ _DOCUMENTS = tuple(n for n, each in DOCUMENT_FORMATS.load_all() if each.write is
 EXPORTS = (*_DOCUMENTS, *(name for name in _TABLES if name not in _DOCUMENTS))
 _ENDINGS = dict.fromkeys(("fhir", "bioc-json", "cmeee"), "json") | {"omop": "csv", "jsonl": "jsonl"}
 _ENDINGS |= {"csv": "csv", "tsv": "tsv", "bioc-xml": "xml", "ddi": "xml"}
+_ZIP, _TEXT = "application/zip", "text/plain; charset=utf-8"
+Responses = Mapping[int | str, dict[str, Any]]
 _MEMORY = Path("/dev/shm")
 """A file system in memory, so that no text of a note is written to a disk."""
 To = Annotated[str, Query(description="Format.", json_schema_extra={"enum": list(EXPORTS)})]
@@ -59,16 +61,28 @@ class ExportRequest(Request):
     mentions: list[CorrectedMention]
 
 
-def add_export(app: FastAPI, kb: Callable[[], KnowledgeBase], max_text: int) -> None:
+def add_export(
+    app: FastAPI, kb: Callable[[], KnowledgeBase], max_text: int, errors: Responses
+) -> None:
     """Add the route that writes corrected annotations.
 
     Args:
         app: The application.
         kb: Gives the knowledge base of the concepts.
         max_text: Characters of a text; more is refused.
+        errors: Descriptions of its answers that are errors.
     """
+    types = sorted({*_TABLES.values(), _ZIP, _TEXT})
+    written: dict[str, dict[str, object]] = {
+        media_type.partition(";")[0]: {} for media_type in types
+    }
 
-    @app.post("/v1/export", summary="Write a text with corrected mentions in a format")
+    @app.post(
+        "/v1/export",
+        summary="Write a text with corrected mentions in a format",
+        response_class=Response,
+        responses={**errors, 200: {"content": written}},
+    )
     def export(asked: ExportRequest, to: To = "jsonl") -> Response:
         check_choice("to", to, EXPORTS)
         if len(asked.text) > max_text:
@@ -76,7 +90,7 @@ def add_export(app: FastAPI, kb: Callable[[], KnowledgeBase], max_text: int) -> 
         losses: Counter[str] = Counter()
         if to in _DOCUMENTS:
             content, is_folder = _written(to_document(_linked(asked, to)), to, losses)
-            media_type = "application/zip" if is_folder else "text/plain; charset=utf-8"
+            media_type = _ZIP if is_folder else _TEXT
             ending = "zip" if is_folder else _ENDINGS.get(to, "txt")
         else:
             chunks = link_chunks([_linked(asked, to)], to, kb(), losses)

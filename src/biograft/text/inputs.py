@@ -172,7 +172,8 @@ class Inputs:
     def _config_of(self, path: Path) -> InputConfig:
         """Return how a file is read: a table in an encoding that is certain."""
         config = self.config
-        if not (config.column and config.is_utf8) or binary_table(path) or is_empty(path):
+        is_text_table = config.column and config.is_utf8 and not is_zip(path)
+        if not is_text_table or binary_table(path) or is_empty(path):
             return config
         encoding = text_encoding(path)
         if encoding == GB18030:

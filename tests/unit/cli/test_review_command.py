@@ -70,7 +70,7 @@ def test_a_refused_row_of_a_worksheet_is_exit_code_1(review, tmp_path):
         (("approve", "--flag", "exact", "--concept", "D1", "--yes"), "one term"),
         (("list", "--min-probability", "2"), "--min-probability"),
         (("undo",), "--batch"),
-        (("export", "-o", "x.xlsx"), ".sssom.tsv"),
+        (("export", "-o", "x.docx"), ".sssom.tsv"),
     ],
 )
 def test_wrong_use_is_one_line(review, words, said):

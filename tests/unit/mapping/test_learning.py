@@ -195,23 +195,15 @@ def mapped(kb, index, text, **settings):
     return mapping
 
 
-def test_names_inside_terms_answer_where_decisions_support_it(kb, index):
-    text = "X9.9 heart arrest, to be called back soon"
-    assert mapped(kb, index, text).concept is None
-    report = learn(kb, index, CODED)
-    part = {each.name: each for each in report.parts}["names inside terms"]
-    assert part.applied
-    assert part.interval[0] > 0
-    assert report.f1_after == part.f1_after > part.f1_before == report.f1_before
-    found = mapped(kb, index, text)
-    assert found.concept == "D2"
-    assert found.score < 1
+def test_names_inside_terms_answer_without_decisions(kb, index):
+    text = "X9.9 heart arrest, call back soon"
+    assert mapped(kb, index, text).concept == "D2"
+    assert mapped(kb, index, text).score < 1
     assert mapped(kb, index, "form 9 was sent").concept is None
-    assert mapped(kb, index, "X9.9 no heart arrest, to be called back").concept is None
-    assert mapped(kb, index, "X9.9 mother had a heart arrest in old age").concept is None
-    assert mapped(kb, index, text, threshold=0.9).concept is None
-    forget(index)
-    assert mapped(kb, index, text).concept is None
+    assert mapped(kb, index, "X9.9 no heart arrest, call back").concept is None
+    assert mapped(kb, index, "X9.9 mother had heart arrest").concept is None
+    learn(kb, index, CODED)
+    assert mapped(kb, index, text).concept == "D2"
 
 
 def test_a_narrower_answer_stays_where_the_name_inside_is_broader(kb):
@@ -219,15 +211,6 @@ def test_a_narrower_answer_stays_where_the_name_inside_is_broader(kb):
     assert replaces(kb, "D1", None)
     assert not replaces(kb, None, "D1")
     assert not replaces(kb, "D1", "D6")
-
-
-def test_names_inside_terms_do_not_answer_where_decisions_refute_it(kb, index):
-    """The same terms, of a vocabulary of forms: they mean none of the concepts."""
-    wrong = [Decision(term=each.term, verdict="nil", time=TIME) for each in CODED]
-    report = learn(kb, index, [*wrong, approved("heart attack", "D1")])
-    assert report.inside_below == 0
-    assert {each.name: each.applied for each in report.parts}["names inside terms"] is False
-    assert mapped(kb, index, "X9.9 heart arrest, to be called back soon").concept is None
 
 
 def test_a_report_says_of_each_part_why_it_is_not_applied(kb, index):
@@ -247,12 +230,11 @@ def test_the_command_prints_each_part_with_its_gain(kb, index, tmp_path, run_mai
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert "weight of lexical search not applied: the index has one kind of search" in lines
-    (gain,) = (line for line in lines if line.startswith("names inside terms"))
-    assert "->" in gain
-    assert gain.endswith("applied: gains")
-    (part,) = (p for p in json.loads(run_main(*base, "--json").out)["parts"] if p["applied"])
-    assert part["name"] == "names inside terms"
-    assert part["interval"][0] > 0
+    (similar,) = (line for line in lines if line.startswith("similar names"))
+    assert "->" in similar
+    assert similar.endswith("not applied: gain within its error")
+    parts = json.loads(run_main(*base, "--json").out)["parts"]
+    assert [part["name"] for part in parts if part["applied"]] == []
 
 
 def test_probabilities_of_an_earlier_biograft_are_learned_again(kb, index):

@@ -96,7 +96,8 @@ def decisions_of(terms: Sequence[MessyTerm], kb: KnowledgeBase) -> list[Decision
 
 def answers_of(linker: Linker, terms: Sequence[MessyTerm]) -> dict[str, str | None]:
     """Return the answer of each term."""
-    return {each.term.text: each.concept for each in map_terms(linker, [t.text for t in terms])}
+    found = list(map_terms(linker, [t.text for t in terms]))
+    return {each.term.text: each.concept for each in reversed(found)}  # the first of several
 
 
 def f1_of(answers: Sequence[str | None], terms: Sequence[MessyTerm]) -> float:
