@@ -24,6 +24,7 @@ from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, Lin
 from biograft.linking.inside import PART, STATUSES, replaces
 from biograft.linking.lexicon import is_short
 from biograft.linking.outputs.output import ConceptIds
+from biograft.linking.reviewed import SOURCE
 from biograft.mapping.decisions import NIL, REJECTED, Decision
 from biograft.mapping.term_parts import difference, is_list, is_plain, read_term, sides
 from biograft.text.documents import Document, Mention
@@ -445,6 +446,8 @@ class _TermReader:
             return False
         if first is None or is_short(answer.form):
             return True
+        if _is_reviewed(first):
+            return False
         if len(first.name.split()) < len(answer.form.split()):  # something may stand beside it
             return first.score < _READ
         return first.score < _LIKE
@@ -457,6 +460,8 @@ class _TermReader:
             return _Answer(linked.text, tuple(candidates[: self._k]), is_answer)
         for _ in linked.candidates:
             first = candidates[0]
+            if _is_reviewed(first):
+                break
             why = difference(linked.form, first.name, self._names(first.concept))
             if not why:
                 break
@@ -557,6 +562,11 @@ class _TermReader:
             part=part,
             reason=reason,
         )
+
+
+def _is_reviewed(candidate: Candidate) -> bool:
+    """Whether a candidate was found by a name that a person decided about."""
+    return any(each.generator == SOURCE for each in candidate.evidence)
 
 
 def _flag(best: Candidate, form: str, part: str) -> str:
