@@ -81,6 +81,10 @@ AXES: dict[str, dict[str, str]] = {
     },
 }
 """Values of each axis by the flag that gives them, first to last; "" has the default."""
+FLAG_OF = {
+    axis: {value: flag for flag, value in reversed(values.items())} for axis, values in AXES.items()
+}
+"""The flag that gives each value of an axis; "" gives the default."""
 _AROUND = 12
 """Characters around a mention that decide its language."""
 _EXPLICIT = (

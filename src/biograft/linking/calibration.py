@@ -65,7 +65,7 @@ class Calibration:
         values = np.asarray(scores, np.float64)
         if self.method == "platt":
             slope, offset = self.points[0]
-            return _logistic(slope * values + offset)
+            return logistic(slope * values + offset)
         corners = np.array(self.points)
         chances: Floats = np.interp(values, corners[:, 0], corners[:, 1])
         return chances
@@ -187,7 +187,7 @@ def _fit_platt(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]
     features = np.stack([scores, np.ones_like(scores)], axis=1)
     parameters = np.array([0.0, np.log((n_right + 1) / (n_wrong + 1))])
     for _ in range(_NEWTON_STEPS):
-        chances = _logistic(features @ parameters)
+        chances = logistic(features @ parameters)
         slope = features.T @ (targets - chances)
         curvature = (features * (chances * (1 - chances))[:, None]).T @ features
         step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
@@ -206,7 +206,8 @@ def _likelihood(logits: Floats, targets: Floats) -> float:
     return float((targets * logits - np.logaddexp(0, logits)).sum())
 
 
-def _logistic(logits: Floats) -> Floats:
+def logistic(logits: Floats) -> Floats:
+    """Return the probabilities of log-odds, however large."""
     chances: Floats = np.exp(-np.logaddexp(0, -logits))
     return chances
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.kb import KnowledgeBase
+from biograft.linking.calibration import logistic
 from biograft.linking.fusion import SAME_NAME
 from biograft.linking.learned import APPROVED, LearnedDetector, LearnedForm
 from biograft.linking.learned_mentions import LearnedForms
@@ -372,8 +373,7 @@ def probabilities(options: Sequence[MentionOption], weights: Sequence[float]) ->
     if not options:
         return np.zeros(0)
     scores = np.array([option.values for option in options], np.float64) @ weights[:-1]
-    likely: Floats = 1 / (1 + np.exp(-(scores + weights[-1])))
-    return likely
+    return logistic(scores + weights[-1])
 
 
 def fit_weights(values: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, ...]:
@@ -388,7 +388,7 @@ def fit_weights(values: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, ..
     penalty = np.r_[np.full(values.shape[1], _PENALTY), 0.0]
     weights = np.zeros(inputs.shape[1])
     for _ in range(_NEWTON_STEPS):
-        likely = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
+        likely = logistic(np.clip(inputs @ weights, -30, 30))
         slope = inputs.T @ (likely - right) + penalty * weights
         curve = (inputs * (likely * (1 - likely) + 1e-6)[:, None]).T @ inputs + np.diag(penalty)
         step = np.linalg.solve(curve + 1e-6 * np.eye(len(curve)), slope)

@@ -364,27 +364,35 @@ def _reworded(mentions: Iterable[Mention]) -> list[VariantMention]:
     return [each for each in found if each.variant != MISSPELT]
 
 
+def _covers(mentions: Iterable[Mention]) -> Callable[[KnownForm], bool]:
+    """Return a test whether any of some mentions is around a form."""
+    spans = sorted((each.start, each.end) for each in mentions)
+    starts = [start for start, _ in spans]
+    reached = list(accumulate((end for _, end in spans), max, initial=0))
+    return lambda form: reached[bisect_right(starts, form.start)] >= form.end
+
+
 def _with_known(
     mentions: Sequence[Mention], known: Iterable[KnownForm], lexicon: StoreLexicon
 ) -> tuple[list[Mention], dict[tuple[int, int], KnownForm]]:
     """Add what the lexicon knows: a word where it says more than the names that it overlaps.
 
-    It does not say more than a re-worded name around it.
+    It does not say more than a re-worded name around it, and a misspelt word not more than a
+    misspelt name around it.
     """
-    reworded = sorted((each.start, each.end) for each in _reworded(mentions))
-    around = [start for start, _ in reworded]
-    reached = list(accumulate((end for _, end in reworded), max, initial=0))
-    known = (each for each in known if reached[bisect_right(around, each.start)] < each.end)
-    names = [each for each in mentions if not isinstance(each, VariantMention)]
     variants = [each for each in mentions if isinstance(each, VariantMention)]
+    in_reworded, in_variant = _covers(_reworded(mentions)), _covers(variants)
+    known = (
+        each
+        for each in known
+        if not (in_variant if each.is_word and each.factor < AS_WORD else in_reworded)(each)
+    )
+    names = [each for each in mentions if not isinstance(each, VariantMention)]
     starts = [name.start for name in names]
     own: list[Mention] = []
     listed: dict[tuple[int, int], KnownForm] = {}
     for each in sorted(known, key=lambda each: (each.start, -each.end)):
         if own and each.start < own[-1].end:
-            continue
-        is_misspelt = each.is_word and each.factor < AS_WORD
-        if is_misspelt and any(v.start <= each.start and each.end <= v.end for v in variants):
             continue
         row = bisect_left(starts, each.end) - 1
         while each.is_word and row >= 0 and names[row].end > each.start:

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biograft.clinical import AXES, FLAGS, MORE_FLAGS, Assertion, RuleAssertions, status_of
-from biograft.clinical.assertion import is_chinese
+from biograft.clinical import FLAGS, MORE_FLAGS, Assertion, RuleAssertions, status_of
+from biograft.clinical.assertion import FLAG_OF, is_chinese
 from biograft.clinical.events import read_layout
 from biograft.clinical.phrases import PhraseTokens
 from biograft.linking.learned import StatusPhrase, rules_with
@@ -38,7 +38,7 @@ _FEW = 20
 """Below this number of documents a gain is enough; from it on, its interval must be above 0."""
 _FLAG_OF = {
     "status": {status_of([flag]): flag for flag in FLAGS if flag not in MORE_FLAGS},
-    **{axis: {v: flag for flag, v in reversed(values.items())} for axis, values in AXES.items()},
+    **FLAG_OF,
 }
 _FLAG_OF["status"]["present"] = ""
 _MIN_MENDED, _MIN_ITSELF, _MIN_PRECISION = 2, 5, 0.75

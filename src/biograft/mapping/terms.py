@@ -21,7 +21,6 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, LinkedMention
-from biograft.linking.inside import PART, STATUSES, replaces
 from biograft.linking.lexicon import is_short
 from biograft.linking.outputs.output import ConceptIds
 from biograft.linking.reviewed import SOURCE
@@ -55,6 +54,10 @@ with a score of at least ``_GOOD``, or of a lower one."""
 _READ, _LIKE = 0.97, 0.85
 """Names inside a text are read where the search scores lower; the second for a name of as many
 words."""
+PART = "name inside the term"
+"""Generator in the evidence of a name inside a term."""
+STATUSES = ("present", "possible", "historical")
+"""Statuses with which a name inside a term may answer it."""
 _POOL_OF_DIFFERENT = 3
 """Candidates that are compared with the text."""
 _DIFFERENT = 0.5
@@ -375,16 +378,6 @@ class _Answer(NamedTuple):
     reason: str = ""
 
 
-class _LazyNames:
-    """All names of a concept, which are only read where they are needed."""
-
-    def __init__(self, kb: KnowledgeBase, concept: str) -> None:
-        self._kb, self._concept = kb, concept
-
-    def __iter__(self) -> Iterator[str]:
-        return (name.text for name in self._kb[self._concept].names)
-
-
 class _TermReader:
     """Finds the concepts of terms.
 
@@ -402,14 +395,14 @@ class _TermReader:
         self._k = k
         self._contexts = ContextHints(linker.kb)
         self._decided = linker.reviewed or ()
-        self._names = lru_cache(1 << 14)(self._read_names)
         self._is_name = lru_cache(1 << 16)(self._is_one)
 
     def _is_one(self, text: str) -> bool:
         return text in self._decided or bool(self._kb.rows_by_name(text))
 
-    def _read_names(self, concept: str) -> Iterable[str]:
-        return _LazyNames(self._kb, concept)
+    def _names(self, concept: str) -> Iterator[str]:
+        """Yield all names of a concept, which is read when the first is asked for."""
+        yield from (name.text for name in self._kb[concept].names)
 
     def read(self, terms: Sequence[SourceTerm]) -> Iterator[list[_Answer]]:
         """Yield the answers of each term: one, or several where it lists several concepts.
@@ -562,6 +555,17 @@ class _TermReader:
             part=part,
             reason=reason,
         )
+
+
+def replaces(kb: KnowledgeBase, part: str | None, whole: str | None) -> bool:
+    """Return True if the name inside a term says something else than the term as a whole.
+
+    Args:
+        kb: The knowledge base.
+        part: Concept of the name inside.
+        whole: Concept of the whole; None: it has none.
+    """
+    return part is not None and (whole is None or not kb.is_a(whole, part))
 
 
 def _is_reviewed(candidate: Candidate) -> bool:

@@ -16,11 +16,11 @@ from biograft.config import check_choice
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate
 from biograft.linking.config import LinkerConfig, LinkerFiles
-from biograft.linking.outputs import OUTPUTS, link_chunks
+from biograft.linking.outputs import link_chunks
 from biograft.mapping import ReviewStore
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, MicroBatcher, ServiceEngine, json_answer, settings_of
-from biograft.serve.export import add_export
+from biograft.serve.export import MEDIA_TYPES, add_export
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
@@ -78,8 +78,7 @@ _PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
 }
 """The page may load, and send to, this service only."""
-_OUTPUT_TYPES = {name: each.media_type for name, each in OUTPUTS.load_all() if each.media_type}
-_TO = ("json", *_OUTPUT_TYPES)
+_TO = ("json", *MEDIA_TYPES)
 To = Annotated[str, Query(description="Format of the answer.", json_schema_extra={"enum": _TO})]
 Identifier = Annotated[str, Query(min_length=1, max_length=MAX_QUERY)]
 IdInPath = Annotated[str, PathPart(max_length=MAX_QUERY)]
@@ -192,7 +191,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/link",
         response_model=LinkAnswer | BatchAnswer,
-        responses={**_ERRORS, 200: {"content": {kind: {} for kind in _OUTPUT_TYPES.values()}}},
+        responses={**_ERRORS, 200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}},
         summary="Find the mentions of a text, or of several, and link them",
     )
     async def link(asked: LinkRequest, to: To = "json") -> Response:
@@ -206,9 +205,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
         service.metrics.mentions.inc(sum(len(each.mentions) for each in linked))
         if to != "json":
             content = "".join(link_chunks(linked, to, service.engine.kb))
-            return Response(
-                content.encode("utf-8", "backslashreplace"), media_type=_OUTPUT_TYPES[to]
-            )
+            return Response(content.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPES[to])
         documents = [LinkAnswer.model_validate(each).model_dump() for each in linked]
         return json_answer(documents[0] if asked.text is not None else {"documents": documents})
 

@@ -250,9 +250,6 @@ class ServiceEngine:
         """
         if not isinstance(files, LinkerFiles):
             files = LinkerFiles(index=None if files is None else Path(files))
-        for folder in filter(None, vars(files).values()):
-            if not Path(folder).exists():
-                raise StoreError(f"{folder}: no such file or folder")
         parts = vars(files)
         store = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
 
@@ -264,6 +261,10 @@ class ServiceEngine:
         engine = cls(store, open_linker, systems)
         if at_once:
             engine.warm_up()
+        else:
+            for part in filter(None, parts.values()):
+                if not Path(part).exists():
+                    raise StoreError(f"{part}: no such file or folder")
         return engine
 
     @property

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Query, Response
 from pydantic import Field
 
 from biograft.clinical import AXES, Assertion
-from biograft.clinical.assertion import status_of
+from biograft.clinical.assertion import FLAG_OF, status_of
 from biograft.clinical.rules import IMPLIED
 from biograft.config import check_choice
 from biograft.errors import ConfigError
@@ -26,9 +26,10 @@ from biograft.serve.schemas import Request, Span
 from biograft.text.documents import Document, Mention
 from biograft.text.formats import DOCUMENT_FORMATS, write_documents
 
-_TABLES = {name: each.media_type for name, each in OUTPUTS.load_all() if each.media_type}
+MEDIA_TYPES = {name: each.media_type for name, each in OUTPUTS.load_all() if each.media_type}
+"""Media types of the outputs of findings that are text."""
 _DOCUMENTS = tuple(n for n, each in DOCUMENT_FORMATS.load_all() if each.write is not None)
-EXPORTS = (*_DOCUMENTS, *(name for name in _TABLES if name not in _DOCUMENTS))
+EXPORTS = (*_DOCUMENTS, *(name for name in MEDIA_TYPES if name not in _DOCUMENTS))
 _ENDINGS = dict.fromkeys(("fhir", "bioc-json", "cmeee"), "json") | {"omop": "csv", "jsonl": "jsonl"}
 _ENDINGS |= {"csv": "csv", "tsv": "tsv", "bioc-xml": "xml", "ddi": "xml"}
 _ZIP, _TEXT = "application/zip", "text/plain; charset=utf-8"
@@ -72,7 +73,7 @@ def add_export(
         max_text: Characters of a text; more is refused.
         errors: Descriptions of its answers that are errors.
     """
-    types = sorted({*_TABLES.values(), _ZIP, _TEXT})
+    types = sorted({*MEDIA_TYPES.values(), _ZIP, _TEXT})
     written: dict[str, dict[str, object]] = {
         media_type.partition(";")[0]: {} for media_type in types
     }
@@ -95,7 +96,7 @@ def add_export(
         else:
             chunks = link_chunks([_linked(asked, to)], to, kb(), losses)
             content = "".join(chunks).encode("utf-8", "backslashreplace")
-            media_type, ending = _TABLES[to], _ENDINGS[to]
+            media_type, ending = MEDIA_TYPES[to], _ENDINGS[to]
         lost = ", ".join(f"{kind} ({n})" for kind, n in losses.items())
         headers = {"content-disposition": f'attachment; filename="note.{ending}"', "x-lost": lost}
         return Response(content, media_type=media_type, headers=headers)
@@ -109,7 +110,7 @@ def _linked(asked: ExportRequest, to: str) -> LinkedDocument:
             raise ConfigError("mentions: a span does not fit the text")
         axes = each.axes or {}
         for axis, value in axes.items():
-            if value not in AXES.get(axis, {}).values():
+            if value not in FLAG_OF.get(axis, ()):
                 raise ConfigError("axes: expected axes and values of docs/clinical.md")
         span, types = asked.text[each.start : each.end], tuple(each.types or ())
         said = [(axis, value) for axis, value in axes.items() if value != AXES[axis][""]]
@@ -134,10 +135,7 @@ def _linked(asked: ExportRequest, to: str) -> LinkedDocument:
 
 def _assertion(axes: dict[str, str], section: str | None) -> Assertion:
     """Return the assertion that axes mean: the flags that give their values."""
-    flags = {
-        next(flag for flag, other in AXES[axis].items() if other == value)
-        for axis, value in axes.items()
-    } - {""}
+    flags = {FLAG_OF[axis][value] for axis, value in axes.items()} - {""}
     flags |= {IMPLIED[flag] for flag in flags if flag in IMPLIED}
     held = dict.fromkeys(flags, True)
     return Assertion(**held, status=status_of(flags), section=section or "")  # type: ignore[arg-type]

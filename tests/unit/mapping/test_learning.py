@@ -12,8 +12,8 @@ from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker, build_index, update_index
-from biograft.linking.inside import replaces
 from biograft.mapping import Decision, MappingSet, forget, learn, map_terms
+from biograft.mapping.terms import replaces
 from biograft.text.documents import Document, Mention
 
 CONCEPTS = [

@@ -57,12 +57,11 @@ class MessyTerm:
     concepts: tuple[str, ...]
 
 
-def read_terms(path: Path, kb: KnowledgeBase) -> Iterator[MessyTerm]:
-    """Yield the terms whose concepts a knowledge base has, and those without a concept.
+def term_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each term of a file, with the names of what it means.
 
     Args:
         path: Tab-separated, or Chinese with ``term=names``.
-        kb: The knowledge base.
     """
     for line in path.read_text("utf-8").splitlines():
         if path.suffix == ".tsv":
@@ -71,6 +70,17 @@ def read_terms(path: Path, kb: KnowledgeBase) -> Iterator[MessyTerm]:
                 continue
         else:
             text, _, names = line.partition("=")
+        yield text, names
+
+
+def read_terms(path: Path, kb: KnowledgeBase) -> Iterator[MessyTerm]:
+    """Yield the terms whose concepts a knowledge base has, and those without a concept.
+
+    Args:
+        path: Tab-separated, or Chinese with ``term=names``.
+        kb: The knowledge base.
+    """
+    for text, names in term_lines(path):
         wanted = names.replace(" + ", "|").split("|")
         found = (kb.id_at(row) for name in wanted for row in kb.rows_by_name(name))
         concepts = tuple(dict.fromkeys(found))

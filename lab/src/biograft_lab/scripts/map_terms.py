@@ -36,7 +36,7 @@ from biograft.linking import Linker
 from biograft.linking.dense.encoders import default_encoder
 from biograft.linking.index import build_index
 from biograft.mapping import SourceTerm, TermMapping, map_terms
-from biograft_lab.scripts.learn_terms import open_set
+from biograft_lab.scripts.learn_terms import open_set, term_lines
 from biograft_lab.scripts.unseen_notes import open_store
 
 SETS = ("medic", "mesh-diseases", "mesh", "chinese", "procedures")
@@ -127,13 +127,7 @@ def read_terms(path: Path, kb: KnowledgeBase) -> Iterator[Term]:
         path: Tab-separated, or Chinese with ``term=names``.
         kb: The knowledge base.
     """
-    for line in path.read_text("utf-8").splitlines():
-        if path.suffix == ".tsv":
-            kind, text, names = line.split("\t")
-            if kind == "kind":
-                continue
-        else:
-            text, _, names = line.partition("=")
+    for text, names in term_lines(path):
         groups = [] if names == "NIL" else re.split(r" \+ |##", names)
         ids = [_ids(kb, group.split("|")) for group in groups]
         yield Term(" ".join(text.split()), tuple(ids), len(groups))

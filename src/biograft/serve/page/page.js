@@ -2,26 +2,10 @@
 /* What the page of notes is made of: requests, language, search and concepts. What comes from the
    knowledge base or from a text is only ever set as text. */
 
-const $ = (id) => document.getElementById(id);
 const state = {words: WORDS.en, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
   sort: {key: "text", up: true}, log: [], undone: [], span: null, waiting: false, hues: new Map(),
   hits: [], hit: -1, search: 0, opening: 0, concept: null, replacing: null, sending: Promise.resolve(),
   dirty: false, key: sessionStorage.getItem("key") || ""};
-
-function make(tag, content, attributes = {}) {
-  const element = document.createElement(tag);
-  if (content !== undefined) element.append(...[content].flat());
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) element.setAttribute(name, value);
-  }
-  return element;
-}
-
-function button(content, act, attributes = {}) {
-  const element = make("button", content, {type: "button", ...attributes});
-  element.addEventListener("click", act);
-  return element;
-}
 
 function say(message) {
   $("message").textContent = message;
@@ -52,16 +36,6 @@ async function trying(act) {
   } catch (problem) {
     say(problem.message);
   }
-}
-
-function confirmed(question) {
-  const dialog = $("ask");
-  $("ask-title").textContent = question;
-  dialog.returnValue = "no";
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
-  });
 }
 
 /* ---- language */

@@ -1,25 +1,9 @@
 "use strict";
 /* The page of a review. What comes from the service is only ever set as text. */
 
-const $ = (id) => document.getElementById(id);
 const PAGE = 50;
 const state = {words: {}, terms: [], at: -1, chosen: 0, total: 0, undo: [], hits: [], hit: -1,
   search: 0, busy: null, owner: null, key: sessionStorage.getItem("key") || ""};
-
-function make(tag, content, attributes = {}) {
-  const element = document.createElement(tag);
-  if (content !== undefined) element.append(...[content].flat());
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) element.setAttribute(name, value);
-  }
-  return element;
-}
-
-function button(content, act, attributes = {}) {
-  const element = make("button", content, {type: "button", ...attributes});
-  element.addEventListener("click", act);
-  return element;
-}
 
 const say = (message) => { $("message").textContent = message; };
 const term = () => state.terms[state.at];
@@ -282,16 +266,6 @@ async function bulk(action) {
   state.undo.push({batch: done.batch});
   await load();
   return say(state.words.changed(done.n_changed, done.n_skipped));
-}
-
-function confirmed(question) {
-  const dialog = $("ask");
-  $("ask-title").textContent = question;
-  dialog.returnValue = "no";
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
-  });
 }
 
 /* ---- search of another concept */
