@@ -851,16 +851,11 @@ def open_packed(
     made_from = _describe(config, tokenizer, entities, kb)
     folder = config.cache or _default_folder(config.shards, made_from)
     if not PACKED.is_at(folder):
-        parts_folder = folder.with_name(f"{folder.name}.parts")
+        parts = folder.with_name(f"{folder.name}.parts")
         with sole_writer(folder, wait=True):
-            try:
-                if not PACKED.is_at(folder):
-                    job = PackingJob.plan(config, tokenizer, shards, entities, kb, parts_folder)
-                    _build(folder, job, made_from, progress or Progress(enabled=False))
-            except (OutputError, StoreError):
-                if not PACKED.is_at(folder):
-                    raise
-                shutil.rmtree(parts_folder, ignore_errors=True)  # another process was first
+            if not PACKED.is_at(folder):  # another process may have packed it meanwhile
+                job = PackingJob.plan(config, tokenizer, shards, entities, kb, parts)
+                _build(folder, job, made_from, progress or Progress(enabled=False))
     packed = PackedText.open(folder)
     _check_same(folder, made_from, packed.manifest["made_from"])
     if not len(packed):

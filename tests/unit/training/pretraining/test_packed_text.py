@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -187,19 +188,23 @@ def test_a_cache_of_other_settings_is_refused(shards, tokenizer, tmp_path, chang
         open_packed(replace(config, **change), tokenizer)
 
 
-def test_two_processes_may_pack_at_once(shards, tokenizer):
-    """The one that is done later finds the folder of the first, and uses it."""
-    config, first = AnnotatedTextConfig(shards=shards()), []
+def test_who_packs_later_waits_and_uses_what_the_first_packed(shards, tokenizer):
+    config, others = AnnotatedTextConfig(shards=shards()), []
 
     class Meanwhile(Progress):
         def advance(self, rows, fraction=None):
-            first[:] = first or [open_packed(config, tokenizer)]
+            if not others:
+                others.append(pool.submit(open_packed, config, tokenizer))
 
-    second = open_packed(config, tokenizer, progress=Meanwhile(enabled=False))
-    assert second.folder == first[0].folder
-    assert sorted(path.name for path in second.folder.parent.iterdir()) == [
+    with ThreadPoolExecutor() as pool:
+        first = open_packed(config, tokenizer, progress=Meanwhile(enabled=False))
+        packed_at = (first.folder / "tokens.npy").stat().st_mtime_ns
+        (second,) = (other.result() for other in others)
+    assert second.folder == first.folder
+    assert (second.folder / "tokens.npy").stat().st_mtime_ns == packed_at
+    assert sorted(path.name for path in first.folder.parent.iterdir()) == [
         "shards",
-        second.folder.name,
+        first.folder.name,
     ]
 
 
