@@ -81,7 +81,7 @@ function decide(decision) {
     state.replacing = mention;
     $("query").value = "";
     $("query").focus();
-    offer(candidatesOf(mention));
+    search.offer(candidatesOf(mention));
     return;
   }
   state.replacing = null;
@@ -141,7 +141,7 @@ async function reread(record, problem) {
   say(`${state.words.conflict} ${problem.message}`);
   if (record.term === null) return;
   try {
-    const {status, concept, name} = await (await ask(`v1/review/terms/${record.term}`)).json();
+    const {status, concept, name} = await ask(`v1/review/terms/${record.term}`);
     const approved = concept === record.linked.concept ? "correct" : "other";
     const decision = {approved, rejected: "wrong"}[status] ?? null;
     record.stored = {decision, ...(decision ? {concept, name: name || concept} : record.linked)};
@@ -151,7 +151,7 @@ async function reread(record, problem) {
 }
 
 async function store({text, record}, wanted, suggested) {
-  state.review ??= await (await ask("v1/review")).json();
+  state.review ??= await ask("v1/review");
   if (state.review.open) {
     const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
     if (record.event !== null) {
@@ -161,7 +161,7 @@ async function store({text, record}, wanted, suggested) {
     }
     if (wanted.decision) {
       const body = {text, reviewer, suggested, ...wanted};
-      const done = await (await ask("v1/review/findings", body)).json();
+      const done = await ask("v1/review/findings", body);
       record.event = done.event;
       record.term = done.id;
       say(state.words.kept);
@@ -230,7 +230,7 @@ async function why() {
   list.hidden = true;
   if (!is) return;
   const answer = await ask("v1/assertions", {text: state.text, spans: [[mention.start, mention.end]]});
-  const {triggers} = (await answer.json()).assertions[0];
+  const {triggers} = answer.assertions[0];
   list.replaceChildren(...(triggers.length ? triggers.map((each) => make("li", [
     make("q", each.text), ` → ${each.flag} `, make("span", each.rule, {class: "quiet"})]))
     : [make("li", state.words.noTrigger)]));
@@ -376,8 +376,8 @@ async function put({start, end}, number) {
   }
   const {text, mentions} = state;
   const [linked, asserted] = await Promise.all([
-    ask("v1/mentions", {mentions: [span.text]}).then((answer) => answer.json()),
-    ask("v1/assertions", {text, spans: [[span.start, span.end]]}).then((answer) => answer.json())]);
+    ask("v1/mentions", {mentions: [span.text]}),
+    ask("v1/assertions", {text, spans: [[span.start, span.end]]})]);
   if (mentions !== state.mentions) return;  // another note was opened meanwhile
   const [{concept, name, score, candidates}] = linked.mentions;
   const [{status, axes, section}] = asserted.assertions;
@@ -399,7 +399,7 @@ async function exported(to) {
     return {blob: new Blob([text], {type: "application/json"}), name: "note.json", lost: ""};
   }
   const mentions = kept.map((each) => Object.fromEntries(EXPORTED.map((key) => [key, each[key] ?? null])));
-  const answer = await ask(`v1/export?to=${to}`, {text: state.text, mentions});
+  const answer = await request(`v1/export?to=${to}`, {text: state.text, mentions});
   const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") || "");
   return {blob: await answer.blob(), name: name ? name[1] : "note", lost: answer.headers.get("x-lost") || ""};
 }
@@ -447,7 +447,7 @@ function onKey(event) {
     event.preventDefault();
     find();
   } else if (event.key === "Escape") {
-    hideHits();
+    search.hide();
     state.replacing = null;
     if (typing) event.target.blur();
     toFindings();
@@ -460,20 +460,9 @@ function onKey(event) {
   }
 }
 
-function onQueryKey(event) {
-  const acts = {ArrowDown: () => moveHit(1), ArrowUp: () => moveHit(-1), Enter: () => take(state.hit)};
-  if (acts[event.key] && !event.ctrlKey && !event.metaKey) {
-    event.preventDefault();
-    acts[event.key]();
-  }
-}
-
 const on = (id, kind, act) => $(id).addEventListener(kind, act);
 
 document.addEventListener("keydown", onKey);
-on("query", "keydown", onQueryKey);
-on("query", "input", () => trying(suggest));
-on("query", "blur", hideHits);
 on("find", "click", find);
 on("use-key", "click", () => {
   state.key = $("key").value.trim();

@@ -15,7 +15,7 @@ async function find() {
   state.waiting = true;
   say(state.words.working);
   try {
-    const answer = await (await ask("v1/link", {text})).json();
+    const answer = await ask("v1/link", {text});
     begin(text, answer.mentions);
     say(answer.mentions.length ? state.words.found(answer.mentions.length) : state.words.none);
   } catch (problem) {

@@ -1,42 +1,11 @@
 "use strict";
-/* What the page of notes is made of: requests, language, search and concepts. What comes from the
+/* What the page of notes is made of: its state, language, and concepts. What comes from the
    knowledge base or from a text is only ever set as text. */
 
 const state = {words: WORDS.en, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
   sort: {key: "text", up: true}, log: [], undone: [], span: null, waiting: false, hues: new Map(),
-  hits: [], hit: -1, search: 0, opening: 0, concept: null, replacing: null, sending: Promise.resolve(),
+  opening: 0, concept: null, replacing: null, sending: Promise.resolve(),
   dirty: false, key: sessionStorage.getItem("key") || ""};
-
-function say(message) {
-  $("message").textContent = message;
-}
-
-async function ask(path, body) {
-  const headers = state.key ? {"x-api-key": state.key} : {};
-  const options = body === undefined ? {headers} : {method: "POST", body: JSON.stringify(body),
-    headers: {...headers, "content-type": "application/json"}};
-  let answer;
-  try {
-    answer = await fetch(path, options);
-  } catch {
-    throw new Error(state.words.failed);
-  }
-  if (!answer.ok) {
-    if (answer.status === 401) $("key-row").hidden = false;
-    const problem = await answer.json().catch(() => ({}));
-    throw Object.assign(new Error(problem.detail || `${answer.status}`), {status: answer.status});
-  }
-  return answer;
-}
-
-/* Runs what may fail; a failure is told in one line. */
-async function trying(act) {
-  try {
-    await act();
-  } catch (problem) {
-    say(problem.message);
-  }
-}
 
 /* ---- language */
 
@@ -75,73 +44,25 @@ function look() {
   $("query").select();
 }
 
-async function suggest() {
-  const query = $("query").value.trim(), number = ++state.search;
-  if (!query) return state.replacing ? offer(candidatesOf(state.replacing)) : hideHits();
-  const answer = await ask(`v1/search?limit=12&q=${encodeURIComponent(query)}`);
-  const hits = (await answer.json()).concepts;
-  if (number === state.search) offer(hits);  // else a later one is in progress
-  return undefined;
-}
+const candidatesOf = (mention) => mention.candidates.map((each) => ({...each, matched: each.name}));
 
-function candidatesOf(mention) {
-  return mention.candidates.map((each) => ({...each, matched: each.name}));
-}
-
-function offer(hits) {
-  state.hits = hits;
-  state.hit = -1;
-  $("hits").replaceChildren(...(hits.length ? hits.map(hitItem)
-    : [make("li", state.words.noHits, {class: "quiet", role: "option", "aria-disabled": "true"})]));
-  $("hits").hidden = false;
-  $("query").setAttribute("aria-expanded", "true");
-}
-
-function hitItem(hit, number) {
-  const also = hit.matched === hit.name ? "" : ` ← ${hit.matched}`;
-  const item = make("li", [hit.name, make("span", `${also} `, {class: "quiet"}),
-    make("span", hit.concept, {class: "id"})], {role: "option", id: `hit${number}`, "aria-selected": "false"});
-  item.addEventListener("mousedown", (event) => {
-    event.preventDefault();
-    take(number);
-  });
-  return item;
-}
-
-function moveHit(by) {
-  if (!state.hits.length) return;
-  state.hit = state.hit < 0 && by < 0 ? state.hits.length - 1
-    : (state.hit + by + state.hits.length) % state.hits.length;
-  [...$("hits").children].forEach((item, number) =>
-    item.setAttribute("aria-selected", String(number === state.hit)));
-  $("query").setAttribute("aria-activedescendant", `hit${state.hit}`);
-  $("hits").children[state.hit].scrollIntoView({block: "nearest"});
-}
-
-function take(number) {
-  const hit = state.hits[Math.max(number, 0)], mention = state.replacing;
-  if (!hit) return;
-  hideHits();
-  if (mention) replaceConcept(mention, hit);
-  else trying(() => openConcept(hit.concept));
-}
-
-function hideHits() {
-  state.hits = [];
-  $("hits").hidden = true;
-  $("query").setAttribute("aria-expanded", "false");
-  $("query").removeAttribute("aria-activedescendant");
-}
+const search = searchField({
+  take(hit) {
+    if (state.replacing) replaceConcept(state.replacing, hit);
+    else trying(() => openConcept(hit.concept));
+  },
+  offered: () => state.replacing && candidatesOf(state.replacing),
+});
 
 /* ---- a concept and its place in the hierarchy */
 
-const conceptOf = (id) => ask(`v1/concepts/${encodeURIComponent(id)}`).then((answer) => answer.json());
+const conceptOf = (id) => ask(`v1/concepts/${encodeURIComponent(id)}`);
 
 async function openConcept(id, focus = true) {
   clearTimeout(state.timer);  // of a finding that was chosen before
   const number = ++state.opening;
   const [concept, around] = await Promise.all([conceptOf(id),
-    ask(`v1/neighbours/${encodeURIComponent(id)}?limit=30`).then((answer) => answer.json())]);
+    ask(`v1/neighbours/${encodeURIComponent(id)}?limit=30`)]);
   if (number !== state.opening) return;
   state.concept = id;
   $("welcome").hidden = true;

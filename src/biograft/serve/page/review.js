@@ -2,29 +2,10 @@
 /* The page of a review. What comes from the service is only ever set as text. */
 
 const PAGE = 50;
-const state = {words: {}, terms: [], at: -1, chosen: 0, total: 0, undo: [], hits: [], hit: -1,
-  search: 0, busy: null, owner: null, key: sessionStorage.getItem("key") || ""};
+const state = {words: {}, terms: [], at: -1, chosen: 0, total: 0, undo: [],
+  busy: null, owner: null, key: sessionStorage.getItem("key") || ""};
 
-const say = (message) => { $("message").textContent = message; };
 const term = () => state.terms[state.at];
-
-async function ask(path, body) {
-  const headers = state.key ? {"x-api-key": state.key} : {};
-  const options = body === undefined ? {headers} : {method: "POST", body: JSON.stringify(body),
-    headers: {...headers, "content-type": "application/json"}};
-  let answer;
-  try {
-    answer = await fetch(path, options);
-  } catch {
-    throw new Error(state.words.failed);
-  }
-  if (!answer.ok) {
-    const problem = await answer.json().catch(() => ({}));
-    throw Object.assign(new Error(problem.detail || `${answer.status}`),
-      {status: answer.status, term: problem.term});
-  }
-  return answer.json();
-}
 
 /* One thing at a time. A key that is pressed meanwhile does nothing: it was meant for what was
    there before. Another queue or filter waits its turn. */
@@ -270,54 +251,13 @@ async function bulk(action) {
 
 /* ---- search of another concept */
 
-async function suggest() {
-  const text = $("query").value.trim(), number = ++state.search;
-  if (!text) return hideHits();
-  const {concepts} = await ask(`v1/search?limit=12&q=${encodeURIComponent(text)}`);
-  if (number !== state.search) return undefined;  // a later one is under way
-  state.hits = concepts;
-  state.hit = -1;
-  $("hits").replaceChildren(...(concepts.length ? concepts.map(hitItem)
-    : [make("li", state.words.noHits, {class: "quiet"})]));
-  $("hits").hidden = false;
-  $("query").setAttribute("aria-expanded", "true");
-  return undefined;
-}
-
-function hitItem(hit, number) {
-  const item = make("li", [hit.name, make("span", ` ${hit.concept}`, {class: "quiet"})],
-    {role: "option", id: `hit${number}`, "aria-selected": "false"});
-  item.addEventListener("mousedown", (event) => {
-    event.preventDefault();
-    take(number);
-  });
-  return item;
-}
-
-function moveHit(by) {
-  if (!state.hits.length) return;
-  state.hit = (state.hit + by + state.hits.length) % state.hits.length;
-  [...$("hits").children].forEach((item, number) =>
-    item.setAttribute("aria-selected", String(number === state.hit)));
-  $("query").setAttribute("aria-activedescendant", `hit${state.hit}`);
-  $("hits").children[state.hit].scrollIntoView({block: "nearest"});
-}
-
-function take(number) {
-  const hit = state.hits[Math.max(number, 0)];
-  if (!hit) return;
-  hideHits();
-  $("query").value = "";
-  $("query").blur();
-  doing(() => decide("approve", hit));
-}
-
-function hideHits() {
-  state.hits = [];
-  $("hits").hidden = true;
-  $("query").setAttribute("aria-expanded", "false");
-  $("query").removeAttribute("aria-activedescendant");
-}
+const search = searchField({
+  take(hit) {
+    $("query").value = "";
+    $("query").blur();
+    doing(() => decide("approve", hit));
+  },
+});
 
 /* ---- keys and events */
 
@@ -339,7 +279,7 @@ const KEYS = {a: "approve", r: "reject", n: "nil", u: "undo", o: "other", "/": "
 function onKey(event) {
   const typing = event.target.matches("input, select, textarea");
   if (event.key === "Escape" && typing) {
-    hideHits();
+    search.hide();
     event.target.blur();
   } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey &&
     !document.querySelector("dialog[open]")) {
@@ -353,15 +293,6 @@ function onKey(event) {
   }
 }
 
-function onQueryKey(event) {
-  const acts = {ArrowDown: () => moveHit(1), ArrowUp: () => moveHit(-1),
-    Enter: () => take(state.hit)};
-  if (acts[event.key] && !event.ctrlKey && !event.metaKey) {
-    event.preventDefault();
-    acts[event.key]();
-  }
-}
-
 function onSubmit(id, act) {
   $(id).addEventListener("submit", (event) => {
     event.preventDefault();
@@ -370,9 +301,6 @@ function onSubmit(id, act) {
 }
 
 document.addEventListener("keydown", onKey);
-$("query").addEventListener("keydown", onQueryKey);
-$("query").addEventListener("input", () => suggest().catch((problem) => say(problem.message)));
-$("query").addEventListener("blur", hideHits);
 $("comment").addEventListener("keydown", (event) => {
   if (event.key === "Enter") event.target.blur();
 });
