@@ -23,20 +23,6 @@ HALF_WIDTH = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict
 """From full-width characters to those of ASCII, for ``str.translate``."""
 _PUNCTUATION = HALF_WIDTH | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
 _DIGITS = {char: value for value, char in enumerate("一二三四五六七八九", 1)}
-_ROMAN = {
-    "i": 1,
-    "ii": 2,
-    "iii": 3,
-    "iv": 4,
-    "v": 5,
-    "vi": 6,
-    "vii": 7,
-    "viii": 8,
-    "ix": 9,
-    "x": 10,
-    **{chr(0x2160 + k): k + 1 for k in range(12)},
-    **{chr(0x2170 + k): k + 1 for k in range(12)},
-}
 _KINDS = "型期级度"
 _NUMBER = re.compile(
     rf"(?<![A-Za-z一二三四五六七八九十百])"
@@ -60,7 +46,8 @@ def chinese(text: str) -> str:
 
 def _as_digits(match: re.Match[str]) -> str:
     han, roman = match[1], match[2]
-    number = _read_han(han) if han else _ROMAN.get(roman.lower())
+    letters = "" if han else unicodedata.normalize("NFKC", roman).lower()
+    number = _read_han(han) if han else ROMAN_NUMBERS.get(letters)
     return str(number) if number else match[0]
 
 

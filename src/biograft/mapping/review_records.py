@@ -25,7 +25,7 @@ STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
 STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
 MAX_TEXT = 2000
 """Characters of a term, a comment or the name of a reviewer."""
-_DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2}, "exact"
+_DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2, "translated": 0.2}, "exact"
 """Least doubt of flags, and the flag with hardly any."""
 
 

@@ -23,7 +23,7 @@ from biograft.clinical.phrases import expand
 from biograft.kb.names import HAN, HAN_CHARACTER, normalise
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.tokens import simplify
-from biograft.text.vocabulary import british
+from biograft.text.vocabulary import ROMAN_NUMBERS, british
 
 _LETTER = r"[A-TV-Z]"
 _SYSTEM = (
@@ -81,7 +81,6 @@ _LIKELY = re.compile(
 )
 """Marks and words that may stand between items, or within a name."""
 _NUMERAL = re.compile(r"(?<![a-z\d.])(?:\d+|[ivx]{1,4})(?![a-z\d.])")
-_ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5", "vi": "6", "vii": "7", "x": "10"}
 _SINGLE = re.compile(
     r"(?<![\w'])(?:[b-h]|(?<=hepatitis )a|(?<=influenza )a)(?![\w'])|[甲乙丙丁戊](?=型|肝)"
 )
@@ -391,7 +390,7 @@ def features(text: str) -> frozenset[tuple[str, str]]:
         name = lists.site_names[sites][site.lastindex or 0]
         n_sites[name] += 1
         found.add((_SITE, f"{name} {n_sites[name]}".removesuffix(" 1")))
-    found |= {(_NUMBER, _ROMAN.get(each, each)) for each in _NUMERAL.findall(low)}
+    found |= {(_NUMBER, ROMAN_NUMBERS.get(each, each)) for each in _NUMERAL.findall(low)}
     found |= {(_LETTERED, each) for each in _SINGLE.findall(low)}
     heads = list(lists.procedure.finditer(low))
     if heads and (heads[-1].end() == len(low)):

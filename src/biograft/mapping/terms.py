@@ -34,7 +34,7 @@ FLAGS = (SEEN, *CHANGES)
 _Key = tuple[str, str, str]
 """Term without case and whitespace, code and context."""
 EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"
-PARTIAL, SHORT = "part", "short"
+PARTIAL, SHORT, TRANSLATED = "part", "short", "translated"
 NEAR = 0.02
 """Candidates whose scores differ by no more from the best are told apart by the context."""
 _EQUAL = 1e-6
@@ -94,7 +94,8 @@ class TermMapping:
     probability: float | None
     flag: str = ""
     """``exact``: equals a name of the concept; ``short``: equals a short form of it; ``part``: a
-    part of the term equals one; ``ambiguous``: equals a name of several concepts;
+    part of the term equals one; ``translated``: equals a name that only a translation gives;
+    ``ambiguous``: equals a name of several concepts;
     ``context``: the context chose among candidates that are (nearly) equal; ``nil``: no concept;
     ``rejected``: the best concept was rejected before. With earlier decisions also ``seen`` and
     what changed since (:mod:`biograft.mapping.terms`)."""
@@ -537,7 +538,7 @@ class _TermReader:
             if ordered := self._contexts.order(term, candidates):
                 candidates, flag = ordered, CONTEXT
             else:
-                flag = _flag(best, answer.form, part)
+                flag = _flag(self._kb, best, answer.form, part)
             best = candidates[0]
         is_answer = best is not None and answer.is_answer
         if best is not None and is_answer and best.concept in rejected:
@@ -573,7 +574,7 @@ def _is_reviewed(candidate: Candidate) -> bool:
     return any(each.generator == SOURCE for each in candidate.evidence)
 
 
-def _flag(best: Candidate, form: str, part: str) -> str:
+def _flag(kb: KnowledgeBase, best: Candidate, form: str, part: str) -> str:
     """Return how the best candidate was found."""
     if best.tied:
         return AMBIGUOUS
@@ -584,7 +585,21 @@ def _flag(best: Candidate, form: str, part: str) -> str:
         return ""
     if part and best.score < _READ:
         return ""  # what it leaves of the term may say more
+    if _is_translated(kb, best.concept, form):
+        return TRANSLATED
     return PARTIAL if part else EXACT
+
+
+def _is_translated(kb: KnowledgeBase, concept: str, form: str) -> bool:
+    """Return whether a name is in a language in which only translations name its concept.
+
+    A translation is a source without a name in the language of the preferred name.
+    """
+    names = kb.names_at(kb.row(concept))
+    sources = {each.source for each in names if each.language == names[0].language}
+    own = {each.language for each in names if each.source in sources}
+    equal = {each.language for each in names if normalise(each.text) == normalise(form)}
+    return bool(equal) and own.isdisjoint(equal)
 
 
 def _distinct(kb: KnowledgeBase, answers: Sequence[_Answer]) -> list[_Answer]:

@@ -422,8 +422,8 @@ class ConceptTools:
 
         Use `concept`. If it is null, no concept is good enough: say so, or ask a person to choose
         from `others`. `flag` is exact (a name of the concept), ambiguous (a name of several), weak
-        (a short acronym, or a name of a part of the term), nil (none), or similar (the nearest
-        name). Compare label and term before you use what is weak or similar.
+        (a short acronym, a name that only a translation gives, or one of a part of the term), nil
+        (none), or similar (the nearest name). Compare label and term before you use what is weak or similar.
         """
         return self._answer(terms=[self._mapping(each, k) for each in self._mapped(terms)])
 
@@ -539,7 +539,7 @@ _UNNAMED = ("unknown_id", "unknown_label", "label_of_another")
 _WRONG = (*_UNNAMED, "cross_reference", "retired")
 
 
-_FLAGS = {"": "similar", "short": "weak", "part": "weak"}
+_FLAGS = {"": "similar", "short": "weak", "part": "weak", "translated": "weak"}
 """Flags of terms, where a client is told another word."""
 _ALWAYS = frozenset(("concept", "concepts", "mentions", "terms", "codes", "common_ancestor", "up"))
 """Keys that are there, also empty."""

@@ -2,6 +2,8 @@
 
 import pytest
 
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
 from biograft.mapping import map_terms
 from biograft.mapping.term_parts import difference, is_plain, no_diagnosis, read_term
@@ -165,3 +167,26 @@ def test_what_a_term_denies_is_no_answer(opened):
         (mapping,) = map_terms(opened, [term])
         assert (mapping.concept, mapping.flag) == (None, "nil")
         assert "absent" in mapping.reason
+
+
+def test_a_name_that_only_a_translation_gives_is_not_exact(tmp_path):
+    (tmp_path / "kb.jsonl").write_text(
+        '{"id": "HP:1", "name": "Fever"}\n'
+        '{"id": "HP:2", "name": "Cough", "names": [{"text": "咳嗽", "language": "zh"}]}\n'
+        '{"id": "HP:3", "names": [{"text": "前列腺切除术", "language": "zh"}]}\n',
+        "utf-8",
+    )
+    columns = "source_language\ttranslation_language\tsubject_id\tpredicate_id\tsource_value"
+    rows = ("HP:1\trdfs:label\tFever\t发热", "HP:2\trdfs:label\tCough\t干咳")
+    (tmp_path / "zh.babelon.tsv").write_text(
+        f"{columns}\ttranslation_value\ttranslation_status\n"
+        + "".join(f"en\tzh\t{row}\tOFFICIAL\n" for row in rows),
+        "utf-8",
+    )
+    sources = [SourceConfig(path=tmp_path / name) for name in ("kb.jsonl", "zh.babelon.tsv")]
+    build_store(BuildConfig(sources=tuple(sources)), tmp_path / "KB")
+    linker = Linker.open(KnowledgeBase.open(tmp_path / "KB"))
+    terms = ["发热", "右侧发热", "Fever", "咳嗽", "干咳", "前列腺切除术"]
+    found = {each.term.text: (each.concept, each.flag) for each in map_terms(linker, terms)}
+    assert found["发热"] == found["右侧发热"] == ("HP:1", "translated")
+    assert {flag for term, (_, flag) in found.items() if "发热" not in term} == {"exact"}
