@@ -23,7 +23,7 @@ from biograft.clinical.phrases import expand
 from biograft.kb.names import HAN, HAN_CHARACTER, normalise
 from biograft.linking.normalisation import HALF_WIDTH, chinese
 from biograft.text.tokens import simplify
-from biograft.text.vocabulary import ROMAN_NUMBERS, british
+from biograft.text.vocabulary import ROMAN_NUMBERS, word_form
 
 _LETTER = r"[A-TV-Z]"
 _SYSTEM = (
@@ -95,6 +95,10 @@ _NOTHING_ELSE = re.compile(
 )
 _ABSENT = re.compile(r"[\s,]+(?:without|with no)\s+[\w\s/,-]+$|[,，]?(?:不伴有?|无|未见).+$")
 """What a diagnosis comes without: *inguinal hernia without obstruction*."""
+_DENIED = re.compile(
+    rf"\b(?:without|w/o|with no)\s+(\w+(?:[ -]\w+)?)|(?:不伴有?|无|未见)([{HAN}]{{2,4}})"
+)
+"""The first words of what a text says is absent."""
 _REPEATED = re.compile(r"(\w)\1{2,}|\W+|\d+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|/")
 
@@ -324,7 +328,8 @@ def difference(term: str, name: str, names: Iterable[str] = ()) -> str:
     Args:
         term: The term, as it is looked up.
         name: The name that resembles it.
-        names: All names of the concept: what one of them has in common with the term is right.
+        names: All names of the concept: what one of them has in common with the term is right,
+            unless the term is the name with one word in place of another.
 
     >>> difference("acute hepatitis B", "Hepatitis B, Chronic")
     'acute / chronic'
@@ -337,14 +342,40 @@ def difference(term: str, name: str, names: Iterable[str] = ()) -> str:
     if own - found:
         is_han = HAN_CHARACTER.search(term) is not None
         same = (each for each in names if (HAN_CHARACTER.search(each) is not None) == is_han)
-        known = found.union(*map(features, same))
-        for kind, value in sorted(own - known):
-            others = [each for each in known - own if each[0] == kind]
-            if others or kind in (_NOT, _HEAD):
-                return f"{value} / {min(others)[1] if others else '-'}"
+        known, differing = found.union(*map(features, same)), own - found
+        words, others = ({*map(word_form, _WORD.findall(each.lower()))} for each in (term, name))
+        is_swapped = not is_han and len(words - others) == len(others - words) == 1
+        differing -= known - {each for each in own if is_swapped and _of(found - own, each[0])}
+        for kind, value in sorted(differing):
+            instead = [each for each in known - own if each[0] == kind]
+            if instead or kind in (_NOT, _HEAD):
+                return f"{value} / {min(instead)[1] if instead else '-'}"
     extra = [each for each in found - own if each[0] in (_NOT, _NUMBER)]
     extra = [(kind, value) for kind, value in extra if kind == _NOT or not _of(own, kind)]
     return f"- / {min(extra)[1]}" if extra else ""
+
+
+def denial(term: str, names: Iterable[str]) -> str:
+    """Return what a term says is absent and a name of a concept has; empty without any.
+
+    Args:
+        term: The term, as it is written.
+        names: All names of the concept.
+
+    >>> denial("dysplasia without hormone deficiency", ["Dysplasia with Hormone Deficiency"])
+    'without hormone deficiency / hormone deficiency'
+    """
+    absent = _denied(term)
+    if not absent:
+        return ""
+    texts = [name.lower() for name in names]
+    absent -= {words for text in texts for words in _denied(text)}
+    had = sorted(words for words in absent if any(words in text for text in texts))
+    return f"without {had[0]} / {had[0]}" if had else ""
+
+
+def _denied(text: str) -> set[str]:
+    return {each[1] or each[2] for each in _DENIED.finditer(text.lower())}
 
 
 def sides(text: str) -> str:
@@ -373,7 +404,7 @@ def features(text: str) -> frozenset[tuple[str, str]]:
     lists = _lists()
     low = text.lower() if text.isascii() else chinese(simplify(text)).lower()
     is_han = not low.isascii() and HAN_CHARACTER.search(low) is not None
-    words = [british(part) for word in _WORD.findall(low) for part in {word, *word.split("-")}]
+    words = [word_form(part) for word in _WORD.findall(low) for part in {word, *word.split("-")}]
     found = {(lists.opposites[word], word) for word in words if word in lists.opposites}
     if is_han:
         found |= {(lists.opposites[m[0]], m[0]) for m in lists.opposites_han.finditer(low)}

@@ -25,7 +25,7 @@ from biograft.linking.lexicon import is_short
 from biograft.linking.outputs.output import ConceptIds
 from biograft.linking.reviewed import SOURCE
 from biograft.mapping.decisions import NIL, REJECTED, Decision
-from biograft.mapping.term_parts import difference, is_list, is_plain, read_term, sides
+from biograft.mapping.term_parts import denial, difference, is_list, is_plain, read_term, sides
 from biograft.text.documents import Document, Mention
 
 SEEN = "seen"
@@ -528,9 +528,7 @@ class _TermReader:
         candidates, flag, reason = answer.candidates, NIL, answer.reason
         part = "" if term_key(answer.form) == term_key(term.text) else answer.form
         best = next(iter(candidates), None)
-        side = sides(term.text) if part else ""
-        names = self._names(best.concept) if best and side else ()
-        if best and side and (why := difference(f"{answer.form} {side}", best.name, names)):
+        if best and (why := self._contradiction(term.text, answer.form, part, best)):
             best = best.scaled(_DIFFERENT)
             candidates = (best, *candidates[1:])
             answer, reason = answer._replace(is_answer=False), f"{best.concept_name}: {why}"
@@ -556,6 +554,15 @@ class _TermReader:
             part=part,
             reason=reason,
         )
+
+    def _contradiction(self, text: str, form: str, part: str, best: Candidate) -> str:
+        """Return how a concept contradicts what was left out of a term: a side, what is absent."""
+        if text in self._decided:
+            return ""
+        why, side = denial(text, self._names(best.concept)), sides(text) if part else ""
+        if side and not why:
+            why = difference(f"{form} {side}", best.name, self._names(best.concept))
+        return why
 
 
 def replaces(kb: KnowledgeBase, part: str | None, whole: str | None) -> bool:

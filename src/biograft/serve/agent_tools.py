@@ -423,7 +423,8 @@ class ConceptTools:
         Use `concept`. If it is null, no concept is good enough: say so, or ask a person to choose
         from `others`. `flag` is exact (a name of the concept), ambiguous (a name of several), weak
         (a short acronym, a name that only a translation gives, or one of a part of the term), nil
-        (none), or similar (the nearest name). Compare label and term before you use what is weak or similar.
+        (none), or similar (the nearest name). Compare label and term before you use what is weak or
+        similar.
         """
         return self._answer(terms=[self._mapping(each, k) for each in self._mapped(terms)])
 

@@ -133,6 +133,12 @@ def test_names_that_mean_the_same():
     assert [difference(*each) for each in same] == ["", "", ""]
 
 
+def test_a_name_with_one_word_changed_means_something_else():
+    names = ["Polycystic Kidney Disease, Type 1", "Polycystic Kidney and Hepatic Disease"]
+    assert difference("polycystic liver disease, type 1", names[0], names)
+    assert not difference("polycystic hepatic and kidney disease, type 1", names[0], names)
+
+
 @pytest.fixture(scope="module")
 def opened(store_of):
     return Linker.open(store_of([{"id": f"X:{k}", "name": n} for n, k in NAMES.items()]))
@@ -167,6 +173,20 @@ def test_what_a_term_denies_is_no_answer(opened):
         (mapping,) = map_terms(opened, [term])
         assert (mapping.concept, mapping.flag) == (None, "nil")
         assert "absent" in mapping.reason
+
+
+def test_what_a_term_says_is_absent_is_in_no_name_of_its_concept(store_of):
+    names = ["Retinal Dysplasia", "Retinal Dysplasia with Hearing Loss", "视网膜发育不良伴听力下降"]
+    other = {"id": "X:2", "names": ["Inguinal hernia", "腹股沟疝"]}
+    linker = Linker.open(store_of([{"id": "X:1", "names": names}, other]))
+    for term in ("retinal dysplasia without hearing loss", "视网膜发育不良不伴听力下降"):
+        (mapping,) = map_terms(linker, [term])
+        assert (mapping.concept, mapping.flag) == (None, "nil")
+        assert "hearing loss" in mapping.reason or "听力" in mapping.reason
+        assert (mapping.score or 0) <= 0.5
+    for term in ("inguinal hernia without obstruction", "腹股沟疝不伴梗阻"):
+        (mapping,) = map_terms(linker, [term])
+        assert mapping.concept == "X:2"
 
 
 def test_a_name_that_only_a_translation_gives_is_not_exact(tmp_path):

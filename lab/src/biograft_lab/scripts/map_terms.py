@@ -35,6 +35,7 @@ from biograft.kb.names import HAN_CHARACTER
 from biograft.linking import Linker
 from biograft.linking.dense.encoders import default_encoder
 from biograft.linking.index import build_index
+from biograft.linking.normalisation import DEFAULT_STEPS
 from biograft.mapping import SourceTerm, TermMapping, map_terms
 from biograft_lab.scripts.learn_terms import open_set, term_lines
 from biograft_lab.scripts.unseen_notes import open_store
@@ -258,9 +259,17 @@ def contrasts(kb: KnowledgeBase, language: str) -> list[tuple[str, str]]:
                 text = pattern.sub(b.rstrip("-"), name)
                 if text != name and not set(name) & set(";&"):
                     found.setdefault(text, concept.id)
-    left = [(t, c) for t, c in found.items() if c not in _ids(kb, [t])]
+    left = [(t, c) for t, c in found.items() if not _is_name(kb, t, c)]
     order = np.random.default_rng(3).permutation(len(left))[:_N_CONTRASTS]
     return [left[n] for n in order]
+
+
+def _is_name(kb: KnowledgeBase, text: str, concept: str) -> bool:
+    """Return whether a concept has a name, also with another spelling of its number: Type II."""
+    form = DEFAULT_STEPS(text)
+    return concept in _ids(kb, [text]) or form in map(
+        DEFAULT_STEPS, kb.name_texts_at(kb.row(concept))
+    )
 
 
 def measure_contrasts(linker: Linker, language: str) -> dict[str, Any]:
