@@ -69,7 +69,7 @@ _KINDS = {
 }
 _MANAGED = re.compile(
     r"http://hl7\.org/fhir/(test/|StructureDefinition/(codesystem-(alternate|conceptOrder|label)"
-    r"|coding-sctdescid|itemWeight|rendering-|translation|valueset-(concept-definition"
+    r"|coding-sctdescid|itemWeight|rendering-|structuredefinition-standards-status|translation|valueset-(concept-definition|unclosed"
     r"|conceptOrder|deprecated|label|supplement)|alternate-code-))"
 )
 _R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion."

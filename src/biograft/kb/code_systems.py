@@ -109,6 +109,8 @@ class CodeSystems:
     """Those of the request, in its order."""
     supplements: Sequence[str] = ()
     """Supplements of the request, by URL."""
+    known_supplements: Mapping[str, str | None] = {}
+    """Versions of the supplements of the request, used or not, by URL."""
     versions: Mapping[str, str] = {}
     """Versions of systems where the request names none."""
     forced: Mapping[str, str] = {}
@@ -162,6 +164,9 @@ class CodeSystems:
             number = _FIRST_NUMBER + len(both.supplied)
             both.supplied.append(read_system(resource, number, first, room=room))
             first += len(both.supplied[-1].concepts)
+        both.known_supplements = {
+            str(each.get("url")): text_in(each, "version", "CodeSystem") for each in supplements
+        }
         both.supplements = [
             both._supplement(_supplement_of(url, supplements)) for url in dict.fromkeys(wanted)
         ]
@@ -181,10 +186,15 @@ class CodeSystems:
             entry = system.find(each.code)
             if entry is not None:
                 concept = system.concept(entry)
-                concept.designations += each.designations
-                concept.properties += each.properties
+                named = list(each.designations)
                 if each.display and added.language:
-                    concept.designations.append({"language": added.language, "value": each.display})
+                    named.append({"language": added.language, "value": each.display})
+                concept.designations += named
+                concept.properties += each.properties
+                concept.extensions += each.extensions
+                of = canonical(url, added.version)
+                concept.sources |= {str(designation["value"]): of for designation in named}
+        system.property_uris.update(added.property_uris)
         return canonical(url, added.version)
 
     # ---- systems
@@ -700,6 +710,8 @@ class SuppliedConcept:
     properties: list[tuple[str, Any, str]] = field(default_factory=list)
     """Code, value, and the name that FHIR gives to the type of the value."""
     extensions: list[Resource] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    """The supplement that a designation is from, by its text."""
 
     def values(self, name: str) -> list[str]:
         """Return the values of a property as texts.
@@ -723,6 +735,8 @@ class SuppliedSystem(CodeSystem):
     status_names: frozenset[str]
     """Properties that say whether a concept is in use."""
     known_properties: frozenset[str]
+    property_uris: dict[str, str]
+    """URIs of the properties, as they are declared."""
     hierarchy: Hierarchy
     """The is-a relations of its concepts, by their positions."""
     resource: Resource
@@ -791,7 +805,14 @@ class SuppliedSystem(CodeSystem):
         Args:
             entry: Number of the code.
         """
-        return "true" in self.concept(entry).values("notSelectable")
+        concept = self.concept(entry)
+        return any("true" in concept.values(name) for name in self._grouping)
+
+    @cached_property
+    def _grouping(self) -> list[str]:
+        """The properties that say that a concept only groups others."""
+        uri = f"{_PROPERTIES}notSelectable"
+        return [name for name, own in self.property_uris.items() if own == uri] or ["notSelectable"]
 
 
 def standards_status(extensions: Sequence[Resource]) -> str | None:
@@ -828,6 +849,7 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
         text_in(each, "code", "CodeSystem.property") or "": text_in(
             each, "uri", "CodeSystem.property"
         )
+        or ""
         for each in list_in(resource, "property", "CodeSystem")
     }
     filters = {
@@ -856,6 +878,7 @@ def read_system(resource: Resource, number: int, first: int, *, room: int) -> Su
         known_properties=frozenset(declared).union(
             filters, (name for each in concepts for name, _, _ in each.properties)
         ),
+        property_uris=declared,
         hierarchy=Hierarchy(lowers, uppers, len(concepts)),
         resource=resource,
     )

@@ -7,7 +7,7 @@ or as a resource with its ``compose``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -139,10 +139,12 @@ class ValueSet:
     """Display names that the value set itself gives to codes."""
     designations: dict[int, list[Resource]] = field(default_factory=dict)
     """Further names that the value set itself gives a code."""
+    extensions: dict[int, list[Resource]] = field(default_factory=dict)
+    """Extensions that the value set itself gives a code, such as its label and order."""
     active_only: bool = False
     """Whether codes out of use are left out."""
-    used: dict[str, None] = field(default_factory=dict)
-    """Value sets that it is made from."""
+    used: dict[str, Resource] = field(default_factory=dict)
+    """Value sets that it is made from, by URL and version."""
     unknown: list[str] = field(default_factory=list)
     """Ids of the codes that it lists and their systems do not have; URIs of unknown systems."""
     missing: list[tuple[str, str | None]] = field(default_factory=list)
@@ -228,6 +230,7 @@ class ValueSetReader:
         codes: Its code systems.
         supplied: Resources that the request brings.
         lenient: Leave out what is of code systems that are not known, and note their URIs.
+        versions: Versions of value sets that are named without one.
     """
 
     def __init__(
@@ -237,8 +240,9 @@ class ValueSetReader:
         supplied: Sequence[Resource] = (),
         *,
         lenient: bool = False,
+        versions: Mapping[str, str] | None = None,
     ) -> None:
-        self._lenient = lenient
+        self._lenient, self._versions = lenient, versions or {}
         self._kb, self._codes, self._supplied = kb, codes, supplied
         self._reading: list[int] = []
         self._read: dict[int, ValueSet] = {}
@@ -278,6 +282,8 @@ class ValueSetReader:
             resources = (each for each in contained if isinstance(each, dict))
             return next((each for each in resources if each.get("id") == url[1:]), None)
         base, bar, version = url.partition("|")
+        if not bar and base in self._versions:
+            bar, version = "|", self._versions[base]
         spend(1 + len(self._supplied))
         found = [
             each
@@ -340,11 +346,13 @@ class ValueSetReader:
             raise TerminologyError("invalid", f"{place}.valueSet: expected a list of URLs")
         contained = list_in(made.resource, "contained", "valueSet")
         within = tuple(self._imported(url, contained) for url in urls)
-        for each in within:
+        for url, each in zip(urls, within, strict=True):
             spend(1 + len(each.used) + len(each.displays))
             made.unknown += each.unknown
             made.missing += each.missing
-            made.used.update(dict.fromkeys([*filter(None, [each.canonical]), *each.used]))
+            if each.canonical and not url.startswith("#"):
+                made.used[each.canonical] = each.resource
+            made.used.update(each.used)
             for entry, shown in each.displays.items():
                 made.displays.setdefault(entry, shown)
         url = text_in(given, "system", place)
@@ -399,6 +407,10 @@ class ValueSetReader:
                 named = [d for d in designations if text_in(d, "value", place)]
                 if named:
                     made.designations[entry] = named
+                extensions = list_in(each, "extension", place)
+                spend(len(extensions))
+                if extensions := [e for e in extensions if isinstance(e, dict)]:
+                    made.extensions[entry] = extensions
         return tuple(listed)
 
     # ---- filters

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from biograft.kb import Name
 from biograft.kb.code_systems import (
+    STANDARDS_STATUS,
     CodeSystems,
     Entries,
-    SuppliedConcept,
     SuppliedSystem,
     canonical,
     standards_status,
@@ -229,16 +229,35 @@ PARAMETERS: Mapping[str, str] = {
     **dict.fromkeys(("displayLanguage", "property", "tx-resource", "useSupplement"), ""),
     "system-version": "",
     **dict.fromkeys(("check-system-version", "force-system-version"), "Uri"),
+    "default-valueset-version": "Uri",
 }
 """Parameters of ``$expand``, and the type of those that its answer repeats."""
 _R5 = "http://hl7.org/fhir/5.0/StructureDefinition/extension-ValueSet.expansion"
-_DEPRECATED = "http://hl7.org/fhir/StructureDefinition/valueset-deprecated"
+_STRUCTURE = "http://hl7.org/fhir/StructureDefinition/"
 _COPIED = (
     *("id", "language", "url", "identifier", "version", "name", "title", "status"),
     *("experimental", "date"),
 )
-_STATUS_URI = "http://hl7.org/fhir/concept-properties#status"
-_DEFINITION_URI = "http://hl7.org/fhir/concept-properties#definition"
+_CONCEPT_PROPERTIES = "http://hl7.org/fhir/concept-properties#"
+STATUSES = ("deprecated", "inactive", "retired", "withdrawn")
+_SHOWN = (f"{_STRUCTURE}rendering-style", f"{_STRUCTURE}rendering-xhtml")
+"""Extensions of a code that are repeated in an expansion."""
+VALUE_SET_DEPRECATED = f"{_STRUCTURE}valueset-deprecated"
+_OF_VALUE_SET = (
+    VALUE_SET_DEPRECATED,
+    STANDARDS_STATUS,
+    f"{_STRUCTURE}valueset-concept-definition",
+)
+_SHOWN_AS_PROPERTY = {
+    f"{_STRUCTURE}{url}": name
+    for name, urls in {
+        "label": ("codesystem-label", "valueset-label"),
+        "order": ("codesystem-conceptOrder", "valueset-conceptOrder"),
+        "weight": ("itemWeight", "valueset-itemWeight"),
+    }.items()
+    for url in urls
+}
+"""Extensions of a code that R5 has as properties of an expansion."""
 
 
 class Expansion:
@@ -302,15 +321,19 @@ class Expansion:
             "identifier": f"urn:uuid:{uuid.uuid4()}",
             "timestamp": self._made_at,
             "total": total,
-            "offset": None if count is None and "offset" not in asked else offset,
+            "offset": asked.number("offset"),
             "parameter": self._parameters(),
             "contains": page,
         }
-        if self._shown:
-            expansion["extension"] = [
-                _extension("property", code=("Code", code), uri=("Uri", uri))
-                for code, uri in self._shown.items()
-            ]
+        expansion["extension"] = [
+            _extension("property", code=("Code", code), uri=("Uri", uri))
+            for code, uri in self._shown.items()
+        ] + [
+            each
+            for system in self._chosen.systems
+            if isinstance(system, SuppliedSystem) and system.content == "fragment"
+            for each in _unclosed(system.url)
+        ]
         return {
             **self._described(),
             "expansion": {
@@ -400,33 +423,41 @@ class Expansion:
             listed = [each for each in listed if each is not own]
             spend(len(listed) * (1 + len(self._designations)))
             if listed := wanted_designations(listed, self._designations):
-                content["designation"] = listed
-        if owner is not None and (found := self._extensions(owner, owner.concept(entry))):
+                content["designation"] = [_as_shown(each) for each in listed]
+        if owner is not None and (found := self._extensions(owner, entry)):
             content["extension"] = found
         return content
 
-    def _extensions(self, system: SuppliedSystem, concept: SuppliedConcept) -> list[Resource]:
-        """Return the properties that are asked for, and why a code is out of use."""
-        found: list[Resource] = []
-        status = system.status_of(concept)
-        if status == "deprecated":
-            found.append({"url": _DEPRECATED, "valueBoolean": True})
+    def _extensions(self, system: SuppliedSystem, entry: int) -> list[Resource]:
+        """Return how a code is shown, its properties that are asked for, and its status."""
+        concept = system.concept(entry)
+        own = self._chosen.extensions.get(entry, [])
+        found: dict[str, Resource] = {}
+        for each in [*own, *concept.extensions]:
+            url = str(each.get("url"))
+            if url in _SHOWN or (url in _OF_VALUE_SET and each in own):
+                found.setdefault(url, each)
+            elif name := _SHOWN_AS_PROPERTY.get(url):
+                value = next((v for k, v in each.items() if k.startswith("value")), None)
+                kind = "String" if isinstance(value, str) else "Decimal"
+                uri = f"{_CONCEPT_PROPERTIES}{'itemWeight' if name == 'weight' else name}"
+                found.setdefault(name, self._property(name, kind, value, uri))
+        listed = list(found.values())
         if "definition" in self._properties and concept.definition:
-            self._shown["definition"] = _DEFINITION_URI
-            value = ("String", concept.definition)
-            found.append(_extension("contains.property", code=("Code", "definition"), value=value))
-        out_of_use = status if status in ("inactive", "retired", "withdrawn") else None
-        if out_of_use and "status" not in self._properties:
-            self._shown["status"] = _STATUS_URI
-            value = ("Code", out_of_use)
-            found.append(_extension("contains.property", code=("Code", "status"), value=value))
-        for name, given, kind in concept.properties:
-            if name in self._properties or "*" in self._properties:
-                self._shown[name] = _uri_of(system, name)
-                found.append(
-                    _extension("contains.property", code=("Code", name), value=(kind, given))
-                )
-        return found
+            listed.append(self._property("definition", "String", concept.definition))
+        status = system.status_of(concept)
+        if status in STATUSES and "status" not in self._properties:
+            listed.append(self._property("status", "Code", status))
+        return listed + [
+            self._property(name, kind, given, system.property_uris.get(name))
+            for name, given, kind in concept.properties
+            if name in self._properties or "*" in self._properties
+        ]
+
+    def _property(self, name: str, kind: str, value: Any, uri: str | None = None) -> Resource:
+        """Return a property of a code; its URI is listed with the expansion."""
+        self._shown[name] = uri or f"{_CONCEPT_PROPERTIES}{name}"
+        return _extension("contains.property", code=("Code", name), value=(kind, value))
 
     # ---- the value set
 
@@ -436,9 +467,10 @@ class Expansion:
         made |= {key: chosen.resource[key] for key in _COPIED if key in chosen.resource}
         if chosen.url is not None:
             made.setdefault("url", chosen.url)
-        made.setdefault("status", "active")
+        made.setdefault("status", "unknown" if chosen.resource else "active")
         if self._asked.flag("includeDefinition") and "compose" in chosen.resource:
-            made["compose"] = chosen.resource["compose"]
+            kept = ("compose", "extension")
+            made |= {key: chosen.resource[key] for key in kept if key in chosen.resource}
         return made
 
     def _parameters(self) -> list[Resource]:
@@ -457,11 +489,13 @@ class Expansion:
             if isinstance(system, SuppliedSystem):
                 found = use_statuses(system.resource)
                 listed += [part(f"warning-{status}", "Uri", named) for status in found]
-        if self._chosen.canonical:
-            found = use_statuses(self._chosen.resource)
+                if system.content == "fragment":
+                    listed.append(part("used-fragment", "Uri", named))
+        own = {self._chosen.canonical: self._chosen.resource} if self._chosen.canonical else {}
+        for named, resource in {**own, **self._chosen.used}.items():
             listed += [
-                part(f"warning-{status}", "Uri", self._chosen.canonical)
-                for status in found
+                part(f"warning-{status}", "Uri", named)
+                for status in use_statuses(resource)
                 if status in ("deprecated", "withdrawn")
             ]
         listed += [part("used-valueset", "Uri", each) for each in self._chosen.used]
@@ -486,8 +520,24 @@ def _extension(name: str, **parts: tuple[str, Any]) -> Resource:
     return {"url": f"{_R5}.{name}", "extension": inner}
 
 
-def _uri_of(system: SuppliedSystem, name: str) -> str:
-    for each in system.resource.get("property", ()):
-        if each.get("code") == name and isinstance(each.get("uri"), str):
-            return str(each["uri"])
-    return f"http://hl7.org/fhir/concept-properties#{name}"
+def _unclosed(url: str) -> list[Resource]:
+    """Say that an expansion may lack codes, as a code system is a fragment."""
+    reason = f"This extension is based on a fragment of the code system {url}"
+    return [
+        {"url": f"{_STRUCTURE}valueset-unclosed", "valueBoolean": True},
+        {"url": f"{_STRUCTURE}valueset-unclosed-reason", "valueString": reason},
+    ]
+
+
+def _as_shown(designation: Resource) -> Resource:
+    """Return a designation with the extensions of FHIR itself only."""
+    extensions = designation.get("extension")
+    if not isinstance(extensions, list):
+        return designation
+    kept = [e for e in extensions if isinstance(e, dict) and _is_own(e.get("url"))]
+    rest = {key: value for key, value in designation.items() if key != "extension"}
+    return {"extension": kept, **rest} if kept else rest
+
+
+def _is_own(url: Any) -> bool:
+    return str(url).startswith(_STRUCTURE)

@@ -6,7 +6,7 @@ They are read from a query, a form or a resource, and written as a resource.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -120,15 +120,16 @@ class Parameters:
             pairs += pairs_of(parse_json(body))
         return cls(pairs, accept_language)
 
-    def with_value(self, name: str, value: Any) -> Parameters:
-        """Return these parameters with another value of one.
+    def with_values(self, pairs: Sequence[tuple[str, Any]], without: str = "") -> Parameters:
+        """Return these parameters, where others do not replace them; resources are added.
 
         Args:
-            name: Name of the parameter.
-            value: The value.
+            pairs: Names and values of the others.
+            without: Name of a parameter that is left out.
         """
-        pairs = [(key, v) for key, values in self._values.items() for v in values if key != name]
-        return Parameters([*pairs, (name, value)], self.accept_language)
+        replaced = {without, *(name for name, _ in pairs)} - {"tx-resource"}
+        kept = [(k, v) for k, values in self._values.items() if k not in replaced for v in values]
+        return Parameters([*kept, *pairs], self.accept_language)
 
     def __contains__(self, name: object) -> bool:
         return name in self._values

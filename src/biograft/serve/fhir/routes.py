@@ -230,7 +230,7 @@ def _run_on_one(
 ) -> Resource:
     """Answer an operation that is asked of one resource, by its URL."""
     resource = _read(operation.kind, terminology, asked, identifier)
-    return operation.run(terminology, asked.with_value(operation.own, resource["url"]))
+    return operation.run(terminology, asked.with_values([(operation.own, resource["url"])]))
 
 
 def _answers() -> Iterator[tuple[str, tuple[str, ...], _Answer]]:

@@ -89,7 +89,13 @@ class Terminology:
     def _value_set(
         self, asked: Parameters, codes: CodeSystems, *, lenient: bool = False
     ) -> ValueSet:
-        reader = ValueSetReader(self.kb, codes, _brought(asked, "ValueSet"), lenient=lenient)
+        reader = ValueSetReader(
+            self.kb,
+            codes,
+            _brought(asked, "ValueSet"),
+            lenient=lenient,
+            versions=_versions(asked.all_texts("default-valueset-version")),
+        )
         given = asked.resource("valueSet", "ValueSet")
         if given is not None:
             return reader.of_resource(given)
@@ -117,6 +123,11 @@ class Terminology:
             part("system", "Uri", system.url),
             part("code", "Code", codes.code(entry)),
         ]
+        sources: Mapping[str, str] = {}
+        if isinstance(system, SuppliedSystem):
+            sources = system.concept(entry).sources
+            listed.append(part("abstract", "Boolean", system.is_abstract(entry)))
+            listed += [part("used-supplement", "Canonical", each) for each in codes.supplements]
         if _wants("designation", wanted):
             only = [each.removeprefix("lang.") for each in wanted if each.startswith("lang.")]
             listed += [
@@ -124,6 +135,7 @@ class Terminology:
                     "designation",
                     optional("language", "Code", each.get("language")),
                     optional("use", "Coding", each.get("use")),
+                    optional("source", "Canonical", sources.get(str(each["value"]))),
                     part("value", "String", each["value"]),
                 )
                 for each in wanted_designations(designations(codes, codes.row(entry)), only)
@@ -192,7 +204,7 @@ class Terminology:
         if url is None and own is not None:
             url = str(own.get("url"))
         system = None if url is None else codes.known(url, asked.text("version"))
-        return Validation(codes, asked, system=system).answer()
+        return Validation(codes, asked, system=system, value_sets=_value_set_urls(asked)).answer()
 
     def subsumes(self, asked: Parameters) -> Resource:
         """Return how two codes stand to each other (``CodeSystem/$subsumes``).
@@ -254,7 +266,8 @@ class Terminology:
         except UnknownImportError as error:
             return not_validated(asked, error)
         checks = _versions(asked.all_texts("check-system-version"))
-        return Validation(codes, asked, chosen=chosen, checks=checks).answer()
+        known = _value_set_urls(asked)
+        return Validation(codes, asked, chosen=chosen, checks=checks, value_sets=known).answer()
 
     def validate_batch(
         self, asked: Parameters, validate: Callable[[Parameters], Resource]
@@ -270,11 +283,10 @@ class Terminology:
             raise TerminologyError("required", "validation: missing")
         if len(listed) > _MAX_VALIDATIONS:
             raise TerminologyError("too-costly", f"validation: at most {_MAX_VALIDATIONS} at once")
-        shared = [("tx-resource", each) for each in _brought(asked)]
         answers = []
         for each in listed:
             try:
-                answer = validate(Parameters([*shared, *pairs_of(each)], asked.accept_language))
+                answer = validate(asked.with_values(pairs_of(each), without="validation"))
             except TerminologyError as error:
                 answer = outcome_of(error)
             answers.append({"name": "validation", "resource": answer})
@@ -380,6 +392,10 @@ def _brought(asked: Parameters, *kinds: str) -> list[Resource]:
     if len(brought) > _MAX_RESOURCES:
         raise TerminologyError("too-costly", f"tx-resource: at most {_MAX_RESOURCES}")
     return [each for each in brought if not kinds or each["resourceType"] in kinds]
+
+
+def _value_set_urls(asked: Parameters) -> set[str]:
+    return {str(each.get("url")) for each in _brought(asked, "ValueSet")}
 
 
 def _required_supplements(asked: Parameters) -> list[str]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from biograft.kb.code_systems import CodeSystem, CodeSystems, SuppliedSystem, canonical, fits
-from biograft.kb.fhir import Resource, TerminologyError, spend
+from biograft.kb.code_systems import (
+    CodeSystem,
+    CodeSystems,
+    SuppliedSystem,
+    canonical,
+    fits,
+    standards_status,
+)
+from biograft.kb.fhir import Resource, TerminologyError, list_in, spend
 from biograft.kb.names import normalise
 from biograft.kb.value_sets import ValueSet
 from biograft.serve.fhir.expansion import (
+    STATUSES,
+    VALUE_SET_DEPRECATED,
     Languages,
     display,
     languages_of,
@@ -19,6 +28,7 @@ from biograft.serve.fhir.expansion import (
 from biograft.serve.fhir.parameters import Coding, Parameters, issue, optional, part, to_parameters
 
 _STEPS_OF_CODE = 50
+_NO_LONGER = ("deprecated", "withdrawn")
 
 
 @dataclass
@@ -35,6 +45,8 @@ class _Checked:
     issues: list[Resource] = field(default_factory=list)
     unknown: str | None = None
     """The code system that is not known."""
+    asides: list[Resource] = field(default_factory=list)
+    """Issues that the message of the answer does not repeat."""
 
     def note(self, severity: str, code: str, kind: str, text: str, part: str = "code") -> None:
         """Add an issue about a part of the code, such as its display.
@@ -59,6 +71,7 @@ class Validation:
         chosen: Value set that the codes are looked for in.
         system: Code system of all codes, where the operation is one of a code system.
         checks: Versions that code systems must have.
+        value_sets: URLs of known value sets, which are no code systems.
     """
 
     def __init__(
@@ -69,8 +82,9 @@ class Validation:
         chosen: ValueSet | None = None,
         system: CodeSystem | None = None,
         checks: Mapping[str, str] | None = None,
+        value_sets: Container[str] = (),
     ) -> None:
-        self._checks = checks or {}
+        self._checks, self._value_sets = checks or {}, value_sets
         self._codes, self._asked, self._chosen, self._system = codes, asked, chosen, system
         self._languages: Languages = languages_of(asked, chosen)
         self._infers = asked.flag("inferSystem")
@@ -145,6 +159,16 @@ class Validation:
         return system
 
     def _note_unknown_system(self, checked: _Checked, url: str, version: str | None) -> None:
+        what = None
+        if url in self._value_sets:
+            what = f"The Coding references a value set, not a code system ('{url}')"
+        elif url in self._codes.known_supplements:
+            named = canonical(url, self._codes.known_supplements[url])
+            what = f"CodeSystem {named} is a supplement, so can't be used as a value in "
+            what += "Coding.system"
+        if what is not None:
+            checked.note("error", "invalid", "invalid-data", what, "system")
+            return
         checked.unknown = canonical(url, version)
         text = self._codes.why_unknown(url, version, "the code cannot be validated")
         checked.note("error", "not-found", "not-found", text, "system")
@@ -222,10 +246,13 @@ class Validation:
         return None
 
     def _note_unknown_code(self, checked: _Checked, system: CodeSystem) -> None:
+        if self._asked.flag("valueset-membership-only"):
+            return
         named = canonical(system.url, system.version)
         if isinstance(system, SuppliedSystem) and system.content == "fragment":
             text = f"the code {checked.given.code!r} is not in {named}, which has only some codes"
             checked.note("warning", "code-invalid", "invalid-code", text)
+            checked.asides.append(checked.issues[-1])
             included = () if self._chosen is None else self._chosen.included
             checked.right = self._chosen is None or any(
                 e.system == system and e.listed is None and not (e.conditions or e.within)
@@ -248,6 +275,17 @@ class Validation:
             status = _status_of(checked.system, entry)
             text = f"The concept '{code}' has a status of {status} and its use should be reviewed"
             checked.note("warning", "business-rule", "code-comment", text, "")
+        elif _status_of(checked.system, entry) == "deprecated":
+            text = f"The concept '{code}' is deprecated and its use should be reviewed"
+            checked.note("warning", "business-rule", "code-comment", text)
+        if self._chosen is not None and _is_deprecated(self._chosen.extensions.get(entry, ())):
+            text = (
+                f"The presence of the concept '{code}' in the system '{checked.given.system}' in "
+                f"the {self._where.replace(chr(39), '')} is marked with a status of deprecated and "
+                "its use should be reviewed"
+            )
+            checked.note("warning", "business-rule", "code-comment", text)
+            checked.asides.append(checked.issues[-1])
         if not isinstance(checked.system, SuppliedSystem):
             return
         if checked.system.is_abstract(entry) and self._asked.is_false("abstract"):
@@ -278,12 +316,33 @@ class Validation:
             if not n.language or any(same_language(n.language, tag) for tag in tags)
         ]
         among = fitting if tags and fitting else names
-        if not names or any(normalise(name.text) == key for name in among):
+        if not names:
             return
         right = display(codes, checked.entry, self._languages)
+        severity = "warning" if self._asked.flag("lenient-display-validation") else "error"
+        if any(normalise(name.text) == key for name in among):
+            if " ".join(given.display.split()) != given.display and not any(
+                name.text == given.display for name in among
+            ):
+                text = f"{given.display!r} has more white space than {right!r}"
+                checked.note(severity, "invalid", "invalid-display", text, "display")
+            elif tags and not fitting:
+                text = (
+                    "There are no valid display names found for the code "
+                    f"{given.system}#{given.code} for language(s) '{', '.join(tags)}'. The display "
+                    f"is '{given.display}' which is a valid display for the default language"
+                )
+                checked.note("information", "invalid", "invalid-display", text, "display")
+            elif status := _status_of_name(checked.system, checked.entry, given.display):
+                text = (
+                    f"'{given.display}' is no longer considered a correct display for code "
+                    f"'{given.code}' (status = {status}). The correct display is \"{right}\"."
+                )
+                checked.note("warning", "invalid", "display-comment", text, "display")
+                checked.asides.append(checked.issues[-1])
+            return
         hint = f"; it is called {right!r}" if right else ""
         text = f"{given.display!r} is not a name of the code {given.code!r}{hint}"
-        severity = "warning" if self._asked.flag("lenient-display-validation") else "error"
         checked.note(severity, "invalid", "invalid-display", text, "display")
 
     # ---- the answer
@@ -311,7 +370,8 @@ class Validation:
                     issues.append(found)
         issues += self._statuses(right[0]) if right else []
         failed = [each for each in issues if each["severity"] == "error"]
-        said = failed or [each for each in issues if each["severity"] == "warning"]
+        asides = [aside for each in checked for aside in each.asides]
+        said = failed or [each for each in issues if _is_said(each) and each not in asides]
         message = "; ".join(sorted({each["details"]["text"] for each in said}))
         best = next(iter(right), None) or next((c for c in checked if c.entry is not None), None)
         outcome = {"resourceType": "OperationOutcome", "issue": issues}
@@ -352,6 +412,7 @@ class Validation:
         ]
         if self._chosen is not None and self._chosen.url:
             listed.append(("ValueSet", self._chosen.resource, self._chosen.url))
+            listed += [("ValueSet", each, str(each["url"])) for each in self._chosen.used.values()]
         return [
             issue(
                 "information",
@@ -399,16 +460,41 @@ class Validation:
             listed.append(part("normalized-code", "Code", spelled))
         if not codes.is_active(best.entry):
             listed.append(part("inactive", "Boolean", True))
-            status = _status_of(best.system, best.entry)
-            listed.append(optional("status", "Code", status if status != "inactive" else None))
+        status = _status_of(best.system, best.entry)
+        shown = status if status in STATUSES and status != "inactive" else None
+        listed.append(optional("status", "Code", shown))
         return listed
 
 
 def _status_of(system: CodeSystem | None, entry: int) -> str:
-    """Return why a code is out of use."""
+    """Return why a code is out of use, or that it is deprecated."""
     if not isinstance(system, SuppliedSystem):
         return "inactive"
     return system.status_of(system.concept(entry)) or "inactive"
+
+
+def _status_of_name(system: CodeSystem | None, entry: int, text: str) -> str | None:
+    """Return the status of a designation; None if it is in use, or the display itself."""
+    if not isinstance(system, SuppliedSystem) or system.concept(entry).display == text:
+        return None
+    listed = [d for d in system.concept(entry).designations if d["value"] == text]
+    found = [standards_status(list_in(each, "extension", "designation")) for each in listed]
+    return found[0] if found and all(each in _NO_LONGER for each in found) else None
+
+
+def _is_deprecated(extensions: Sequence[Resource]) -> bool:
+    """Whether a value set says of one of its codes that it is deprecated."""
+    return standards_status(extensions) == "deprecated" or any(
+        each.get("url") == VALUE_SET_DEPRECATED
+        and next((v for k, v in each.items() if k.startswith("value")), None) in (True, "true")
+        for each in extensions
+    )
+
+
+def _is_said(found: Resource) -> bool:
+    """Whether the message of an answer without errors repeats an issue."""
+    kind = found["details"].get("coding", [{}])[0].get("code")
+    return bool(found["severity"] == "warning" or kind == "invalid-display")
 
 
 def version_check(url: str, version: str | None, wanted: str) -> str:

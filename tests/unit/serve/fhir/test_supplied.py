@@ -432,3 +432,157 @@ class TestBatchAndForms:
             "/fhir/CodeSystem/$lookup", params=asked, headers={"accept-language": "zh-CN, en;q=0.5"}
         ).json()
         assert values(found)["display"] == "2型糖尿病"
+
+
+STRUCTURE = "http://hl7.org/fhir/StructureDefinition/"
+SUPPLEMENT: dict[str, Any] = {
+    "resourceType": "CodeSystem",
+    "url": "http://example.org/more",
+    "version": "2",
+    "content": "supplement",
+    "supplements": URL,
+    "property": [{"code": "wave", "uri": "http://example.org/wave"}],
+    "concept": [
+        {
+            "code": "blue",
+            "designation": [{"language": "fr", "value": "Bleu"}],
+            "extension": [{"url": f"{STRUCTURE}codesystem-label", "valueString": "b)"}],
+            "property": [{"code": "wave", "valueString": "470 nm"}],
+        }
+    ],
+}
+
+
+class TestDetails:
+    """What HL7's tests want to be noted, with a code system of our own."""
+
+    @staticmethod
+    def check(client, resources=(), **given):
+        answer = ask(client, "CodeSystem/$validate-code", COLOURS, *resources, url=URL, **given)
+        return values(answer)["result"], kinds(answer), values(answer).get("message")
+
+    @pytest.mark.parametrize("shown", ["Cold  colours", " Cold colours", "Cold colours\t"])
+    def test_more_white_space_in_a_display_is_an_error(self, client, shown):
+        right, found, _ = self.check(client, code="cold", display=shown)
+        assert (right, found) == (False, [("error", "invalid-display", "display")])
+        right, found, _ = self.check(client, code="cold", display="cold Colours")
+        assert (right, found) == (True, [])
+
+    def test_a_display_in_the_default_language_only_is_noted(self, client):
+        right, found, said = self.check(client, code="blue", display="Blue", displayLanguage="de")
+        assert (right, found) == (True, [("information", "invalid-display", "display")])
+        assert "language(s) 'de'" in said
+        assert self.check(client, code="red", display="Rot", displayLanguage="de")[1] == []
+
+    def test_a_display_that_is_withdrawn_is_noted(self, client):
+        changed = deepcopy(COLOURS)
+        status = {"url": f"{STRUCTURE}structuredefinition-standards-status"}
+        changed["concept"][0]["designation"][0]["extension"] = [
+            {**status, "valueCode": "withdrawn"}
+        ]
+        answer = ask(
+            client, "CodeSystem/$validate-code", changed, url=URL, code="red", display="Rot"
+        )
+        assert kinds(answer) == [("warning", "display-comment", "display")]
+        assert values(answer)["result"] is True
+
+    @pytest.mark.parametrize(
+        ("system", "said"),
+        [(ALL, "references a value set"), ("http://example.org/more", "is a supplement")],
+    )
+    def test_what_is_no_code_system_is_said(self, client, system, said):
+        known = value_set({}, url=ALL)
+        asked = {"coding__valueCoding": {"system": system, "code": "red"}}
+        answer = ask(
+            client, "ValueSet/$validate-code", COLOURS, known, SUPPLEMENT, url=ALL, **asked
+        )
+        assert ("error", "invalid-data", "Coding.system") in kinds(answer)
+        assert said in values(answer)["message"]
+
+    def test_a_supplement_adds_names_with_their_source_and_properties(self, client):
+        given = (client, "CodeSystem/$lookup", COLOURS, SUPPLEMENT)
+        found = ask(*given, system=URL, code="blue", useSupplement="http://example.org/more")
+        assert values(found)["used-supplement"] == "http://example.org/more|2"
+        parts = [p["part"] for p in found["parameter"] if p["name"] == "designation"]
+        sources = {p[-1]["valueString"]: [x for x in p if x["name"] == "source"] for p in parts}
+        assert sources["Bleu"] == [
+            {"name": "source", "valueCanonical": "http://example.org/more|2"}
+        ]
+        assert sources["Blue"] == []
+        expanded = ask(
+            *(client, "ValueSet/$expand", COLOURS, SUPPLEMENT),
+            url=ALL,
+            property="wave",
+            useSupplement="http://example.org/more",
+        )
+        shown = {e["extension"][0]["valueCode"]: e for e in expanded["expansion"]["extension"]}
+        assert set(shown) == {"label", "wave", "status"}
+        assert shown["wave"]["extension"][1]["valueUri"] == "http://example.org/wave"
+
+    def test_a_value_set_says_more_of_its_codes_than_the_code_system(self, client):
+        said = [
+            {"url": f"{STRUCTURE}valueset-deprecated", "valueBoolean": True},
+            {"url": f"{STRUCTURE}valueset-label", "valueString": "1."},
+            {"url": "http://example.org/ours", "valueString": "left out"},
+        ]
+        own = value_set({"concept": [{"code": "blue", "extension": said}]}, url="urn:own")
+        found = ask(client, "ValueSet/$expand", COLOURS, own, url="urn:own")
+        urls = [e["url"] for e in found["expansion"]["contains"][0]["extension"]]
+        assert urls == [f"{STRUCTURE}valueset-deprecated", f"{R5}.contains.property"]
+        answer = ask(
+            client, "ValueSet/$validate-code", COLOURS, own, url="urn:own", system=URL, code="blue"
+        )
+        assert kinds(answer) == [("warning", "code-comment", "code")]
+        assert "message" not in values(answer)
+
+    def test_groups_are_known_by_the_uri_of_the_property(self, client):
+        changed = deepcopy(COLOURS)
+        changed["property"][1]["uri"] = "http://hl7.org/fhir/concept-properties#notSelectable"
+        changed["property"][1]["code"] = "group"
+        changed["concept"][0]["property"].append({"code": "group", "valueBoolean": True})
+        top = ask(client, "ValueSet/$expand", changed, url=ALL)["expansion"]["contains"]
+        assert [each.get("abstract", False) for each in top] == [True, False]
+
+    def test_a_fragment_leaves_the_expansion_open(self, client):
+        found = ask(client, "ValueSet/$expand", {**COLOURS, "content": "fragment"}, url=ALL)
+        assert f"{STRUCTURE}valueset-unclosed" in [
+            e["url"] for e in found["expansion"]["extension"]
+        ]
+        named = {p["name"]: p for p in found["expansion"]["parameter"]}
+        assert named["used-fragment"]["valueUri"] == f"{URL}|1.2.0"
+
+    def test_versions_of_value_sets_that_are_included(self, client):
+        old = value_set({"concept": [{"code": "red"}]}, url="urn:in", version="1")
+        new = value_set({"concept": [{"code": "blue"}]}, url="urn:in", version="2")
+        outer = {"resourceType": "ValueSet", "compose": {"include": [{"valueSet": ["urn:in"]}]}}
+        given = {"url": "urn:out"}
+        for wanted, expected in (
+            ({}, ["blue"]),
+            ({"default-valueset-version": "urn:in|1"}, ["red"]),
+        ):
+            found = ask(
+                client, "ValueSet/$expand", COLOURS, old, new, {**outer, **given}, **given, **wanted
+            )
+            assert codes(found) == expected
+
+    def test_a_batch_shares_its_parameters(self, client):
+        each = {"coding": {"system": URL, "code": "blue", "display": "wrong"}}
+        asked = [
+            {
+                "name": "validation",
+                "resource": {
+                    "resourceType": "Parameters",
+                    "parameter": [{"name": "coding", "valueCoding": each["coding"]}, *more],
+                },
+            }
+            for more in ([], [{"name": "lenient-display-validation", "valueBoolean": False}])
+        ]
+        shared = [
+            {"name": "tx-resource", "resource": COLOURS},
+            {"name": "url", "valueUri": ALL},
+            {"name": "lenient-display-validation", "valueBoolean": True},
+        ]
+        body = {"resourceType": "Parameters", "parameter": [*shared, *asked]}
+        answer = client.post("/fhir/ValueSet/$batch-validate-code", json=body).json()
+        results = [values(p["resource"])["result"] for p in answer["parameter"]]
+        assert results == [True, False]
