@@ -71,6 +71,7 @@ def import_file(
     options: Annotated[DecisionOptions, Offered("reviewer")],
     queue: Queue = "review",
     approvals: Annotated[int | None, "1|2"] = None,
+    blind: Annotated[bool, "--blind"] = False,
     kb: Annotated[Path | None, "KB"] = None,
     as_json: Json = False,
 ) -> None:
@@ -82,10 +83,13 @@ def import_file(
     Args:
         file: Output of `biograft map` or `biograft review export`, edited or not; or SSSOM.
         approvals: Approvals required; default: 1.
+        blind: The second reviewer does not see the decision of the first; needs --approvals 2.
         kb: Knowledge base; a concept that it does not have is not approved.
     """
     from biograft.mapping import import_review
 
+    if blind and approvals != 2:
+        raise ConfigError("--blind: needs --approvals 2")
     report_encoding(file, reading.encoding)
     with open_review(review, create=True, kb=kb) as store:
         done = import_review(
@@ -96,6 +100,8 @@ def import_file(
             approvals=approvals,
             encoding=reading.encoding,
         )
+        if blind:
+            store.set_approvals(queue, 2, blind=True)
     counts = {
         "n_rows": done.n_rows,
         "n_added": done.n_added,
@@ -118,17 +124,22 @@ def import_file(
 def list_terms(
     review: Database,
     where: ReviewFilter,
+    options: Annotated[DecisionOptions, Offered("reviewer")],
     queue: Queue = "review",
     n: Annotated[int, typer.Option("-n", metavar="N", min=1)] = _SHOWN,
     as_json: Json = False,
 ) -> None:
     """List terms, the highest frequency x doubt first.
 
+    Where second opinions are blind, terms that another reviewer proposed are listed as open.
+
     Args:
         n: Maximum terms listed.
     """
+    viewer = options.name
     with open_review(review) as store:
-        items, total = store.items(queue, where, limit=n), store.count(queue, where)
+        items = store.items(queue, where, limit=n, viewer=viewer)
+        total = store.count(queue, where, viewer)
     _report(items, None, as_json)
     if total > len(items) and not as_json:
         typer.echo(f"{len(items):,} of {total:,}; see -n", err=True)
@@ -311,6 +322,7 @@ def undo(
 @app.command()
 def history(
     review: Database,
+    options: Annotated[DecisionOptions, Offered("reviewer")],
     term: Annotated[int | None, typer.Argument(metavar="[ID]")] = None,
     queue: Queue = "review",
     n: Annotated[int, typer.Option("-n", metavar="N", min=1)] = _SHOWN,
@@ -323,7 +335,7 @@ def history(
         n: Maximum events.
     """
     with open_review(review) as store:
-        events = store.history(queue, term, limit=n)
+        events = store.history(queue, term, limit=n, viewer=options.name)
     for each in events:
         if as_json:
             print_json(each.to_json())
@@ -335,18 +347,46 @@ def history(
         typer.echo(visible("  ".join(filter(None, shown))))
 
 
+@app.command()
+def agreement(review: Database, queue: Queue = "review", as_json: Json = False) -> None:
+    """Compare the decisions of two reviewers: Cohen's kappa, and where they disagree."""
+    from biograft.mapping import review_agreement
+
+    with open_review(review) as store:
+        found = review_agreement(store, queue).to_json()
+    if as_json:
+        print_json(found)
+        return
+    for pair in found["pairs"]:
+        kappa = "-" if pair["kappa"] is None else f"{pair['kappa']:.3f}"
+        who = f"{pair['first']}, {pair['second']}"
+        typer.echo(visible(f"{who}: {pair['n_equal']:,} of {pair['n_terms']:,}, kappa {kappa}"))
+    for each in found["disagreements"]:
+        shown = [f"{each['id']}", each["text"], each["status"]]
+        for said in each["opinions"]:
+            relation = "" if said["relation"] == "exact" else said["relation"]
+            words = (said["reviewer"], said["action"], relation, said["concept"], said["name"])
+            shown.append(" ".join(filter(None, words)))
+        typer.echo(visible("  ".join(shown)))
+
+
 @app.command("status")
-def show_status(review: Database, as_json: Json = False) -> None:
+def show_status(
+    review: Database,
+    options: Annotated[DecisionOptions, Offered("reviewer")],
+    as_json: Json = False,
+) -> None:
     """Count the terms of each queue by status."""
     with open_review(review) as store:
-        queues = store.queues()
+        queues = store.queues(options.name)
     for each in queues:
         if as_json:
             print_json(each)
             continue
         share = each["n_decided"] / max(each["n_terms"], 1)
         counts = "  ".join(f"{status} {n:,}" for status, n in each["statuses"].items())
-        needs = "two people decide  " if each["approvals"] == 2 else ""
+        blindly = ", blind" if each["blind"] else ""
+        needs = f"two people decide{blindly}  " if each["approvals"] == 2 else ""
         typer.echo(
             visible(f"{each['queue']}  {share:.0%} of {each['n_terms']:,} terms  {needs}{counts}")
         )

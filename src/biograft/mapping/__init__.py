@@ -38,6 +38,10 @@ if TYPE_CHECKING:
         FormLearningReport as FormLearningReport,
         learn_forms as learn_forms,
     )
+    from biograft.mapping.review_agreement import (
+        ReviewAgreement as ReviewAgreement,
+        review_agreement as review_agreement,
+    )
     from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,

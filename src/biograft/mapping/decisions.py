@@ -13,7 +13,8 @@ from biograft.kb.names import name_fault
 
 PROPOSED, APPROVED, REJECTED, NIL = "proposed", "approved", "rejected", "nil"
 VERDICTS = (PROPOSED, APPROVED, REJECTED, NIL)
-RELATIONS = ("exact", "broad", "narrow", "close", "related")
+EXACT = "exact"
+RELATIONS = (EXACT, "broad", "narrow", "close", "related")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?")
 
 

@@ -19,8 +19,8 @@ from biograft.artifacts import CheckedArtifact
 
 FORMAT = "biograft-review"
 HASH, HASH_BYTES = "hash", 16
-PART = "part"
-"""Column that reviews of earlier versions do not have; empty, it does not change the hash."""
+PART, REASON, BLIND = LATER = ("part", "reason", "blind")
+"""Columns that reviews of earlier versions do not have; empty, they do not change the hash."""
 TABLES = ("review_queues", "review_terms", "review_events")
 """Tables whose rows have hashes."""
 _MARK, _LOOKED_AT = b"CREATE TABLE review_", 1 << 18
@@ -33,9 +33,11 @@ _UNREADABLE = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowErr
 
 def row_hash(values: Mapping[str, Any]) -> str:
     """Compute the hash of a row: of what all its columns but that of the hash hold."""
-    content = {name: value for name, value in values.items() if name != HASH}
-    if content.get(PART, "") is None:
-        del content[PART]
+    content = {
+        name: value
+        for name, value in values.items()
+        if name != HASH and (name not in LATER or value is not None)
+    }
     text = json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).hexdigest()
 

@@ -24,9 +24,9 @@ from biograft.mapping.review_records import (
     ACTIONS,
     APPROVE,
     NO_CONCEPT,
-    OPEN,
     PROPOSED,
     STATUS_OF,
+    UNDECIDED,
     ReviewItem,
     ReviewTerm,
     SuggestedConcept,
@@ -185,6 +185,7 @@ def _mapped(path: Path, line: int, cells: Mapping[str, str]) -> ReviewTerm:
             flag=cells.get("flag", "").strip(),
             candidates=tuple(_candidates(cells)),
             part=cells.get("part", "").strip(),
+            reason=cells.get("reason", "").strip(),
         )
     except ValueError as error:
         raise FormatError(str(error), path=path, line=line) from None
@@ -222,7 +223,7 @@ def _was(item: ReviewItem) -> str:
 def _import_worksheet(
     store: ReviewStore, rows: list[_Row], reviewer: str, queue: str
 ) -> ReviewImport:
-    items = {item.id: item for item in store.items(queue)}
+    items = {item.id: item for item in store.items(queue, viewer=reviewer)}
     wanted: dict[int, tuple[int, TermDecision]] = {}
     problems: list[tuple[int, str]] = []
     n_unchanged = 0
@@ -328,7 +329,7 @@ def _import_decisions(
         item = items[_key(each)]
         if not each.is_decided or _says(item, each):
             n_unchanged += 1
-        elif item.state.status not in (OPEN, PROPOSED) and each.time < item.updated_at:
+        elif item.state.status not in UNDECIDED and each.time < item.updated_at:
             problems.append(
                 (line, f"term {item.id}: was decided anew since then{item.last_change}")
             )
@@ -513,7 +514,7 @@ def _decisions_of(
             comment=comment,
             probability=known.get(state.concept, _NOTHING).probability,
         )
-    elif proposals and state.status in (OPEN, PROPOSED):
+    elif proposals and state.status in UNDECIDED:
         first = item.suggestion or _NOTHING
         add(PROPOSED, first.concept, first.name, probability=first.probability)
     return found
@@ -552,7 +553,7 @@ def export_review(
             f"--out: expected a file that ends in {SSSOM_ENDING}, .csv, .tsv or .xlsx, found "
             f"{path.name!r}"
         )
-    items, comments = store.items(queue), store.comments(queue)
+    items, comments = store.items(queue, viewer=""), store.comments(queue, viewer="")
     # all candidates of a term for which nothing is suggested
     others = [[c for c in item.term.candidates if c != item.suggestion] for item in items]
     n_others = max(map(len, others), default=0)

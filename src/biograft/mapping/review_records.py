@@ -10,7 +10,7 @@ from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.errors import ConfigError
 from biograft.kb.names import fold_lines, name_fault, term_key
 
-OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
+OPEN, PROPOSED, DISPUTED, REMOVED = "open", "proposed", "disputed", "removed"
 APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
     "approve",
     "reject",
@@ -22,7 +22,9 @@ APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
 ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
 """Actions of a reviewer: the concept is correct, it is wrong, there is none."""
 STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
-STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
+UNDECIDED = (OPEN, PROPOSED, DISPUTED)
+"""Statuses of terms that need a decision, or a further one."""
+STATUSES = (*UNDECIDED, *STATUS_OF.values(), REMOVED)
 MAX_TEXT = 2000
 """Characters of a term, a comment or the name of a reviewer."""
 _DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2, "translated": 0.2}, "exact"
@@ -64,6 +66,8 @@ class ReviewTerm:
     part: str = ""
     """Part of the text that the concept is of, where a term has several concepts: each of these is
     decided on its own."""
+    reason: str = ""
+    """What the mapping says about its suggestion, such as a number in which the two differ."""
 
     def folded(self) -> ReviewTerm:
         """Return the term with each of its texts on one line."""
@@ -74,6 +78,7 @@ class ReviewTerm:
             code=fold_lines(self.code),
             context=fold_lines(self.context),
             part=fold_lines(self.part),
+            reason=fold_lines(self.reason),
             candidates=tuple(names),
         )
 
@@ -82,7 +87,8 @@ class ReviewTerm:
         """Why a review cannot have the term; empty if it can."""
         if not 0 < len(self.text.strip()) <= MAX_TEXT:
             return f"term: expected a text of 1 to {MAX_TEXT:,} characters"
-        texts = {"term": self.text, "code": self.code, "context": self.context, "part": self.part}
+        names = ("code", "context", "part", "reason")
+        texts = {"term": self.text, **{name: getattr(self, name) for name in names}}
         faults = [f"{what}: {why}" for what, text in texts.items() if (why := name_fault(text))]
         faults += [
             f"concept {each.concept!r}: {why}"
@@ -131,6 +137,11 @@ class TermState:
     second_reviewer: str | None = None
     rejected: tuple[str, ...] = ()
 
+    @property
+    def opinion(self) -> tuple[str, str | None, str]:
+        """What a reviewer says: action, concept and relation."""
+        return self.action, self.concept, self.relation
+
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TermState:
         """Read a state from plain values, or from a row that has them."""
@@ -149,6 +160,20 @@ class ReviewItem:
     term: ReviewTerm
     state: TermState
     updated_at: str
+    is_blind: bool = False
+    """Whether the second reviewer does not see what the first decided."""
+
+    def seen_by(self, viewer: str | None) -> ReviewItem:
+        """Return the term as a reviewer sees it: one that waits for a blind opinion is open.
+
+        Args:
+            viewer: Name of the reviewer; None sees all.
+        """
+        is_waiting = self.state.status in (OPEN, PROPOSED) and self.state.reviewer != viewer
+        if viewer is None or not (self.is_blind and is_waiting):
+            return self
+        state = TermState(rejected=self.state.rejected)
+        return replace(self, version=0, state=state, updated_at="")
 
     @property
     def suggestion(self) -> SuggestedConcept | None:
@@ -181,7 +206,9 @@ class ReviewItem:
     def last_change(self) -> str:
         """Return in brackets what was decided, by whom and when."""
         state = self.state
-        who = state.second_reviewer or state.reviewer
+        who = (
+            state.reviewer if state.status == DISPUTED else state.second_reviewer or state.reviewer
+        )
         what = " ".join(filter(None, (state.status, state.concept)))
         return f" ({what}{f' by {who}' if who else ''} at {self.updated_at})"
 
@@ -198,7 +225,8 @@ class TermDecision:
     concept: str | None = None
     """None means the suggestion, or what was proposed."""
     name: str | None = None
-    relation: str = "exact"
+    relation: str = ""
+    """Empty means exact, or what was proposed."""
     comment: str = ""
     time: str = ""
     """When it was decided, of a decision that was made elsewhere; empty: now."""

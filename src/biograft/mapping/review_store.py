@@ -44,13 +44,23 @@ from biograft.errors import (
     nearest,
 )
 from biograft.kb.names import name_fault, term_key
-from biograft.mapping.decisions import RELATIONS
-from biograft.mapping.review_check import HASH, HASH_BYTES, PART, TABLES, row_hash
+from biograft.mapping.decisions import EXACT, RELATIONS
+from biograft.mapping.review_check import (
+    BLIND,
+    HASH,
+    HASH_BYTES,
+    LATER,
+    PART,
+    REASON,
+    TABLES,
+    row_hash,
+)
 from biograft.mapping.review_records import (
     ACTIONS,
     ADD,
     APPROVE,
     COMMENT,
+    DISPUTED,
     MAX_TEXT,
     NO_CONCEPT,
     OPEN,
@@ -58,6 +68,7 @@ from biograft.mapping.review_records import (
     REJECT,
     REMOVED,
     STATUS_OF,
+    UNDECIDED,
     UNDO,
     BulkResult,
     ReviewEvent,
@@ -103,6 +114,7 @@ QUEUES = sa.Table(
     _required("name", sa.String(200), unique=True),
     _required("approvals", sa.Integer),  # reviewers that a decision needs
     _required("made_at", sa.String(32)),
+    sa.Column(BLIND, sa.Boolean),  # whether the second reviewer does not see the first decision
     *_hashes("review_queues"),
 )
 TERMS = sa.Table(
@@ -132,6 +144,7 @@ TERMS = sa.Table(
     sa.Column("second_reviewer", sa.Text),
     _required("rejected", sa.JSON),  # concepts that the term does not mean
     sa.Column(PART, sa.Text),  # of a term with several concepts
+    sa.Column(REASON, sa.Text),  # what the mapping says about its suggestion
     sa.UniqueConstraint("queue", "term_key", "code", "context"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
     *_hashes("review_terms"),
@@ -157,7 +170,6 @@ SEALED = tuple(METADATA.tables[name] for name in TABLES)
 
 
 _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
-    "status": lambda status: TERMS.c.status == status,
     "flag": lambda flag: TERMS.c.flag == ("" if flag == "none" else flag),
     "text": lambda text: TERMS.c.term_key.contains(term_key(text), autoescape=True),
     "min_probability": lambda least: TERMS.c.probability >= least,
@@ -188,23 +200,21 @@ def _seal(connection: Connection) -> None:
 
 
 def _add_columns(connection: Connection) -> None:
-    """Add the column of the hashes, which version 1 did not have, and of parts, new in version 3.
+    """Add the columns that earlier versions did not have: hashes since 2, parts since 3.
 
     The transaction that this is part of computes the hashes.
     """
     inspector = sa.inspect(connection)
-    if PART not in {column["name"] for column in inspector.get_columns(TERMS.name)}:
-        connection.exec_driver_sql(f"ALTER TABLE {TERMS.name} ADD COLUMN {PART} TEXT")
     for table in SEALED:
-        if HASH in {column["name"] for column in inspector.get_columns(table.name)}:
-            continue  # made just now
-        kind = table.c[HASH].type.compile(connection.dialect)
-        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {HASH} {kind}")
-        for index in table.indexes:
+        known = {column["name"] for column in inspector.get_columns(table.name)}
+        for name in {*LATER, HASH} & {*table.c.keys()} - known:
+            kind = table.c[name].type.compile(connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}")
+        for index in table.indexes if HASH not in known else ():
             index.create(connection, checkfirst=True)
 
 
-VERSION = 3
+VERSION = 4
 DEFAULT_QUEUE = "review"
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 120
@@ -331,12 +341,17 @@ class ReviewStore:
 
     # ---- queues
 
-    def queues(self) -> list[dict[str, Any]]:
-        """Return the queues: name, approvals that a decision needs, terms of each status."""
-        status, rows_of = TERMS.c.status, sa.func.sum(TERMS.c.frequency)
+    def queues(self, viewer: str | None = None) -> list[dict[str, Any]]:
+        """Return the queues: name, approvals that a decision needs, terms of each status.
+
+        Args:
+            viewer: Reviewer who asks; blind decisions of others count as open. None: none do.
+        """
+        status, rows_of = _seen_status(viewer), sa.func.sum(TERMS.c.frequency)
         query = (
             sa.select(TERMS.c.queue, status, sa.func.count(), rows_of)
-            .where(status != REMOVED)
+            .join(QUEUES)
+            .where(TERMS.c.status != REMOVED)
             .group_by(TERMS.c.queue, status)
             .order_by(status)
         )
@@ -347,11 +362,12 @@ class ReviewStore:
         for queue in queues:
             statuses = {name: n for of, name, n, _ in counts if of == queue.id}
             n_terms = sum(statuses.values())
-            n_undecided = statuses.get(OPEN, 0) + statuses.get(PROPOSED, 0)
+            n_undecided = sum(statuses.get(each, 0) for each in UNDECIDED)
             found.append(
                 {
                     "queue": queue.name,
                     "approvals": queue.approvals,
+                    "blind": bool(queue.blind),
                     "n_terms": n_terms,
                     "n_decided": n_terms - n_undecided,
                     "n_rows": int(sum(n for of, _, _, n in counts if of == queue.id)),
@@ -360,16 +376,21 @@ class ReviewStore:
             )
         return found
 
-    def set_approvals(self, queue: str, approvals: int) -> None:
+    def set_approvals(self, queue: str, approvals: int, *, blind: bool = False) -> None:
         """Set how many reviewers must agree on a decision of a queue.
 
         Args:
             queue: Name of the queue.
             approvals: 1, or 2 different reviewers.
+            blind: The second reviewer does not see the decision of the first.
         """
+        if blind and approvals != 2:
+            raise ConfigError(f"approvals: blind second opinions need 2, found {approvals}")
         with self.writing() as connection:
             _find_queue(connection, queue)
-            _make_queue(connection, queue, approvals)
+            own = _make_queue(connection, queue, approvals)
+            change = QUEUES.update().where(QUEUES.c.id == own)
+            connection.execute(change.values(blind=blind or None))
 
     # ---- terms
 
@@ -440,6 +461,7 @@ class ReviewStore:
         *,
         limit: int | None = None,
         offset: int = 0,
+        viewer: str | None = None,
     ) -> list[ReviewItem]:
         """Return the terms of a queue, the highest frequency x doubt first.
 
@@ -448,30 +470,38 @@ class ReviewStore:
             where: Filter; None: all terms that were not removed.
             limit: Maximum terms.
             offset: Terms that are skipped.
+            viewer: Reviewer who asks, who does not see blind decisions of others; None sees all.
         """
         with self.reading() as connection:
-            query = _select_terms(connection, queue, where).limit(limit).offset(offset)
-            return [_item(row) for row in connection.execute(query)]
+            query = _select_terms(connection, queue, where, viewer).limit(limit).offset(offset)
+            return [_item(row).seen_by(viewer) for row in connection.execute(query)]
 
-    def count(self, queue: str = DEFAULT_QUEUE, where: ReviewFilter | None = None) -> int:
+    def count(
+        self,
+        queue: str = DEFAULT_QUEUE,
+        where: ReviewFilter | None = None,
+        viewer: str | None = None,
+    ) -> int:
         """Count the terms of a queue that a filter means.
 
         Args:
             queue: Name of the queue.
             where: Filter; None: all terms that were not removed.
+            viewer: Reviewer who asks, who does not see blind decisions of others; None sees all.
         """
         with self.reading() as connection:
-            chosen = _select_terms(connection, queue, where).subquery()
+            chosen = _select_terms(connection, queue, where, viewer).subquery()
             return connection.scalar(sa.select(sa.func.count()).select_from(chosen)) or 0
 
-    def item(self, term_id: int) -> ReviewItem:
+    def item(self, term_id: int, viewer: str | None = None) -> ReviewItem:
         """Return a term.
 
         Args:
             term_id: Id of the term.
+            viewer: Reviewer who asks, who does not see blind decisions of others; None sees all.
         """
         with self.reading() as connection:
-            return _read_items(connection, [term_id])[term_id]
+            return _read_items(connection, [term_id])[term_id].seen_by(viewer)
 
     def find(
         self, queue: str, text: str, code: str = "", context: str = "", part: str = ""
@@ -583,13 +613,21 @@ class ReviewStore:
         items = _read_items(connection, [each.term_id for each in decisions], lock=True)
         rows = connection.execute(sa.select(QUEUES.c.name, QUEUES.c.approvals))
         approvals = {row.name: row.approvals for row in rows}
+        disputed = [id_ for id_, each in items.items() if each.state.status == DISPUTED]
+        own = EVENTS.c.term.in_(disputed), EVENTS.c.action.in_(ACTIONS), EVENTS.c.undone.is_(False)
+        said_before: dict[tuple[int, str], TermState] = {
+            (event.term_id, event.reviewer): event.after
+            for event in reversed(_read_events(connection, *own) if disputed else [])
+            if event.after
+        }
         changes: list[_Change] = []
         skipped: list[tuple[int, str]] = []
         errors: list[BiograftError | None] = []
         for each in decisions:
             item = items[each.term_id]
             try:
-                after = _decided(item, each, approvals[item.queue])
+                other = said_before.get((item.id, item.state.second_reviewer or ""))
+                after = _decided(item, each, approvals[item.queue], other)
                 if each.action == APPROVE:
                     self.check_concept(after.concept)
             except BiograftError as error:
@@ -622,7 +660,12 @@ class ReviewStore:
     # ---- history and undo
 
     def history(
-        self, queue: str = DEFAULT_QUEUE, term_id: int | None = None, *, limit: int | None = None
+        self,
+        queue: str = DEFAULT_QUEUE,
+        term_id: int | None = None,
+        *,
+        limit: int | None = None,
+        viewer: str | None = None,
     ) -> list[ReviewEvent]:
         """Return the events of a term, or of a queue (without what was imported), latest first.
 
@@ -630,13 +673,28 @@ class ReviewStore:
             queue: Name of the queue.
             term_id: Id of a term; None: the whole queue.
             limit: Maximum events.
+            viewer: Reviewer who asks, who does not see what others say of a term that waits for a
+                blind opinion; None sees all.
         """
+        seen = [] if viewer is None else [~_hidden_event(viewer)]
         with self.reading() as connection:
             if term_id is not None:
                 _read_items(connection, [term_id])  # refuse an unknown one
-                return _read_events(connection, EVENTS.c.term == term_id, limit=limit)
+                return _read_events(connection, EVENTS.c.term == term_id, *seen, limit=limit)
             own = TERMS.c.queue == _find_queue(connection, queue)
-            return _read_events(connection, own, EVENTS.c.action != ADD, limit=limit)
+            return _read_events(connection, own, EVENTS.c.action != ADD, *seen, limit=limit)
+
+    def opinions(self, queue: str = DEFAULT_QUEUE) -> dict[int, tuple[ReviewEvent, ReviewEvent]]:
+        """Return the first decisions of two reviewers about each term that has two.
+
+        Args:
+            queue: Name of the queue.
+        """
+        first: dict[int, dict[str, ReviewEvent]] = {}
+        for event in self._standing(queue, EVENTS.c.action.in_(ACTIONS)):
+            first.setdefault(event.term_id, {}).setdefault(event.reviewer, event)
+        pairs = {id_: tuple(said.values())[:2] for id_, said in first.items() if len(said) > 1}
+        return {id_: (one, two) for id_, (one, two) in pairs.items()}
 
     def undo(self, event_id: int, *, reviewer: str, comment: str = "") -> ReviewItem:
         """Undo an event: the term is again as it was before. An undo can be undone, too.
@@ -672,13 +730,15 @@ class ReviewStore:
                 raise NotFoundError(f"nothing was done in the batch {batch!r}")
             return _undo(connection, events, reviewer, comment)
 
-    def comments(self, queue: str = DEFAULT_QUEUE) -> dict[int, str]:
+    def comments(self, queue: str = DEFAULT_QUEUE, viewer: str | None = None) -> dict[int, str]:
         """Return the last comment on each term of a queue, also one made with a decision.
 
         Args:
             queue: Name of the queue.
+            viewer: Reviewer who asks; see `history`.
         """
-        events = self._standing(queue, EVENTS.c.comment != "", EVENTS.c.action != UNDO)
+        seen = [] if viewer is None else [~_hidden_event(viewer)]
+        events = self._standing(queue, EVENTS.c.comment != "", EVENTS.c.action != UNDO, *seen)
         return {event.term_id: event.comment for event in events}
 
     def rejections(self, queue: str = DEFAULT_QUEUE) -> dict[tuple[int, str], tuple[str, str]]:
@@ -760,7 +820,7 @@ def now() -> str:
 # ---- rows and records
 
 
-_TERMS = sa.select(TERMS, QUEUES.c.name.label("queue_name")).join(QUEUES)
+_TERMS = sa.select(TERMS, QUEUES.c.name.label("queue_name"), QUEUES.c.blind).join(QUEUES)
 _TOGETHER = 500
 """Terms that are read by one query."""
 _Change = tuple[ReviewItem, TermState | None, dict[str, Any]]
@@ -791,12 +851,37 @@ def _make_queue(connection: Connection, name: str, approvals: int | None) -> int
     return _find_queue(connection, name)
 
 
-def _select_terms(connection: Connection, queue: str, where: ReviewFilter | None) -> sa.Select[Any]:
+def _hidden(viewer: str) -> sa.ColumnElement[bool]:
+    """Condition of the terms whose proposal a reviewer does not see, to give a blind opinion."""
+    is_proposed = TERMS.c.status == PROPOSED
+    return QUEUES.c.blind.is_(True) & is_proposed & (TERMS.c.reviewer != viewer)
+
+
+def _hidden_event(viewer: str) -> sa.ColumnElement[bool]:
+    """Condition of what others said of terms that wait for a blind opinion, undone or not."""
+    blind = sa.select(QUEUES.c.id).where(QUEUES.c.blind.is_(True))
+    is_waiting = TERMS.c.queue.in_(blind) & TERMS.c.status.in_((OPEN, PROPOSED))
+    return is_waiting & (EVENTS.c.reviewer != viewer) & (EVENTS.c.action != ADD)
+
+
+def _seen_status(viewer: str | None) -> sa.ColumnElement[str]:
+    """Return the status of terms as a reviewer sees it."""
+    if viewer is None:
+        return TERMS.c.status
+    return sa.case((_hidden(viewer), sa.literal_column(f"'{OPEN}'")), else_=TERMS.c.status)
+
+
+def _select_terms(
+    connection: Connection, queue: str, where: ReviewFilter | None, viewer: str | None = None
+) -> sa.Select[Any]:
     """Select the terms of a queue that a filter means, the highest priority first."""
     wanted = {k: v for k, v in asdict(where or ReviewFilter()).items() if v is not None}
+    status = wanted.pop("status", None)
     conditions = [_CONDITIONS[name](value) for name, value in wanted.items()]
-    if "status" not in wanted:
-        conditions.append(TERMS.c.status != REMOVED)
+    if "reviewer" in wanted and viewer is not None:
+        conditions.append(~_hidden(viewer))
+    is_wanted = TERMS.c.status != REMOVED if status is None else _seen_status(viewer) == status
+    conditions.append(is_wanted)
     query = _TERMS.where(TERMS.c.queue == _find_queue(connection, queue), *conditions)
     return query.order_by(TERMS.c.priority.desc(), TERMS.c.frequency.desc(), TERMS.c.id)
 
@@ -820,20 +905,21 @@ def _read_items(
 def _term(row: Row[Any]) -> ReviewTerm:
     candidates = tuple(SuggestedConcept(**each) for each in row.candidates)
     place = (row.text, row.code, row.context, row.frequency, row.flag)
-    return ReviewTerm(*place, candidates, row.part or "")
+    return ReviewTerm(*place, candidates, row.part or "", row.reason or "")
 
 
 def _item(row: Row[Any]) -> ReviewItem:
     state = TermState.from_json(dict(row._mapping))
-    return ReviewItem(row.id, row.queue_name, row.version, _term(row), state, row.updated_at)
+    place = (row.id, row.queue_name, row.version, _term(row), state, row.updated_at)
+    return ReviewItem(*place, bool(row.blind))
 
 
 def _columns(term: ReviewTerm) -> dict[str, Any]:
     """Return the columns that a mapping gives a term."""
     first = term.candidates[0] if term.candidates else SuggestedConcept("")
     certainty = {"score": first.score, "probability": first.probability}
-    part = {PART: term.part or None}
-    return {**to_json(term), **part, **certainty, "priority": term.priority}
+    later = {PART: term.part or None, REASON: term.reason or None}
+    return {**to_json(term), **later, **certainty, "priority": term.priority}
 
 
 def _read_events(
@@ -913,17 +999,28 @@ def _undo(
     return BulkResult(batch, len(changes), tuple(skipped))
 
 
-def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermState:
-    """Return the state of a term after a decision; refuse one that is late or says nothing."""
+def _decided(
+    item: ReviewItem, decision: TermDecision, approvals: int, other: TermState | None = None
+) -> TermState:
+    """Return the state of a term after a decision; refuse one that is late or says nothing.
+
+    Args:
+        item: The term.
+        decision: The decision.
+        approvals: Reviewers that must agree.
+        other: What the other reviewer said of a term about which two disagree.
+    """
     check_choice("action", decision.action, ACTIONS)
-    check_choice("relation", decision.relation, RELATIONS)
+    check_choice("relation", decision.relation or EXACT, RELATIONS)
     _check_text("reviewer", decision.reviewer)
-    state, action, reviewer = item.state, decision.action, decision.reviewer
-    if decision.version is not None and decision.version != item.version:
-        raise ConflictError(f"term {item.id}: was changed meanwhile{item.last_change}; look again")
+    action, reviewer = decision.action, decision.reviewer
+    seen, state = item.seen_by(reviewer), item.state
+    if decision.version not in (None, seen.version, item.version):
+        raise ConflictError(f"term {item.id}: was changed meanwhile{seen.last_change}; look again")
     if state.status == REMOVED:
         raise NotFoundError(f"term {item.id} was removed")
     concept, name = decision.concept, decision.name
+    is_reply = seen.state.status == PROPOSED and seen.state.action == action
     if action == NO_CONCEPT:
         if concept is not None:
             raise ConfigError("nil: says that there is no concept, and one was given")
@@ -931,7 +1028,7 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
     elif concept is not None:
         known = {each.concept: each.name for each in item.term.candidates}
         name = name or known.get(concept)
-    elif state.status == PROPOSED and state.action == action:
+    elif is_reply:
         concept, name = state.concept, state.name
     else:
         found = item.suggestion if action == APPROVE else item.next_candidate
@@ -941,18 +1038,29 @@ def _decided(item: ReviewItem, decision: TermDecision, approvals: int) -> TermSt
         concept, name = found.concept, found.name
     if fault := name_fault(concept or ""):  # of a candidate that an earlier version stored
         raise ConfigError(f"concept {concept!r}: {fault}")
-    repeats = state.status == PROPOSED and (state.action, state.concept) == (action, concept)
-    if repeats and state.reviewer == reviewer:
+    proposed = state.relation if is_reply and state.concept == concept else EXACT
+    relation = (decision.relation or proposed) if action == APPROVE else EXACT
+    said = {state.reviewer: state} if state.status in (PROPOSED, DISPUTED) else {}
+    if state.status == DISPUTED and other is not None:
+        said[state.second_reviewer] = other
+    opinion = (action, concept, relation)
+    same = [who for who, each in said.items() if each.opinion == opinion]
+    if reviewer in same:
         raise ConflictError(
             f"term {item.id}: {reviewer} has proposed this; a second person is to decide"
         )
-    first, second = (state.reviewer, reviewer) if repeats else (reviewer, None)
-    is_final = approvals == 1 or repeats
+    is_judge = state.status == DISPUTED and reviewer not in said
+    is_final = approvals == 1 or bool(same) or is_judge
     rejected = tuple(each for each in state.rejected if action != APPROVE or each != concept)
     if is_final and action == REJECT and concept is not None and concept not in rejected:
         rejected = (*rejected, concept)
-    status = STATUS_OF[action] if is_final else PROPOSED
-    relation = decision.relation if action == APPROVE else "exact"
+    first, second, status = reviewer, None, STATUS_OF[action]
+    if same:
+        first, second = same[0] or "", reviewer
+    elif not is_final:
+        others = [who for who in said if who != reviewer]
+        is_dispute = item.is_blind and bool(others)
+        status, second = (DISPUTED, others[0]) if is_dispute else (PROPOSED, None)
     return TermState(status, action, concept, name, relation, first, second, rejected)
 
 

@@ -21,6 +21,7 @@ from biograft.mapping import (
     ReviewTerm,
     SuggestedConcept,
     export_review,
+    review_agreement,
 )
 from biograft.serve.engine import json_answer
 from biograft.serve.schemas import Request
@@ -36,6 +37,10 @@ _EXPORTS = {
 }
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Short = Annotated[str | None, Query(max_length=200)]
+QueueName = Annotated[str, Query(max_length=200)]
+Viewer = Annotated[
+    str, Query(max_length=_MAX_TEXT, description="Who asks, where the service has no keys.")
+]
 Share = Annotated[float | None, Query(ge=0, le=1)]
 Number = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 """A whole number that a database can hold."""
@@ -54,7 +59,9 @@ class DecisionRequest(_Action):
     version: Number = Field(description="The version that was seen; a newer one is answered 409.")
     concept: Text | None = Field(None, description="Another concept than the suggested one.")
     name: Text | None = None
-    relation: Literal["exact", "broad", "narrow", "close", "related"] = "exact"
+    relation: Literal["exact", "broad", "narrow", "close", "related"] | None = Field(
+        None, description="Of the concept to the term; default: exact, or what was proposed."
+    )
 
 
 class CommentRequest(Request):
@@ -103,12 +110,13 @@ def add_review(app: FastAPI, store: ReviewStore | None) -> None:
     """
 
     @app.get("/v1/review", summary="The queues of the review, and who asks")
-    def queues(request: HttpRequest) -> Response:
+    def queues(request: HttpRequest, reviewer: Viewer = "") -> Response:
+        viewer = _owner(request) or reviewer
         return json_answer(
             {
                 "open": store is not None,
                 "reviewer": _owner(request),
-                "queues": [] if store is None else store.queues(),
+                "queues": [] if store is None else store.queues(viewer),
             }
         )
 
@@ -120,7 +128,9 @@ def add_review(app: FastAPI, store: ReviewStore | None) -> None:
 def _add_reading(app: FastAPI, store: ReviewStore) -> None:
     @app.get("/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first")
     def terms(
-        queue: Annotated[str, Query(max_length=200)],
+        request: HttpRequest,
+        queue: QueueName,
+        reviewer: Viewer = "",
         status: Short = None,
         flag: Short = None,
         text: Short = None,
@@ -140,28 +150,33 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
             min_probability=min_probability,
             waits_for=waits_for,
         )
-        items = store.items(queue, where, limit=limit, offset=offset)
-        total = store.count(queue, where)
+        viewer = _owner(request) or reviewer
+        items = store.items(queue, where, limit=limit, offset=offset, viewer=viewer)
+        total = store.count(queue, where, viewer)
         return json_answer({"terms": [item.to_json() for item in items], "total": total})
 
     @app.get("/v1/review/terms/{term_id}", summary="A term with its history")
-    def term(term_id: Number) -> Response:
-        history = [event.to_json() for event in store.history(term_id=term_id)]
-        return json_answer({**store.item(term_id).to_json(), "history": history})
+    def term(request: HttpRequest, term_id: Number, reviewer: Viewer = "") -> Response:
+        viewer = _owner(request) or reviewer
+        history = [event.to_json() for event in store.history(term_id=term_id, viewer=viewer)]
+        return json_answer({**store.item(term_id, viewer).to_json(), "history": history})
 
     @app.get("/v1/review/history", summary="Who decided what, the latest first")
     def history(
-        queue: Annotated[str, Query(max_length=200)],
+        request: HttpRequest,
+        queue: QueueName,
         limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
+        reviewer: Viewer = "",
     ) -> Response:
-        return json_answer(
-            {"events": [event.to_json() for event in store.history(queue, limit=limit)]}
-        )
+        events = store.history(queue, limit=limit, viewer=_owner(request) or reviewer)
+        return json_answer({"events": [event.to_json() for event in events]})
+
+    @app.get("/v1/review/agreement", summary="How far two reviewers agree, and where they do not")
+    def agreement(queue: QueueName) -> Response:
+        return json_answer(review_agreement(store, queue).to_json())
 
     @app.get("/v1/review/export", summary="The decisions as SSSOM, or a worksheet")
-    def export(
-        queue: Annotated[str, Query(max_length=200)], to: Literal["sssom", "csv"] = "sssom"
-    ) -> Response:
+    def export(queue: QueueName, to: Literal["sssom", "csv"] = "sssom") -> Response:
         ending, media_type = _EXPORTS[to]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"review{ending}"
@@ -178,13 +193,14 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
 def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
     @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
     def decide(term_id: Number, asked: DecisionRequest, request: HttpRequest) -> Response:
-        details = asked.model_dump(include={"version", "concept", "name", "relation", "comment"})
+        details = asked.model_dump(include={"version", "concept", "name", "comment"})
+        who = _reviewer(request, asked.reviewer)
         try:
             item = store.decide(
-                term_id, asked.action, reviewer=_reviewer(request, asked.reviewer), **details
+                term_id, asked.action, reviewer=who, relation=asked.relation or "", **details
             )
         except ConflictError as error:
-            now = store.item(term_id).to_json()
+            now = store.item(term_id, who).to_json()
             return json_answer({"detail": str(error), "term": now}, 409)
         return json_answer(_with_event(store, item))
 
@@ -215,7 +231,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         if (asked.event is None) == (asked.batch is None):
             raise ConfigError("undo: give either event or batch")
         if asked.event is not None:
-            item = store.undo(asked.event, reviewer=who, comment=asked.comment)
+            item = store.undo(asked.event, reviewer=who, comment=asked.comment).seen_by(who)
             return json_answer(_with_event(store, item))
         done = store.undo_batch(asked.batch or "", reviewer=who, comment=asked.comment)
         return json_answer(done.to_json())

@@ -119,3 +119,24 @@ def test_a_term_that_is_too_long_is_listed_and_the_others_are_imported(review, t
     done = review("import", str(table), code=1)
     assert "more.csv:2: term: expected a text of 1 to 2,000 characters" in done.err
     assert "added 1" in done.out
+
+
+def test_a_blind_queue_shows_agreement_but_no_first_opinion(review, tmp_path):
+    review("import", str(tmp_path / "mapped.csv"), "--blind", code=2)
+    queue = ("--queue", "two")
+    review("import", str(tmp_path / "mapped.csv"), "--approvals", "2", "--blind", *queue)
+    ids = [str(row["id"]) for row in review("list", *queue, "--json")]
+    review("approve", ids[0], "--reviewer", "ann", "--relation", "broad")
+    review("nil", ids[1], "--reviewer", "ann")
+    for command in ("list", "history"):
+        assert "ann" not in review(command, *queue, "--reviewer", "bob").out
+    (_, two) = review("status", "--reviewer", "bob", "--json")
+    assert (two["blind"], two["statuses"]) == (True, {"open": 4})
+    review("approve", ids[0], "--reviewer", "bob")
+    review("nil", ids[1], "--reviewer", "bob")
+    (found,) = review("agreement", *queue, "--json")
+    (pair,) = found["pairs"]
+    assert (pair["n_terms"], pair["n_equal"], pair["kappa"]) == (2, 1, pytest.approx(1 / 3))
+    shown = review("agreement", *queue).out
+    assert "ann, bob: 1 of 2, kappa 0.333" in shown
+    assert "disputed  ann approve broad D1 Myocardial Infarction  bob approve D1" in shown

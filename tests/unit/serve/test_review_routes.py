@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -141,6 +142,40 @@ def test_each_role_may_do_what_it_says_and_the_key_names_the_reviewer(kb, tmp_pa
         assert decide(client, proposed, "approve", "bob").status_code == 409
         client.headers["x-api-key"] = bob
         assert decide(client, proposed, "approve").json()["second_reviewer"] == "bob"
+
+
+def test_a_blind_second_opinion_sees_no_first_one_over_http(kb, tmp_path):
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    ann, bob = (keys.add(name, "review") for name in ("ann", "bob"))
+    place = tmp_path / "review.db"
+    with ReviewStore.open(place, create=True) as store:
+        store.add_terms(TERMS, reviewer="eve", queue="q", approvals=2)
+        store.set_approvals("q", 2, blind=True)
+    app = create_app(kb.folder, keys=keys.path, review=place)
+    with TestClient(app, base_url="http://localhost") as client:
+
+        def answers(key: str) -> list[str]:
+            client.headers["x-api-key"] = key
+            paths = ("", "/terms?queue=q", "/terms/1", "/history?queue=q", "/agreement?queue=q")
+            paths += ("/terms?queue=q&status=open", "/export?queue=q&to=csv", "/export?queue=q")
+            paths += ("/terms?queue=q&waits_for=bob", "/terms/1?reviewer=ann", "/terms/2")
+            found = [client.get(f"/v1/review{path}") for path in paths]
+            assert {answer.status_code for answer in found} == {200}
+            return [re.sub(r"(sets/|mapping_date: ).*", "", answer.text) for answer in found]
+
+        before = answers(bob)
+        client.headers["x-api-key"] = ann
+        (first, second, *_) = terms(client, "q")
+        assert decide(client, first, "nil", comment="none of these").json()["reviewer"] == "ann"
+        assert decide(client, second, "approve").json()["status"] == "proposed"
+        assert answers(bob) == before
+        late = decide(client, {**first, "version": 9}, "approve")
+        assert late.status_code == 409
+        assert "ann" not in late.text
+        done = decide(client, first, "approve")
+        assert (done.json()["status"], done.json()["second_reviewer"]) == ("disputed", "ann")
+        (different,) = client.get("/v1/review/agreement?queue=q").json()["disagreements"]
+        assert [each["reviewer"] for each in different["opinions"]] == ["ann", "bob"]
 
 
 def test_neither_logs_nor_metrics_have_terms(client, queue, caplog):
