@@ -115,6 +115,8 @@ class TriggerSpelling(dict[str, str]):
         self._uses = uses
 
     def __missing__(self, token: str) -> str:
+        if len(token) > self._longest:
+            return token
         if len(self) > _MAX_CORRECTIONS:
             self.clear()
         self[token] = found = self._correct(token)
@@ -131,6 +133,11 @@ class TriggerSpelling(dict[str, str]):
         near = {word for word in near if _differ_by_one(word, token)}
         rank = {word: (word[0] == token[0], self._uses[word], word) for word in near}
         return max(near, key=rank.__getitem__, default=token)
+
+    @cached_property
+    def _longest(self) -> int:
+        """Letters of a token that may be a word of a phrase."""
+        return max(map(len, self._uses), default=0) + 1
 
     @cached_property
     def _near(self) -> dict[str, list[str]]:

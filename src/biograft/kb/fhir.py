@@ -36,23 +36,28 @@ class TerminologyError(BiograftError):
 Rows = TypeVar("Rows", bound=Sized)
 AT_ONCE = 8
 """Codes that are gone through in a step, as an array."""
+_UNCHECKED = 500
+"""Steps after which the time is looked at."""
 
 
 class Work:
-    """The work of one request.
+    """The work of one request: counted steps, and its processor time.
 
     Args:
         seconds: Time until its answer is of no use any more.
-        max_steps: Steps that it may take, of about a microsecond each.
+        max_steps: Steps that it may take, and microseconds of processor time that it may use.
 
     """
 
     def __init__(self, seconds: float = math.inf, max_steps: float = math.inf) -> None:
-        self._until, self._left = time.monotonic() + seconds, max_steps
+        self._until, self._left, self._max_steps = time.monotonic() + seconds, max_steps, max_steps
+        self._checked_at, self._started = max_steps, 0.0
+        self.spent = False
+        """Whether a step was refused."""
 
     def stop(self) -> None:
         """Refuse every further step."""
-        self._until = -math.inf
+        self._until, self._checked_at = -math.inf, math.inf
 
     def spend(self, steps: int) -> None:
         """Count steps.
@@ -65,14 +70,20 @@ class Work:
 
         """
         self._left -= steps
-        if self._left < 0 or time.monotonic() > self._until:
+        if self._left > self._checked_at:
+            return
+        used = 1e6 * (time.thread_time() - self._started)
+        if min(self._left, self._max_steps - used) < 0 or time.monotonic() > self._until:
+            self.spent = True
             raise TerminologyError(
                 "too-costly", "the request needs too much work; send less at a time"
             )
+        self._checked_at = self._left - _UNCHECKED
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count what is done within the context."""
+        """Count what is done within the context, in one thread."""
+        self._started = time.thread_time()
         token = _WORK.set(self)
         try:
             yield

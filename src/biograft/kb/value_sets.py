@@ -214,6 +214,8 @@ _MAX_PARTS = 1000
 _MAX_IMPORTS = 50
 _PLACE = "valueSet.compose"
 _CODE = ("code", "concept")
+_PATTERN_TEXT = 1 << 16
+"""Characters that a pattern is tried on at a time, and those of a value."""
 CONSTRAINT = "constraint"
 """Property of a filter by an expression, as FHIR has it for SNOMED CT."""
 _OPERATORS = (
@@ -596,12 +598,21 @@ def _of_pattern(
     rows = range(system.first, system.first + len(system.concepts))
     spend(len(rows))
     pairs = [(row, text) for row in rows for text in values(row)]
-    try:
-        matching = pc.match_substring_regex(
-            pa.array([text for _, text in pairs], pa.string()), f"^(?:{pattern})$"
-        )
-    except pa.ArrowInvalid:
-        raise TerminologyError(
-            "invalid", f"{_PLACE}.filter: {pattern!r} is no regular expression"
-        ) from None
-    return those(row for (row, _), hit in zip(pairs, matching.to_pylist(), strict=True) if hit)
+    matching: list[int] = []
+    start = size = 0
+    for end, (_, text) in enumerate(pairs, 1):
+        size += len(text)
+        if len(text) > _PATTERN_TEXT:
+            raise TerminologyError("too-costly", f"{_PLACE}.filter: a value is too long")
+        if size > _PATTERN_TEXT or end == len(pairs):
+            part = pa.array([text for _, text in pairs[start:end]], pa.string())
+            try:
+                found = pc.match_substring_regex(part, f"^(?:{pattern})$").to_pylist()
+            except pa.ArrowInvalid:
+                raise TerminologyError(
+                    "invalid", f"{_PLACE}.filter: {pattern!r} is no regular expression"
+                ) from None
+            matching += [row for (row, _), hit in zip(pairs[start:end], found, strict=True) if hit]
+            spend(size)
+            start, size = end, 0
+    return those(matching)

@@ -64,6 +64,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 _UNKNOWN: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "no concept has this id"}
 }
+_SHORT = 50
+"""Mentions of an answer that is written at once, not in a thread."""
 _PAGE = Path(__file__).parent / "page"
 _MEDIA_TYPES = {
     ".html": "text/html",
@@ -109,7 +111,9 @@ class Service:
     async def reload(self) -> None:
         """Reopen the store and the index without losing a request in progress."""
         async with self._reloading:
-            self.engine = await asyncio.to_thread(self.reopen)
+            engine = await asyncio.to_thread(self.reopen)
+            await asyncio.to_thread(engine.open_terminology)
+            self.engine = engine
 
 
 def create_app(
@@ -140,7 +144,10 @@ def create_app(
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
     config = config or ServiceConfig()
-    service = Service(lambda: ServiceEngine.open(kb, files, linker, systems=systems), config)
+    service = Service(
+        lambda: ServiceEngine.open(kb, files, linker, systems=systems, max_steps=config.max_steps),
+        config,
+    )
     opened = KeyFile.open(keys) if keys is not None else None
     reviewed = (
         None
@@ -153,7 +160,9 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         service.stopping = False
+        opening = asyncio.create_task(asyncio.to_thread(service.engine.open_terminology))
         yield
+        opening.cancel()
         service.stopping = True
         stop_work()
         await service.batcher.close()
@@ -176,6 +185,7 @@ def create_app(
     stop_work = add_fhir(
         app,
         lambda: service.engine.terminology,
+        warm=lambda: service.engine.warm_terminology,
         seconds=config.timeout,
         max_steps=config.max_steps,
     )
@@ -203,11 +213,18 @@ def _add_text(app: FastAPI, service: Service) -> None:
             return refused
         linked = await service.batcher.submit(LinkJob(tuple(texts), _settings(asked, limits)))
         service.metrics.mentions.inc(sum(len(each.mentions) for each in linked))
-        if to != "json":
-            content = "".join(link_chunks(linked, to, service.engine.kb))
-            return Response(content.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPES[to])
-        documents = [LinkAnswer.model_validate(each).model_dump() for each in linked]
-        return json_answer(documents[0] if asked.text is not None else {"documents": documents})
+
+        def written() -> Response:
+            if to != "json":
+                content = "".join(link_chunks(linked, to, service.engine.kb)).encode(
+                    "utf-8", "backslashreplace"
+                )
+                return Response(content, media_type=MEDIA_TYPES[to])
+            documents = [LinkAnswer.model_validate(each).model_dump() for each in linked]
+            return json_answer(documents[0] if asked.text is not None else {"documents": documents})
+
+        is_short = sum(len(each.mentions) for each in linked) <= _SHORT
+        return written() if is_short else await asyncio.to_thread(written)
 
     @app.post(
         "/v1/mentions",

@@ -53,7 +53,7 @@ class ServiceConfig(Config):
     max_steps: Annotated[
         int,
         AtLeast(1),
-        Doc("Steps of work of a FHIR request, about a microsecond each; for more it is refused."),
+        Doc("Steps of work of a request, about a microsecond each; for more it is refused."),
     ] = 4_000_000
     together: Annotated[
         int, AtLeast(1), Doc("Texts of waiting requests that are linked in one batch.")

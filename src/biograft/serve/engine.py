@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import KnowledgeBase, Match
+from biograft.kb.fhir import Work, spend
 from biograft.kb.names import normalise
 from biograft.kb.search import NameSuggestions
 from biograft.linking.config import LinkerConfig, LinkerFiles
@@ -194,6 +195,8 @@ _SHOWN = 5
 """Concepts that a message names."""
 MAX_RELATIVES = 100
 """Parents, and children, that are given with a concept."""
+_AT_ONCE = 32
+"""Texts that are linked before the work on a request is looked at."""
 _MAX_LINKERS = 32
 """Combinations of settings whose linker is kept; they share store and index."""
 
@@ -214,6 +217,7 @@ class ServiceEngine:
         kb: The knowledge base.
         open_linker: Opens the linker of the service, when it is first needed.
         systems: URIs in FHIR by prefix of ids, or by source, beside those known.
+        max_steps: Microseconds of processor time for the texts that are linked together.
     """
 
     def __init__(
@@ -221,10 +225,14 @@ class ServiceEngine:
         kb: KnowledgeBase,
         open_linker: Callable[[], Linker],
         systems: Mapping[str, str] | None = None,
+        max_steps: float = math.inf,
     ) -> None:
         self.kb, self._open_linker, self._systems = kb, open_linker, systems
+        self._max_steps = max_steps
         self._linker: Linker | None = None
         self._opening = threading.Lock()
+        self.warm_terminology: Terminology | None = None
+        """The terminology, once it has answered, so that nothing has to be opened."""
         self.suggestions = NameSuggestions(kb)
         self._linker_of = lru_cache(_MAX_LINKERS)(self._with_settings)
         self._kept = lru_cache(_KEPT_SEARCHES)(self._search_json)
@@ -237,6 +245,7 @@ class ServiceEngine:
         linker: LinkerConfig | None = None,
         *,
         systems: Mapping[str, str] | None = None,
+        max_steps: float = math.inf,
         at_once: bool = True,
     ) -> ServiceEngine:
         """Open a store and its index; link one text, so that no request waits for the first use.
@@ -246,6 +255,7 @@ class ServiceEngine:
             files: The index and the trained parts of the linker, or the folder of the index alone.
             linker: Settings of the linker.
             systems: URIs of code systems in FHIR.
+            max_steps: Microseconds of processor time for the texts that are linked together.
             at_once: Open the linker now; else when it is first needed.
         """
         if not isinstance(files, LinkerFiles):
@@ -258,7 +268,7 @@ class ServiceEngine:
 
             return Linker.open(store, **parts, config=linker)
 
-        engine = cls(store, open_linker, systems)
+        engine = cls(store, open_linker, systems, max_steps)
         if at_once:
             engine.warm_up()
         else:
@@ -302,6 +312,10 @@ class ServiceEngine:
         Args:
             jobs: The requests.
         """
+        with Work(max_steps=self._max_steps).counted():
+            return self._link(jobs)
+
+    def _link(self, jobs: Sequence[LinkJob]) -> list[Any]:
         groups: dict[tuple[bool, tuple[tuple[str, Any], ...]], list[int]] = {}
         for number, job in enumerate(jobs):
             groups.setdefault((job.as_terms, job.settings), []).append(number)
@@ -309,9 +323,10 @@ class ServiceEngine:
         for (as_terms, settings), numbers in groups.items():
             linker = self._linker_of(settings)
             texts = [text for number in numbers for text in jobs[number].texts]
-            linked: list[Any] = (
-                list(linker.link_mentions(texts)) if as_terms else list(linker.pipe(texts))
-            )
+            linked: list[Any] = []
+            for each in linker.link_mentions(texts) if as_terms else linker.pipe(texts, _AT_ONCE):
+                spend()
+                linked.append(each)
             done = 0
             for number in numbers:
                 end = done + len(jobs[number].texts)
@@ -329,6 +344,11 @@ class ServiceEngine:
         from biograft.serve.fhir.terminology import Terminology
 
         return Terminology(self.kb, self.suggestions, self._systems)
+
+    def open_terminology(self) -> None:
+        """Answer once what look-ups are asked."""
+        self.terminology.warm_up()
+        self.warm_terminology = self.terminology
 
     def concept(self, identifier: str) -> dict[str, Any]:
         """Return a concept with its names, definitions, types, ids, parents and children.

@@ -14,7 +14,7 @@ from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import ServiceEngine
 from biograft.serve.keys import KeyFile
 from biograft.serve.mcp_stdio import ABOUT, answer_stdio
-from biograft.serve.run import check_host, server_options
+from biograft.serve.run import check_host, ending, run_app, server_options
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -96,10 +96,8 @@ def run_mcp(
         answer_stdio(ToolCalls(ConceptTools(engine)), engine.warm_up)
         return
     check_host(host, keys)
-    import uvicorn
-
     app = http_app(create_mcp_server(kb, files, linker), host, keys)
-    uvicorn.run(app, **server_options(host, port))
+    run_app(ending(app), server_options(host, port))
 
 
 def http_app(

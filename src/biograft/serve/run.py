@@ -7,7 +7,9 @@ import gc
 import json
 import logging
 import os
+import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 _SETTINGS = "BIOGRAFT_SERVICE"
 """Environment variable in which worker processes find what to serve."""
 _BACKLOG = 1024
-_STOP_WITHIN = 25
+_SWITCH_AFTER = 0.001
+"""Seconds that a thread at work holds up the loop, which answers look-ups."""
+_STOP_WITHIN = 5
 """Seconds that requests in progress have to be answered when the service is stopped."""
-_END_WITHIN = 4.0
+_END_WITHIN = 3.0
 """Seconds after that until the process ends, whatever still runs in it."""
 
 
@@ -75,7 +79,7 @@ def run_service(
                 f"--allow-host {name}: expected the name alone, such as notes.example.org, "
                 "without scheme, port or path"
             )
-    uvicorn = _uvicorn()
+    _check_installed()
     options = server_options(host, port)
     if not isinstance(files, LinkerFiles):
         files = LinkerFiles(index=None if files is None else Path(files))
@@ -98,6 +102,25 @@ def run_service(
         options |= {"factory": True, "workers": workers}
     if ready is not None:
         ready(_address(host, port))
+    run_app(app, options)
+
+
+def run_app(app: Any, options: Mapping[str, Any]) -> None:
+    """Run an application until it is interrupted, told to end, or its terminal is closed.
+
+    Args:
+        app: The application, or where worker processes find it.
+        options: Options of uvicorn.
+    """
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:  # as nohup leaves it
+        signal.signal(hangup, lambda number, frame: signal.raise_signal(signal.SIGTERM))
+        Multiprocess.handle_hup = Multiprocess.handle_term  # type: ignore[method-assign]
+    elif hangup is not None:
+        Multiprocess.handle_hup = lambda self: None  # type: ignore[method-assign]
     uvicorn.run(app, **options)
 
 
@@ -162,10 +185,13 @@ def worker_app() -> App:
     return _app(os.environ[_SETTINGS])
 
 
-def _ending(app: App) -> App:
+def ending(app: App) -> App:
     """Return an application whose process ends soon after it was shut down.
 
     A thread that works on a request cannot be stopped from outside, and Python waits for it.
+
+    Args:
+        app: The application.
     """
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
@@ -187,6 +213,7 @@ def _app(described: str) -> App:
 
     logging.basicConfig(format="%(asctime)s %(process)d %(message)s")
     logging.getLogger("biograft.serve").setLevel(logging.INFO)
+    sys.setswitchinterval(_SWITCH_AFTER)
     BUDGET.end()  # loops are compiled before the first request, not by one
     given = json.loads(described)
     given |= {
@@ -197,13 +224,12 @@ def _app(described: str) -> App:
     app = create_app(**given)
     gc.collect()
     gc.freeze()  # what was opened stays: no collection has to go through it
-    return _ending(app)
+    return ending(app)
 
 
-def _uvicorn() -> Any:
+def _check_installed() -> None:
     try:
         import fastapi  # noqa: F401 - said here, before anything is opened
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError("serve", "the service") from error
-    return uvicorn

@@ -39,6 +39,7 @@ _USES: Mapping[str, Resource] = {
     },
     NameKind.SYNONYM: {"system": _SNOMED, "code": "900000000000013009", "display": "Synonym"},
 }
+_MAX_LANGUAGES = 50
 _EXPANSION_PARAMETER = "StructureDefinition/valueset-expansion-parameter"
 
 
@@ -103,6 +104,8 @@ def _parsed(given: str) -> Languages:
             only = quality == 0
         elif tag and quality > 0:
             weighed.append((-quality, tag))
+    if len(weighed) > _MAX_LANGUAGES:
+        raise TerminologyError("too-costly", f"displayLanguage: at most {_MAX_LANGUAGES} languages")
     tags = tuple(tag for _, tag in sorted(weighed, key=lambda pair: pair[0]))
     return Languages(tags, only, ", ".join([*tags, "*; q=0"]) if only else given)
 
@@ -138,6 +141,7 @@ def display(
     system = codes.system(entry)
     vocabulary = None if system is None else system.name
     names = codes.names(row)
+    spend(1 + len(names) * len(languages.tags))
 
     def rank(name: Name) -> tuple[int, bool, bool]:
         return (
@@ -214,6 +218,8 @@ def wanted_designations(listed: Sequence[Resource], wanted: Sequence[str]) -> li
 
 MAX_EXPANSION = 10_000
 """Codes of one page of an expansion; more are refused as too costly."""
+_MAX_FILTER = 1_000
+"""Characters of a text filter."""
 MAX_FOUND = 2_000
 """Concepts that a text filter finds; a filter that finds as many has no total."""
 _STEPS_OF_CODE = 40
@@ -349,6 +355,8 @@ class Expansion:
 
     def _filtered(self, text: str) -> tuple[Sequence[int] | Entries, int | None]:
         """Return the codes with a name that begins so, best first; no total if there are more."""
+        if len(text) > _MAX_FILTER:
+            raise TerminologyError("too-costly", f"filter: at most {_MAX_FILTER} characters")
         spend(_STEPS_OF_SEARCH)
         rows = self._suggestions.rows(text, MAX_FOUND)
         entries = [

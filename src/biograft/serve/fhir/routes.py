@@ -9,6 +9,7 @@ import asyncio
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -20,7 +21,7 @@ import biograft
 from biograft.errors import BiograftError, NotFoundError
 from biograft.kb.code_systems import CodeSystem
 from biograft.kb.fhir import Resource, TerminologyError, Work, list_in, spend
-from biograft.serve.engine import json_answer
+from biograft.serve.engine import to_json
 from biograft.serve.fhir.expansion import PARAMETERS
 from biograft.serve.fhir.parameters import (
     FORM,
@@ -216,6 +217,12 @@ _JSON = "application/fhir+json"
 _MAX_ENTRIES = 1_000
 """Requests of a batch."""
 _STEPS_OF_ENTRY = 100
+_FEW_STEPS = 2_000
+"""Steps of a request that is answered at once, in the loop."""
+_SMALL = 4_096
+"""Bytes of its body."""
+_AT_A_TIME = 2
+"""Other requests that are worked on at a time."""
 _READ, _BOTH = ("GET",), ("GET", "POST")
 _Answer = Callable[[Terminology, Parameters, str], Resource]
 """Answers a request; the text is the id in the path, or the URL of the service."""
@@ -253,14 +260,19 @@ def add_fhir(
     app: FastAPI,
     terminology: Callable[[], Terminology],
     *,
+    warm: Callable[[], Terminology | None] = lambda: None,
     seconds: float = math.inf,
     max_steps: float = math.inf,
 ) -> Callable[[], None]:
     """Add the routes.
 
+    What needs few steps is answered at once. All else is done in threads of its own, a few requests
+    at a time, so that look-ups, health and administration do not wait for it.
+
     Args:
         app: Application that gets them.
         terminology: Returns the terminology in use; it is called outside the loop.
+        warm: Returns it if it can answer at once.
         seconds: Time after which no client waits for an answer, so that work on it ends.
         max_steps: Steps of work that a request may need.
 
@@ -269,18 +281,29 @@ def add_fhir(
 
     """
     working: WeakSet[Work] = WeakSet()
+    threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="fhir")
 
     def add(path: str, methods: tuple[str, ...], operation: _Answer | None) -> None:
+        def run(
+            opened: Callable[[], Terminology], work: Work, request: Request, body: bytes
+        ) -> tuple[int, bytes]:
+            with work.counted():
+                status, found = _guarded(lambda: _carry_out(opened(), operation, request, body))
+            return status, to_json(found)
+
         async def answer(request: Request) -> Response:
-            body, work = await request.body(), Work(seconds, max_steps)
-
-            def run() -> tuple[int, Resource]:
-                with work.counted():
-                    return _guarded(lambda: _carry_out(terminology(), operation, request, body))
-
-            working.add(work)
-            status, resource = await asyncio.to_thread(run)
-            return json_answer(resource, status, media_type=_JSON)
+            body = await request.body()
+            ready = warm() if len(body) <= _SMALL else None
+            work = Work(seconds, min(_FEW_STEPS, max_steps))
+            if ready is not None:
+                status, content = run(lambda: ready, work, request, body)
+            if ready is None or work.spent:
+                work = Work(seconds, max_steps)
+                working.add(work)
+                status, content = await asyncio.get_running_loop().run_in_executor(
+                    threads, run, terminology, work, request, body
+                )
+            return Response(content, status, media_type=_JSON)
 
         app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
 

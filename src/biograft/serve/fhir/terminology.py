@@ -72,6 +72,17 @@ class Terminology:
         self.systems = CodeSystems(kb, urls)
         self._expanded = lru_cache(4)(self._all_of_url)
 
+    def warm_up(self) -> None:
+        """Answer once what is asked of a code, so that nothing is opened by a request."""
+        for system in self.systems:
+            for entry in self.systems.members(system)[:1].tolist():
+                named = [("system", system.url)]
+                code = self.systems.code(entry)
+                asked = Parameters([*named, ("code", code)])
+                for answer in (self.lookup, self.validate_code, self.translate):
+                    answer(asked)
+                self.subsumes(Parameters([*named, ("codeA", code), ("codeB", code)]))
+
     # ---- what a request brings
 
     def _codes(self, asked: Parameters) -> CodeSystems:
@@ -175,6 +186,7 @@ class Terminology:
                         "use ValueSet/$expand with count and offset",
                     )
                 continue
+            spend(_STEPS_OF_CODE * len(rows))
             for other in codes.of_rows(system, rows).tolist():
                 called = display(codes, other, languages) or ""
                 listed.append(_property(name, "Code", codes.code(other), called))
