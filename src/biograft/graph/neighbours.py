@@ -152,17 +152,17 @@ class NeighbourTable:
         ends = self._columns["ends"]
         return self._edges(np.arange(ends[row], ends[row + 1]))
 
-    def gather(self, rows: npt.ArrayLike, width: int | None = None) -> Edges:
-        """Return the first ``width`` edges (default: k) of many entities as a padded block.
+    def gather(self, rows: npt.ArrayLike, n: int | None = None) -> Edges:
+        """Return the edges to the ``n`` best neighbours of many entities as a padded block.
 
-        A row of -1 has no edges.
+        A neighbour that is joined by two relations has two edges. A row of -1 has none.
 
         Args:
             rows: Rows of entities, in any shape.
-            width: Edges of each entity; default: k.
+            n: Neighbours of each entity; default: all, at most k.
 
         Returns:
-            A block of the shape of ``rows``, with one axis more.
+            A block of the shape of ``rows``, with one axis more, as long as the most edges.
 
         Raises:
             NotFoundError: There is no such row.
@@ -170,20 +170,23 @@ class NeighbourTable:
         rows = np.asarray(rows, np.int64)
         if not np.all((rows >= -1) & (rows < len(self))):
             raise NotFoundError(f"rows: expected -1 to {len(self) - 1}")
-        width = self.k if width is None else width
-        if width < 0:
-            raise ConfigError(f"width: expected 0 or more, found {width}")
+        n = self.k if n is None else n
+        if n < 0:
+            raise ConfigError(f"n: expected 0 or more, found {n}")
         ends = self._columns["ends"]
         valid = rows >= 0
         starts = np.where(valid, ends[rows], 0)
         counts = np.where(valid, ends[rows + 1] - starts, 0)
-        slots = np.arange(width)
-        mask = slots < counts[..., None]  # (*rows, width)
+        slots = np.arange(counts.max(initial=0))
+        mask = slots < counts[..., None]  # (*rows, edges)
         if not len(self._columns["scores"]):  # nothing can be gathered
             names = ("neighbours", "relations", "directions", "types")
             padding = {name: np.full(mask.shape, -1, np.int32) for name in names}
             return Edges(scores=np.zeros(mask.shape, np.float32), **padding)
-        return self._edges(np.where(mask, starts[..., None] + slots, 0), mask)
+        indices = np.where(mask, starts[..., None] + slots, 0)
+        mask &= _rank(self._columns["neighbours"][indices]) < n
+        n_edges = mask.sum(axis=-1).max(initial=0)
+        return self._edges(indices[..., :n_edges], mask[..., :n_edges])
 
     def _edges(
         self, indices: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | bool = True
@@ -194,6 +197,17 @@ class NeighbourTable:
             name: np.where(mask, v.astype(np.int32), np.int32(-1)) for name, v in columns.items()
         }
         return Edges(scores=scores, **integers)
+
+
+def _rank(neighbours: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+    """Number the neighbours of a block of edges from 0, edges to the same one alike.
+
+    Args:
+        neighbours: Neighbours along the last axis, those of a row that are the same in succession.
+    """
+    others = np.diff(neighbours, axis=-1, prepend=neighbours[..., :1]) != 0
+    ranks: npt.NDArray[np.int64] = others.cumsum(axis=-1)
+    return ranks
 
 
 BLOCK = 4096

@@ -93,29 +93,40 @@ def test_every_edge_of_a_kept_neighbour_is_listed_once(store: Build, tmp_path: P
     assert (manifest["n_entities"], manifest["n_linked"], manifest["n_edges"]) == (4, 3, 8)
 
 
-@pytest.mark.parametrize("width", [None, 0, 1, 2, 3, 4, 100])
-def test_gather_equals_a_loop_over_rows(store: Build, tmp_path: Path, width: int | None) -> None:
-    """At all bounds: no edge, one, as many as an entity has, one more, many more."""
+@pytest.mark.parametrize("n", [None, 0, 1, 2, 3, 100])
+def test_gather_equals_a_loop_over_rows(store: Build, tmp_path: Path, n: int | None) -> None:
+    """At all bounds: no neighbour, one, as many as an entity has, one more, many more."""
     kb = store("kb", [*FACTS, "d\tcauses\td"])  # of 4, 3, 1 and 0 edges
     build_neighbours(kb, tmp_path / "n", PeprConfig(k=3))
     table = NeighbourTable.open(tmp_path / "n", kb)
     rows = np.array([[kb.row("a"), -1, kb.row("b")], [kb.row("c"), kb.row("d"), kb.row("a")]])
-    block, n = table.gather(rows, width), 3 if width is None else width
+    block = table.gather(rows, n)
     assert [len(table[kb.row(name)]) for name in "abcd"] == [4, 3, 1, 0]
     for name in ("neighbours", "relations", "directions", "types", "scores"):
         column, padding = getattr(block, name), 0 if name == "scores" else -1
-        assert column.shape == (2, 3, n)
-        for at in np.ndindex(2, 3):
-            edges = [] if rows[at] < 0 else getattr(table[int(rows[at])], name).tolist()
-            assert column[at].tolist() == (edges + [padding] * n)[:n]
+        expected = {at: edges_to_first(table, rows[at], n, name) for at in np.ndindex(2, 3)}
+        width = max(map(len, expected.values()))
+        assert column.shape == (2, 3, width)
+        for at, edges in expected.items():
+            assert column[at].tolist() == (edges + [padding] * width)[:width]
 
 
-def test_gather_refuses_a_width_below_0(store: Build, tmp_path: Path) -> None:
+def edges_to_first(table: NeighbourTable, row: int, n: int | None, name: str) -> list[float]:
+    """List what the edges to the first n neighbours of an entity hold."""
+    edges = table[int(row)] if row >= 0 else None
+    if edges is None:
+        return []
+    first = list(dict.fromkeys(edges.neighbours.tolist()))[:n]
+    values = zip(edges.neighbours.tolist(), getattr(edges, name).tolist(), strict=True)
+    return [value for neighbour, value in values if neighbour in first]
+
+
+def test_gather_refuses_a_number_below_0(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
     build_neighbours(kb, tmp_path / "n")
     table = NeighbourTable.open(tmp_path / "n", kb)
-    with pytest.raises(ConfigError, match="width: expected 0 or more, found -1"):
-        table.gather([0], width=-1)
+    with pytest.raises(ConfigError, match="n: expected 0 or more, found -1"):
+        table.gather([0], n=-1)
     with pytest.raises(NotFoundError, match="rows: expected -1 to 2"):
         table.gather([3])
 
@@ -137,7 +148,7 @@ def test_gather_finds_edges_beyond_what_32_bits_count(store: Build, tmp_path: Pa
 
     ends = np.array([0, first, first + 3, first + 5])
     table._columns = {name: ends if name == "ends" else LargeColumn() for name in COLUMNS}  # type: ignore[misc]
-    assert table.gather([1, 2], width=4).neighbours.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
+    assert table.gather([1, 2]).neighbours.tolist() == [[0, 1, 2], [3, 4, -1]]
     assert table[2].neighbours.tolist() == [3, 4]
 
 

@@ -30,13 +30,15 @@ class KnowledgeBertConfig(BertConfig):
     n_entities: int = 0
     """Rows of the entity table."""
     entity_dim: int = 100
+    n_edges: int = 0
+    """The most edges from an entity to its neighbours, for ``neighbour_attention``; 0: one to each."""
     freeze_entities: bool = False
     """Exclude the entity table from training."""
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Check the fields that BERT's configuration does not have."""
         super().__post_init__(**kwargs)
-        for name, bound in (("n_entities", 0), ("entity_dim", 1)):
+        for name, bound in (("n_entities", 0), ("entity_dim", 1), ("n_edges", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < bound:
                 raise ConfigError(f"{name}: expected at least {bound}, found {value!r}")

@@ -358,7 +358,7 @@ class NeighbourAttention(nn.Module):
     constant_buffers = ("neighbours", "types")
     """Set once, before training; checkpoints save them once."""
     neighbours: Tensor
-    """(entities, neighbours): rows of the table, best first, padded with -1."""
+    """(entities, edges): rows of the table, best first, padded with -1."""
     types: Tensor
     """(entities,): type indices, -1 without a type."""
 
@@ -369,7 +369,8 @@ class NeighbourAttention(nn.Module):
         self.use_types, self.use_nodes = config.type_attention, config.node_attention
         self.changes_states = config.after < model_config.num_hidden_layers
         """False behind the last layer: the ablation without hybrid attention."""
-        shape = (model_config.n_entities, config.n_neighbours)
+        self.n_neighbours = config.n_neighbours
+        shape = (model_config.n_entities, model_config.n_edges or config.n_neighbours)
         self.register_buffer("neighbours", torch.full(shape, -1, dtype=torch.int32))
         self.register_buffer("types", torch.full(shape[:1], -1, dtype=torch.int32))
         self.read = MentionReader(model_config)
@@ -390,10 +391,14 @@ class NeighbourAttention(nn.Module):
 
     def keep_neighbours(self, n: int) -> None:
         """Keep only the n best neighbours of each entity."""
-        n_known = self.neighbours.shape[1]
-        if not 1 <= n <= n_known:
-            raise ConfigError(f"n_neighbours: expected 1 to {n_known}, those known, found {n}")
-        self.neighbours = self.neighbours[:, :n].clone()
+        if not 1 <= n <= self.n_neighbours:
+            raise ConfigError(
+                f"n_neighbours: expected 1 to {self.n_neighbours}, those known, found {n}"
+            )
+        others = self.neighbours.diff(dim=1, prepend=self.neighbours[:, :1]) != 0
+        kept = self.neighbours.masked_fill(others.cumsum(dim=1) >= n, -1)
+        self.neighbours = kept[:, : max(1, int((kept >= 0).any(dim=0).sum()))].clone()
+        self.n_neighbours = n
 
     def forward(self, inputs: EntityInputs) -> Knowledge:
         """Infuse the linked mentions, independently of the others of the batch."""
@@ -489,3 +494,4 @@ def keep_neighbours(model: Any, n: int) -> None:
         raise ConfigError("n_neighbours: the encoder has no neighbour_attention; leave it out")
     model.knowledge[NEIGHBOURS].keep_neighbours(n)
     model.config.knowledge_layers[NEIGHBOURS]["n_neighbours"] = n
+    model.config.n_edges = model.knowledge[NEIGHBOURS].neighbours.shape[1]

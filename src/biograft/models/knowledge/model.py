@@ -241,9 +241,10 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
                 f"found {len(entities):,}"
             )
         plain = {k: v for k, v in bert.config.to_dict().items() if k not in MODEL_IDENTITY}
-        config = KnowledgeBertConfig(
-            **{**plain, **settings, "n_entities": n_entities, "entity_dim": dim}
-        )
+        sizes = {"n_entities": n_entities, "entity_dim": dim}
+        if graph is not None:
+            sizes["n_edges"] = graph["neighbours"].shape[1]
+        config = KnowledgeBertConfig(**{**plain, **settings, **sizes})
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(config)

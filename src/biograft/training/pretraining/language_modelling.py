@@ -308,7 +308,7 @@ def read_neighbourhood(
         rows = np.concatenate([rows, np.setdiff1d(more, rows)])
     row_of = np.full(len(kb) + 1, -1, np.int64)  # the last one is for -1
     row_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-    edges = table.gather(rows, n_neighbours)
+    edges = table.gather(rows, n=n_neighbours)
     neighbours = row_of[edges.neighbours]
     order = np.argsort(neighbours < 0, axis=1, kind="stable")  # no gaps
     neighbours, relations, directions = (

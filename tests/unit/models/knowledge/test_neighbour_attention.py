@@ -140,3 +140,12 @@ def test_gradients_reach_every_weight_also_without_a_linked_mention():
     layer(inputs).states.sum().backward()
     without = [name for name, weight in layer.named_parameters() if not weight.grad.any()]
     assert without in ([], ["read.pool.score.bias"])  # softmax ignores it
+
+
+def test_the_best_neighbours_keep_all_their_edges():
+    layer, _ = make(n_entities=3, k=4)
+    layer.neighbours.copy_(torch.tensor([[1, 1, 2, 0], [2, 0, 0, 1], [-1, -1, -1, -1]]))
+    layer.keep_neighbours(2)
+    assert layer.neighbours.tolist() == [[1, 1, 2], [2, 0, 0], [-1, -1, -1]]
+    layer.keep_neighbours(1)
+    assert layer.neighbours.tolist() == [[1, 1], [2, -1], [-1, -1]]
