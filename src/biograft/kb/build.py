@@ -35,12 +35,13 @@ from biograft.kb.concepts import (
     Concepts,
     add_alternates,
     canonical_ids,
+    filter_first_source,
     filter_types,
     merge_concepts,
     number_concepts,
     retired_ids,
 )
-from biograft.kb.config import BuildConfig, NameRules
+from biograft.kb.config import FIRST_SOURCE, BuildConfig, NameRules
 from biograft.kb.iris import Iris
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
 from biograft.kb.manifest import BuildReport, SourceReport, is_store
@@ -558,8 +559,7 @@ def _build(
     concepts = number_concepts(records)
     if config.merge != "none":
         concepts = merge_concepts(concepts, records, config.merge)
-    if config.types:
-        concepts = filter_types(concepts, records, config.types)
+    concepts, dropped = _filter(concepts, records, config)
     if not len(concepts.ids):
         raise _no_concepts(logs, only_ids=bool(records.n_rows["ids"]))
     concepts = add_alternates(concepts, records)
@@ -597,7 +597,7 @@ def _build(
             **{table: assembly.n_merged[table] for table in MERGED_TABLES},
         },
         dropped={
-            "concepts of other types": concepts.n_dropped,
+            **dropped,
             "names that several concepts share": assembly.n_shared,
         },
         sources=tuple(
@@ -624,6 +624,22 @@ def _build(
     )
     _write_manifest(folder, config, report, records, concepts, iris)
     return report
+
+
+def _filter(
+    concepts: Concepts, records: CollectedRecords, config: BuildConfig
+) -> tuple[Concepts, dict[str, int]]:
+    """Drop concepts of other sources and types, and count them."""
+    dropped = {"concepts of other types": 0}
+    if config.concepts == FIRST_SOURCE:
+        kept = filter_first_source(concepts, records)
+        dropped["concepts of other sources"] = len(concepts.ids) - len(kept.ids)
+        concepts = kept
+    if config.types:
+        kept = filter_types(concepts, records, config.types)
+        dropped["concepts of other types"] = len(concepts.ids) - len(kept.ids)
+        concepts = kept
+    return concepts, dropped
 
 
 def _write_rest(assembly: Assembly) -> dict[str, Ends]:

@@ -57,7 +57,6 @@ class Concepts:
     """Links that were not used to merge, with the reason, and the name of those by name."""
     merged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MERGED))
     """Ids that were merged into others, by what, and the name that they share if by name."""
-    n_dropped: int = 0
     alternates: pl.DataFrame | None = None
     """Columns ``key`` and ``row`` of the unambiguous alternate ids."""
 
@@ -181,16 +180,30 @@ def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str
     labels = {code: records.labels.get(code, ("", "")) for code in codes}
     closed = close_types({code: tree for code, (_, tree) in labels.items()}, _codes(labels, types))
     indices = [index for index, code in enumerate(codes) if code in closed]
-    n = len(concepts.ids)
-    keep = np.zeros(n, bool)
+    keep = np.zeros(len(concepts.ids), bool)
     for frame in records.frames("types"):
         selected = frame.filter(frame["type"].is_in(indices))
         rows = concepts.rows_of(selected["concept"])
         keep[rows.drop_nulls().to_numpy()] = True
-    leaders = np.where(keep, np.arange(n, dtype=np.uint32), DROPPED)
-    filtered = renumber(concepts, leaders.astype(np.uint32))
-    filtered.n_dropped = n - len(filtered.ids)
-    return filtered
+    return _filter(concepts, keep)
+
+
+def filter_first_source(concepts: Concepts, records: CollectedRecords) -> Concepts:
+    """Keep the concepts of the first source, with what others add to them.
+
+    Args:
+        concepts: The concepts.
+        records: The records of all sources.
+    """
+    files = _files_of(concepts, records)
+    keep = np.zeros(len(concepts.ids), bool)
+    keep[files.filter(pl.col("source") == 0)["row"].drop_nulls().to_numpy()] = True
+    return _filter(concepts, keep)
+
+
+def _filter(concepts: Concepts, keep: npt.NDArray[np.bool_]) -> Concepts:
+    leaders = np.where(keep, np.arange(len(keep), dtype=np.uint32), DROPPED)
+    return renumber(concepts, leaders.astype(np.uint32))
 
 
 def _codes(labels: dict[str, tuple[str, str]], types: tuple[str, ...]) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ class NameRules:
     ] = False
 
 
+ALL_SOURCES, FIRST_SOURCE = "all", "first"
+CONCEPTS = (ALL_SOURCES, FIRST_SOURCE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BuildConfig(Config):
     """Configuration of a knowledge base build."""
@@ -50,6 +54,14 @@ class BuildConfig(Config):
             "one concept."
         ),
     ] = "none"
+    concepts: Annotated[
+        str,
+        Choice(*CONCEPTS),
+        Option(
+            "Keep the concepts of all sources, or those of the first alone; by --merge the others "
+            "add names to them."
+        ),
+    ] = ALL_SOURCES
     types: Annotated[
         tuple[str, ...],
         Option("Keep concepts of these semantic types, or below.", metavar="T047,..."),

@@ -96,8 +96,9 @@ class EntityFusionConfig(KnowledgeLayerConfig):
 class NeighbourAttentionConfig(KnowledgeLayerConfig):
     """SMedBERT's attention from mentions to at most ``n_neighbours`` neighbours of their entities.
 
-    A neighbour that is joined by two relations counts twice. ``type_attention`` weighs neighbours by their types, ``node_attention`` by the mention; without
-    it all count the same. With ``neutral_start`` an untrained layer changes nothing.
+    A neighbour that is joined by two relations counts twice. ``type_attention`` weighs neighbours
+    by their types, ``node_attention`` by the mention; without it all count the same. With
+    ``neutral_start`` an untrained layer changes nothing.
     """
 
     implementation: ClassVar[str] = "biograft.models.knowledge.layers:NeighbourAttention"

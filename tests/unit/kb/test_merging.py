@@ -322,3 +322,16 @@ def test_merging_by_name_agrees_with_plain_loops(merged, seed):
     ]
     built, _ = merged(*sources, by="names")
     assert {(to, id_) for id_, to, *_ in built.report.merges} == plain_name_links(sources)
+
+
+def test_concepts_of_the_first_source_alone_with_the_names_of_others(build):
+    medic = [concept("D1", (), "Hypertension"), concept("D2", (), "Fever")]
+    umls = [
+        concept("C1", [(XREF, "MSH:D1")], "high blood pressure"),
+        concept("C2", [(XREF, "MSH:D9")], "another thing"),
+    ]
+    built = build(medic, umls, merge="xrefs-all", concepts="first")
+    names = {each.id: [name.text for name in each.names] for each in built.base}
+    assert names == {"D1": ["Hypertension", "high blood pressure"], "D2": ["Fever"]}
+    assert built.report.dropped["concepts of other sources"] == 1
+    assert len(build(medic, umls, merge="xrefs-all").base) == 3

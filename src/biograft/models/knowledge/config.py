@@ -31,7 +31,7 @@ class KnowledgeBertConfig(BertConfig):
     """Rows of the entity table."""
     entity_dim: int = 100
     n_edges: int = 0
-    """The most edges from an entity to its neighbours, for ``neighbour_attention``; 0: one to each."""
+    """The most edges of an entity, for ``neighbour_attention``; 0: one to each neighbour."""
     freeze_entities: bool = False
     """Exclude the entity table from training."""
 

@@ -4,9 +4,12 @@ This is the data of context-entity consistency. A mention is replaced by a synon
 consistent with its context, or by a name of another entity, which is not. Names are replaced in
 the text, before it is tokenised.
 
-A synonym is another name than the one in the text, whatever its case. The new name alone must not
-reveal which of the two it is. So only entities of the text with at least two names take part; other
-entities are sampled by their frequency, and where none is allowed, no synonym is used either. The
+A synonym is another name than the one in the text, whatever its case.
+
+Other entities are, as published, any of the graph (``others = "graph"``): every mention can become
+one, and those with two names or more a synonym. With ``others = "text"`` the new name alone does
+not reveal which of the two it is: only entities of the text with at least two names take part;
+others are sampled by their frequency, and where none is allowed, no synonym is used either. The
 name of another entity is sampled as if one of its own mentions were replaced: one of its names in
 the text, by frequency, is the one that is not used.
 """
@@ -20,16 +23,21 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from biograft.config import AtLeast, Config, Ratio
+from biograft.config import AtLeast, Choice, Config, Ratio
+from biograft.graph.neighbours import first_types
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.text.shards import AnnotatedDocument, LinkedSpan
 from biograft.training.objectives.examples import IGNORED, Ints
 
 SYNONYM, OTHER = 1, 0
 """Labels of replaced mentions; unchanged ones have ``IGNORED``."""
-_VERSION = 3
+TEXT, GRAPH = "text", "graph"
+_DRAWS = 50
+"""Entities of the graph that are drawn until one has a name in the language of the text."""
+_VERSION = 4
 """The version of the sampling of names; a change invalidates packed text."""
 _READ = ("concepts", "names", "types")
 
@@ -41,13 +49,16 @@ class SubstitutionConfig(Config):
     In a copy, a mention that can be replaced is with ``probability``. With
     ``synonym_probability`` it gets another name of its own concept, otherwise one of another
     concept, which is sampled in both cases; with ``same_type_probability`` from those of the same
-    type. A mention of a concept with one name is unchanged, and so is one for which its own concept
-    is sampled. Without ``originals`` only copies are read.
+    type. ``others`` says from where: from those that the ``text`` mentions, by frequency, or from
+    the whole ``graph``. A mention of a concept with one name gets no synonym, and with ``text``
+    stays as it is; so does one for which its own concept is sampled. Without ``originals`` only
+    copies are read.
     """
 
     probability: Ratio = 0.5
     synonym_probability: Ratio = 0.5
     same_type_probability: Ratio = 0.5
+    others: Annotated[str, Choice(TEXT, GRAPH)] = TEXT
     copies: Annotated[int, AtLeast(1)] = 1
     originals: bool = True
     seed: int = 33
@@ -142,13 +153,17 @@ class SynonymSubstitution:
         is_replaced = rng.random() < self.config.probability
         is_synonym = rng.random() < self.config.synonym_probability
         own = self.names_of(span.concept, document.language)
-        if not is_replaced or len(own) < 2:
+        from_graph = self.config.others == GRAPH
+        if not is_replaced or (len(own) < 2 and (is_synonym or not from_graph)):
             return unchanged
-        other = self._sample_other(span.concept, document.language, rng)
+        sample = self._sample_of_graph if from_graph else self._sample_of_text
+        other = sample(span.concept, document.language, rng)
         if other is None:
             return unchanged
         if is_synonym:
             return SYNONYM, span.concept, _other_name(own, current, rng)
+        if from_graph:
+            return OTHER, other, str(rng.choice(self.names_of(other, document.language)))
         form = self._sample_form(other, document.language, rng)
         return OTHER, other, _other_name(self.names_of(other, document.language), form, rng)
 
@@ -160,7 +175,34 @@ class SynonymSubstitution:
         names, sums = tuple(forms), np.cumsum(list(forms.values()))
         return names[int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))]
 
-    def _sample_other(self, concept: str, language: str, rng: np.random.Generator) -> str | None:
+    def _sample_of_graph(self, concept: str, language: str, rng: np.random.Generator) -> str | None:
+        """Sample an entity of the graph that has a name in the language, and none of this one."""
+        row = self.kb.find_row(concept)
+        rows = None
+        if row is not None and rng.random() < self.config.same_type_probability:
+            rows = self._rows_of_type[int(self._first_types[row])]
+        for _ in range(_DRAWS):
+            drawn = int(rng.integers(len(self.kb) if rows is None else len(rows)))
+            other = self.kb.id_at(drawn if rows is None else int(rows[drawn]))
+            if self.names_of(other, language):
+                return other if self._share_no_name(concept, other, language) else None
+        return None
+
+    @cached_property
+    def _first_types(self) -> npt.NDArray[np.int32]:
+        return first_types(self.kb)
+
+    @cached_property
+    def _rows_of_type(self) -> dict[int, Ints]:
+        order = np.argsort(self._first_types, kind="stable")
+        types, starts = np.unique(self._first_types[order], return_index=True)
+        return dict(zip(types.tolist(), np.split(order, starts[1:]), strict=True))
+
+    def _share_no_name(self, concept: str, other: str, language: str) -> bool:
+        known = {name.casefold() for name in self.names_of(concept, language)}
+        return known.isdisjoint(map(str.casefold, self.names_of(other, language)))
+
+    def _sample_of_text(self, concept: str, language: str, rng: np.random.Generator) -> str | None:
         """Sample an entity of the text by frequency; None if it shares a name with this one.
 
         It is sampled once: so either of two entities replaces the other equally often, and is
@@ -172,9 +214,7 @@ class SynonymSubstitution:
             return None
         point = rng.random() * sums[-1]
         other: str = self._ids[rows[int(np.searchsorted(sums, point, side="right"))]]
-        known = {name.casefold() for name in self.names_of(concept, language)}
-        disjoint = known.isdisjoint(map(str.casefold, self.names_of(other, language)))
-        return other if disjoint else None
+        return other if self._share_no_name(concept, other, language) else None
 
     def names_of(self, concept: str, language: str) -> tuple[str, ...]:
         """Return the names of a concept in a language; all names for a text without language.

@@ -198,3 +198,20 @@ def test_originals_are_unchanged_and_documents_without_replacement_are_not_copie
     assert read[0].consistent == (IGNORED,) * 4
     (copied,) = replaced.read([first, second], copy=1)
     assert copied == replaced.replace_entities(first, 0, 1)
+
+
+def test_others_of_the_graph_are_any_concept_and_every_mention_can_become_one(substitution):
+    made_by = substitution(probability=1.0, same_type_probability=0.0, others="graph")
+    _, made = copies(made_by, n=3000)
+    for number, concept in enumerate(NAMES.values()):
+        labels = Counter(copy.consistent[number] for copy in made)
+        others = Counter(
+            copy.document.spans[number].concept for copy in made if copy.consistent[number] == OTHER
+        )
+        assert set(others) == {each["id"] for each in CONCEPTS} - {concept}
+        assert max(others.values()) < 1.4 * min(others.values())  # each as often as another
+        assert (labels[SYNONYM] > 0) == (concept in SYNONYMS)
+    _, kept = copies(substitution(probability=1.0, same_type_probability=1.0, others="graph"))
+    drugs, diseases = ({copy.document.spans[n].concept for copy in kept} for n in (0, 1))
+    assert drugs == {"D1"}
+    assert diseases == {"D2", "D3", "D4", "D9"}
