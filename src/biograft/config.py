@@ -67,8 +67,11 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
 
     Args:
         values: Values, changed in place.
-        override: ``table.key=value``.
+        override: ``table.key=value``; ``-table.key`` leaves a value or a whole table out.
     """
+    if override.startswith("-"):
+        remove_value(values, override[1:], f"--set {override}")
+        return
     dotted, equals, text = override.partition("=")
     *tables, key = (part.strip() for part in dotted.split("."))
     if not equals or not key or not tables:
@@ -84,6 +87,23 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
         table[key] = text
     except (ValueError, RecursionError) as error:  # too many digits, or too deep
         raise ConfigError(f"--set {shorten(override)}: {error}") from error
+
+
+def remove_value(values: MutableMapping[str, Any], dotted: str, where: str = "without") -> None:
+    """Remove a value or a whole table by its dotted key.
+
+    Args:
+        values: Values of a recipe, changed in place.
+        dotted: The key, as ``table.key``.
+        where: Name of the setting in the error.
+    """
+    *tables, key = dotted.split(".")
+    table: Any = values
+    for name in tables:
+        table = table.get(name) if isinstance(table, Mapping) else None
+    if not isinstance(table, MutableMapping) or key not in table:
+        raise ConfigError(f"{where}: there is no {dotted!r}")
+    del table[key]
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:

@@ -29,6 +29,7 @@ from biograft.config import (
     Ratio,
     from_mapping,
     load_toml,
+    remove_value,
     set_value,
 )
 from biograft.errors import ConfigError, nearest
@@ -218,7 +219,7 @@ class Recipe:
         Args:
             name: Name of the recipe.
             values: Its values, changed in place.
-            overrides: Changes, as ``table.key=value``.
+            overrides: Changes, as ``table.key=value`` or ``-table.key``.
         """
         for override in overrides:
             set_value(values, override)
@@ -380,23 +381,6 @@ def merge_tables(base: MutableMapping[str, Any], values: Mapping[str, Any]) -> N
             merge_tables(base[key], value)
         else:
             base[key] = value
-
-
-def remove_value(values: MutableMapping[str, Any], dotted: str, where: str = "without") -> None:
-    """Remove a value or a whole table by its dotted key.
-
-    Args:
-        values: Values of a recipe, changed in place.
-        dotted: The key, as ``table.key``.
-        where: Name of the setting in the error.
-    """
-    *tables, key = dotted.split(".")
-    table: Any = values
-    for name in tables:
-        table = table.get(name) if isinstance(table, Mapping) else None
-    if not isinstance(table, MutableMapping) or key not in table:
-        raise ConfigError(f"{where}: the base has no {dotted!r}")
-    del table[key]
 
 
 def read_table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

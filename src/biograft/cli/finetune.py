@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.options import (
+    SET,
     Json,
     OptionalKb,
     Quiet,
@@ -91,7 +92,7 @@ class FinetuneOptions(Config):
     ] = ()
     changes: Annotated[
         tuple[str, ...],
-        Option("Override a value of the recipe.", "--set", "TABLE.KEY=VALUE", repeated=True),
+        Option(SET, "--set", "TABLE.KEY=VALUE", repeated=True),
     ] = ()
     resume: Annotated[bool, Option("Resume an interrupted run.")] = False
     overwrite: Annotated[bool, Option("Remove an earlier run at RUN first.")] = False

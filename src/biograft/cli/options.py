@@ -56,9 +56,10 @@ Seed = Annotated[
 
 Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
 Run = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")]
+SET = "Override a value of the recipe; -TABLE.KEY leaves one, or a table, out."
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a value of the recipe."),
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help=SET),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 

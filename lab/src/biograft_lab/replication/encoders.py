@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from biograft.config import set_value
+from biograft.config import remove_value, set_value
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.models.knowledge.entities import ENTITIES
 from biograft.models.tasks import TASKS
 from biograft.models.tasks.task import TaskExamples
 from biograft.progress import Progress
-from biograft.recipe import remove_value
 from biograft.text.tasks.registry import RelationExample
 from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft.training.run_folder import RUN, check_config

@@ -146,7 +146,6 @@ def test_unknown_encoders_and_poolings_are_refused(folder, tmp_path):
 
 
 def test_entity_inputs_are_given_on_request_only(tmp_path):
-    """Two names of one concept would get the same entity, which leaks the answer."""
     bert = tiny_masked_lm_folder(tmp_path / "bert", ["heart attack is mi"])
     entities = [TableEntity("C0", "mi", ("mi", "heart attack"))]
     model = KnowledgeBertForMaskedLM.from_bert(
@@ -163,3 +162,9 @@ def test_entity_inputs_are_given_on_request_only(tmp_path):
     )
     np.testing.assert_allclose(plain[1], aware[1], atol=1e-6)
     assert np.abs(plain[0] - aware[0]).max() > 1e-3
+    leak = SimilarityQuery("mi", "heart attack", ("is", "attack"), ("A", "A"))
+    fair = SimilarityQuery("is", "heart attack", ("mi", "attack"), ("A", "A"))
+    with pytest.raises(ConfigError, match="1 of 2 queries as one entity, such as 'mi' and 'heart"):
+        open_encoder(with_entities=True)(collect_names([leak, fair]), None)
+    assert open_encoder(with_entities=True)(collect_names([fair]), None).shape == (1, 3)
+    assert open_encoder()(collect_names([leak]), None).shape == (1, 3)

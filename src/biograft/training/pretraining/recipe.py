@@ -314,7 +314,7 @@ class PretrainingRecipe(Recipe):
         Args:
             name: Name of the recipe.
             values: Its values, changed in place.
-            overrides: Changes, as ``table.key=value``.
+            overrides: Changes, as ``table.key=value`` or ``-table.key``.
         """
         had_knowledge = "knowledge" in values
         for override in overrides:

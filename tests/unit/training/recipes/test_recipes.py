@@ -80,14 +80,24 @@ def test_values_and_tables_of_a_base_are_left_out(write):
     assert read_recipe(path) == {"kind": "graph", "about": "a base", "model": {"kind": "transe"}}
 
 
+def test_a_change_can_leave_out_a_value_or_a_table():
+    changes = ["-objective.context_entity_consistency", "-stream.substitution"]
+    _, values = Recipe.resolve("embert", changes)
+    assert "substitution" not in values["stream"]
+    assert "context_entity_consistency" not in values["objective"]
+    assert "entity_segmentation" in values["objective"]
+    with pytest.raises(ConfigError, match=r"--set -stream\.x: there is no 'stream\.x'"):
+        Recipe.resolve("embert", ["-stream.x"])
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ('base = "none"', "no recipe is called 'none'"),
         ('base = "none.toml"', "cannot be read"),
         ("base = 3", "expected the name of a recipe, found 3"),
-        ('base = "transe"\nwithout = ["model.depth"]', "the base has no 'model.depth'"),
-        ('base = "transe"\nwithout = ["model.dim.x"]', "the base has no 'model.dim.x'"),
+        ('base = "transe"\nwithout = ["model.depth"]', "there is no 'model.depth'"),
+        ('base = "transe"\nwithout = ["model.dim.x"]', "there is no 'model.dim.x'"),
         ('base = "transe"\nwithout = "model"', "expected a list of keys"),
         ('kind = "graph"\nwithout = ["model"]', "there is no base"),
         ('base = "mine.toml"', "mine.toml -> mine.toml"),

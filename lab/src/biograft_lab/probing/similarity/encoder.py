@@ -32,8 +32,7 @@ class EncoderSimilarity:
     ) -> EncoderSimilarity:
         """Load an encoder, with or without a knowledge layer, from a folder or by name.
 
-        Entity-aware models get no entity inputs unless ``with_entities``: two names of one concept
-        would get the same entity, which leaks the answer.
+        Entity-aware models get no entity inputs unless ``with_entities``.
         """
         if pooling not in POOLINGS:
             raise ConfigError(f"pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}")
@@ -44,7 +43,8 @@ class EncoderSimilarity:
         return cls(encoder, pooling)
 
     def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
-        """Score the candidates of each query."""
+        """Score the candidates of each query; refuse entity inputs that tell the answer."""
+        self._check_entities(names)
         return names.cosines(self.encode(names.texts, progress))
 
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
@@ -57,6 +57,29 @@ class EncoderSimilarity:
                 f"{self.encoder.name}: gives NaN or infinity for names; its weights are damaged"
             )
         return vectors
+
+    def _check_entities(self, names: QueryNames) -> None:
+        if self.encoder.finder is None:
+            return
+        entities = []  # of the names that are a mention as a whole
+        for tokens, inner in zip(*self._tokens(names.texts), strict=True):
+            found = self.encoder.finder.find(tokens)
+            whole = len(found) == 1 and found[0].last - found[0].first + 1 == sum(inner)
+            entities.append(found[0].row if whole else None)
+        rows = names.rows.tolist()
+        same = [
+            (query, positive)
+            for query, positive, *_ in rows
+            if entities[query] is not None and entities[query] == entities[positive]
+        ]
+        if same:
+            first, second = (names.texts[number] for number in same[0])
+            raise ConfigError(
+                f"--with-entities: {self.encoder.name} has both names of {len(same):,} of "
+                f"{len(rows):,} queries as one entity, such as {first!r} and {second!r}, which "
+                "tells the answer; pre-train it with a store that has synonyms as concepts "
+                "(kb build without --same-as)"
+            )
 
     def _encode_inner(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
         ids, inner = self._tokens(texts)
