@@ -407,6 +407,46 @@ def text(
 
 
 @app.command()
+def agreement(
+    first: Annotated[Path, typer.Argument(metavar="FIRST")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND")],
+    differences: Annotated[bool, "--differences"] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two annotations of the same documents: F1, and Cohen's kappa.
+
+    F1 of the spans, of the mentions with the same concepts, and of the concepts of each document.
+    Kappa counts the spans that both have marked: their concepts, and their statuses, where a
+    mention without one is present. Documents are paired by their ids.
+
+    Args:
+        first: Documents of one annotator, of any format (`biograft corpus formats`).
+        second: The same documents of another annotator.
+        differences: List what only one has marked, or both otherwise.
+    """
+    from biograft.evaluation import compare_annotators
+    from biograft.text.formats import read_documents
+
+    found = compare_annotators(read_documents(first), read_documents(second)).to_json()
+    listed = found["differences"]
+    if as_json:
+        print_json(found if differences else found | {"differences": len(listed)})
+        return
+    typer.echo(f"{found['n_documents']:,} documents, {found['n_both']:,} spans marked by both")
+    for level in ("spans", "mentions", "documents"):
+        low, high = found[level]["intervals"]["f1"]
+        typer.echo(f"  F1 of {level:14}{found[level]['f1']:8.2f} ({low:.2f}-{high:.2f})")
+    for name, kappa in found["kappa"].items():
+        typer.echo(f"  kappa of {name:11}{'-' if kappa is None else f'{kappa:.4f}':>8}")
+    for each in listed if differences else ():
+        sides = [" ".join(each[side] or ["not marked"]).strip() for side in ("first", "second")]
+        place = f"{each['document']}, {each['start']}-{each['end']}: {each['text']}"
+        typer.echo(f"{place}: {' / '.join(sides)}")
+    if found["left_out"]:
+        warn_left_out({"only one has annotated them": len(found["left_out"])}, "documents")
+
+
+@app.command()
 def task(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL")],

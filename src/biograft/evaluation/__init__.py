@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft.evaluation.agreement import (
+        Agreement as Agreement,
+        AnnotatorDifference as AnnotatorDifference,
+        compare_annotators as compare_annotators,
+    )
     from biograft.evaluation.analysis import (
         ErrorCause as ErrorCause,
         ErrorKind as ErrorKind,

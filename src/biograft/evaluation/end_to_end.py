@@ -14,7 +14,7 @@ mention are wrong.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from biograft.progress import Progress
 from biograft.text.documents import Document
 
 LEVELS = ("spans", "mentions", "documents")
-_Spans = dict[tuple[int, int], set[str]]
+Spans = Mapping[tuple[int, int], Collection[str]]
 """The concepts of each span of a document; the parts of a composite share one span."""
 
 
@@ -120,13 +120,13 @@ def evaluate_text(
 
     progress.start("linking")
     for n, linked in enumerate(linker.pipe(bare()), 1):
-        marked: _Spans = {}
+        marked: dict[tuple[int, int], set[str]] = {}
         for mention in pending.popleft().mentions:
             gold = gold_ids(mention.concepts)
             marked.setdefault((mention.start, mention.end), set()).update(map(ids.meant, gold))
             unknown.update(i for i in gold if ids.known(i) is None)
         expected = frozenset().union(*marked.values())
-        found: _Spans = {}
+        found: dict[tuple[int, int], set[str]] = {}
         for answer in linked.mentions:
             concepts = found.setdefault((answer.start, answer.end), set())
             if answer.concept is not None:
@@ -134,26 +134,45 @@ def evaluate_text(
                 if primary not in expected:  # the gold standard may use another id of the concept
                     primary = min(ids.own(answer.concept) & expected, default=primary)
                 concepts.add(primary)
-        linked_gold, linked_found = _with_concepts(marked), _with_concepts(found)
-        counted.append(
-            (
-                Counts.from_answers(marked, found),
-                Counts.from_answers(linked_gold, linked_found),
-                document_counts(linked_gold, linked_found),
-            )
-        )
+        counted.append(count_levels(marked, found))
         n_mentions += len(marked)
-        n_nil += len(marked) - len(linked_gold)
+        n_nil += sum(not concepts for concepts in marked.values())
         progress.advance(1, n / total if total else None)
     progress.finish()
     if not counted:
         raise ConfigError("documents: expected at least one, found none")
-    scores, by_level = {}, dict(zip(LEVELS, zip(*counted, strict=True), strict=True))
-    for name, counts in by_level.items():
-        intervals = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
-        scores[name] = Score(sum(counts, Counts()), intervals)
+    scores = score_levels(counted, n_resamples=n_resamples, level=level, seed=seed)
+    by_level = dict(zip(LEVELS, zip(*counted, strict=True), strict=True))
     return TextResult(scores, len(counted), n_mentions, n_nil, frozenset(unknown), by_level)
 
 
-def _with_concepts(spans: _Spans) -> list[ConceptSpan]:
+def count_levels(marked: Spans, found: Spans) -> tuple[Counts, ...]:
+    """Return the counts of a document at each level.
+
+    Args:
+        marked: The concepts of each span in the gold standard.
+        found: The concepts of each span that was answered.
+    """
+    linked = _with_concepts(marked), _with_concepts(found)
+    return (
+        Counts.from_answers(marked, found),
+        Counts.from_answers(*linked),
+        document_counts(*linked),
+    )
+
+
+def score_levels(counted: Sequence[tuple[Counts, ...]], **resampling: Any) -> dict[str, Score]:
+    """Return the score of each level over documents.
+
+    Args:
+        counted: The counts of each document.
+        resampling: Settings of :func:`biograft.metrics.bootstrap_counts`.
+    """
+    return {
+        name: Score(sum(counts, Counts()), bootstrap_counts(counts, **resampling))
+        for name, counts in zip(LEVELS, zip(*counted, strict=True), strict=True)
+    }
+
+
+def _with_concepts(spans: Spans) -> list[ConceptSpan]:
     return [ConceptSpan("", *span, frozenset(ids)) for span, ids in spans.items() if ids]

@@ -7,13 +7,14 @@ decision, and the agreement is higher than that.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from biograft.mapping.review_records import ReviewEvent
 from biograft.mapping.review_store import DEFAULT_QUEUE, ReviewStore
+from biograft.metrics import cohen_kappa
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,6 @@ class ReviewAgreement:
                 for text, status, one, two in self.disagreements
             ],
         }
-
-
-def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
-    """Return Cohen's kappa of two raters; None if it is undefined.
-
-    kappa = (p_o - p_e) / (1 - p_e), where p_o is the fraction of equal labels, and p_e the one that
-    is expected if each rater gave labels at random, as often as now (Cohen 1960).
-
-    Args:
-        pairs: Labels of the first and of the second rater for each item.
-
-    >>> cohen_kappa([("a", "a"), ("a", "b"), ("b", "b"), ("b", "b")])
-    0.5
-    """
-    n = len(pairs)
-    one, two = (Counter(pair[i] for pair in pairs) for i in (0, 1))
-    by_chance = sum(one[label] * two[label] for label in one)
-    if by_chance == n * n:
-        return None
-    return (n * sum(a == b for a, b in pairs) - by_chance) / (n * n - by_chance)
 
 
 def review_agreement(store: ReviewStore, queue: str = DEFAULT_QUEUE) -> ReviewAgreement:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ConceptSpan as ConceptSpan,
         Counts as Counts,
         Entity as Entity,
+        cohen_kappa as cohen_kappa,
         document_counts as document_counts,
         entity_report as entity_report,
         label_report as label_report,

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of mentions, documents, entities and labels."""
+"""Precision, recall and F1 of mentions, documents, entities and labels; agreement of raters."""
 
 from __future__ import annotations
 
@@ -144,6 +144,26 @@ def label_report(
             for name in sorted(positive)
         }
     )
+
+
+def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
+    """Return Cohen's kappa of two raters; None if it is undefined.
+
+    kappa = (p_o - p_e) / (1 - p_e), where p_o is the fraction of equal labels, and p_e the one that
+    is expected if each rater gave labels at random, as often as now (Cohen 1960).
+
+    Args:
+        pairs: Labels of the first and of the second rater for each item.
+
+    >>> cohen_kappa([("a", "a"), ("a", "b"), ("b", "b"), ("b", "b")])
+    0.5
+    """
+    n = len(pairs)
+    one, two = (Counter(pair[i] for pair in pairs) for i in (0, 1))
+    by_chance = sum(one[label] * two[label] for label in one)
+    if by_chance == n * n:
+        return None
+    return (n * sum(a == b for a, b in pairs) - by_chance) / (n * n - by_chance)
 
 
 @dataclass(frozen=True, slots=True, order=True)
