@@ -249,7 +249,7 @@ def judging(page: Any, folder: Path, tmp_path: Path) -> Iterator[Any]:
         page.goto(at)
 
         def stored() -> dict[str, tuple[str, str | None]]:
-            page.evaluate("state.sending")
+            page.evaluate("Promise.resolve(state.review).then(() => decisions.idle())")
             queues = [each["queue"] for each in review.queues()]
             items = review.items("findings") if "findings" in queues else []
             return {each.term.text: (each.state.status, each.state.concept) for each in items}
@@ -331,6 +331,9 @@ def test_a_decision_of_another_reviewer_is_shown_before_it_is_replaced(judging, 
     expect(page.locator("#message")).to_contain_text("Not saved:")
     assert pressed(page) == "other"
     expect(page.locator("#marked .finding").nth(1)).to_have_attribute("title", re.compile("^D3"))
+    page.keyboard.press("w")  # not seen yet
+    assert stored() == {"Type 2 diabetes": ("approved", "D3")}
+    page.keyboard.press("Escape")
     page.keyboard.press("w")
     assert stored() == {"Type 2 diabetes": ("rejected", "D3")}
     assert pressed(page) == "wrong"

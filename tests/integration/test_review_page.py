@@ -146,6 +146,7 @@ def test_the_last_decision_is_taken_back_by_a_key(page, service, queue):
     page.keyboard.press("u")
     expect(page.locator("#term-title")).to_have_text("hart atack")
     expect(page.locator("#message")).to_have_text("Undone.")
+    page.evaluate("decisions.idle()")
     assert set(statuses(service, queue).values()) == {"open"}
 
 
@@ -156,6 +157,7 @@ def test_another_concept_is_chosen_in_the_search(page, service, queue):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    page.evaluate("decisions.idle()")
     assert service[1].items(queue)[0].state.concept == "D2"
 
 
@@ -163,11 +165,18 @@ def test_a_conflict_is_shown_with_what_the_other_decided(page, service, queue):
     term = service[1].items(queue)[0]
     service[1].decide(term.id, "nil", reviewer="bob")
     page.keyboard.press("a")
-    expect(page.locator("#conflict")).to_contain_text("by bob")
-    expect(page.locator("#state")).to_contain_text("bob")
-    assert service[1].item(term.id).state.status == "nil"
-    page.keyboard.press("a")  # seen now, and decided anew
     expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    expect(page.locator("#conflict")).to_contain_text("by bob")
+    page.keyboard.press("k")
+    expect(page.locator("#state")).to_contain_text("bob")
+    page.keyboard.press("a")  # not seen yet: nothing is overwritten
+    page.keyboard.press("a")
+    page.evaluate("decisions.idle()")
+    assert service[1].item(term.id).state.status == "nil"
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    expect(page.locator("#term-title")).to_have_text(MALICIOUS)
+    page.evaluate("decisions.idle()")
     assert service[1].item(term.id).state.reviewer == "ann"
     page.problems[:] = [each for each in page.problems if "409" not in each]
 

@@ -533,28 +533,32 @@ class ReviewStore:
         if self._has_concept and concept is not None and not self._has_concept(concept):
             raise ConfigError(f"concept: no concept of the knowledge base has the id {concept!r}")
 
-    def decide(self, term_id: int, action: str, *, reviewer: str, **details: Any) -> ReviewItem:
+    def decide(
+        self, term_id: int, action: str, *, reviewer: str, batch: str = "", **details: Any
+    ) -> ReviewItem:
         """Approve the suggestion, or another ``concept``; reject it; or say that there is none.
 
         Args:
             term_id: Id of the term.
             action: ``approve``, ``reject`` or ``nil``.
             reviewer: Name of the reviewer.
+            batch: Id of the change, chosen by the caller: sent again, it is not done twice.
             **details: Further fields of :class:`TermDecision`.
 
         Raises:
             ConflictError: The term has another version by now.
         """
-        return self.decide_all([TermDecision(term_id, action, reviewer, **details)])[0]
+        return self.decide_all([TermDecision(term_id, action, reviewer, **details)], batch)[0]
 
-    def decide_all(self, decisions: Sequence[TermDecision]) -> list[ReviewItem]:
+    def decide_all(self, decisions: Sequence[TermDecision], batch: str = "") -> list[ReviewItem]:
         """Decide about several terms at once; if one decision is refused, all are.
 
         Args:
             decisions: Decisions, of one batch.
+            batch: Id of the batch; what was done under it is not done again.
         """
         with self.writing() as connection:
-            for error in filter(None, self._decide(connection, decisions)[1]):
+            for error in filter(None, self._decide(connection, decisions, batch)[1]):
                 raise error
             ids = [decision.term_id for decision in decisions]
             items = _read_items(connection, ids)
@@ -583,6 +587,7 @@ class ReviewStore:
         where: ReviewFilter | None = None,
         comment: str = "",
         expected: int | None = None,
+        batch: str = "",
     ) -> BulkResult:
         """Decide the same about all terms that wait for the reviewer and that a filter means.
 
@@ -593,24 +598,29 @@ class ReviewStore:
             where: Filter; None: all terms that wait for the reviewer.
             comment: Why.
             expected: Number of terms that was shown; with another one nothing is done.
+            batch: Id of the batch; what was done under it is not done again.
         """
         wanted = replace(where or ReviewFilter(), waits_for=reviewer)
         with self.writing() as connection:
             query = _select_terms(connection, queue, wanted).with_for_update(of=TERMS)
             ids = [row.id for row in connection.execute(query)]
+            if n_done := _n_done(connection, batch, reviewer):
+                return BulkResult(batch, n_done)
             if expected is not None and len(ids) != expected:
                 raise ConflictError(
                     f"{len(ids):,} terms are meant now, {expected:,} were when you asked; "
                     "look again"
                 )
             decisions = [TermDecision(each, action, reviewer, comment=comment) for each in ids]
-            return self._decide(connection, decisions)[0]
+            return self._decide(connection, decisions, batch)[0]
 
     def _decide(
-        self, connection: Connection, decisions: Sequence[TermDecision]
+        self, connection: Connection, decisions: Sequence[TermDecision], batch: str = ""
     ) -> tuple[BulkResult, list[BiograftError | None]]:
         """Write decisions about terms that have not changed since."""
         items = _read_items(connection, [each.term_id for each in decisions], lock=True)
+        if n_done := _n_done(connection, batch, *{each.reviewer for each in decisions}):
+            return BulkResult(batch, n_done), []
         rows = connection.execute(sa.select(QUEUES.c.name, QUEUES.c.approvals))
         approvals = {row.name: row.approvals for row in rows}
         disputed = [id_ for id_, each in items.items() if each.state.status == DISPUTED]
@@ -638,7 +648,7 @@ class ReviewStore:
             said = {"action": each.action, "comment": each.comment, "at": each.time or now()}
             changes.append((item, after, {"reviewer": each.reviewer, **said}))
             items[item.id] = replace(item, state=after, version=item.version + 1)
-        batch = _write_changes(connection, changes)
+        batch = _write_changes(connection, changes, batch)
         return BulkResult(batch, len(changes), tuple(skipped)), errors
 
     def comment(self, term_id: int, text: str, *, reviewer: str) -> ReviewEvent:
@@ -658,6 +668,12 @@ class ReviewStore:
             return _read_events(connection, EVENTS.c.batch == batch)[0]
 
     # ---- history and undo
+
+    def events(self, **values: Any) -> list[ReviewEvent]:
+        """Return the events with these values of columns: ``id``, ``batch``, ``term``."""
+        with self.reading() as connection:
+            conditions = [EVENTS.c[name] == value for name, value in values.items()]
+            return _read_events(connection, *conditions)
 
     def history(
         self,
@@ -696,39 +712,40 @@ class ReviewStore:
         pairs = {id_: tuple(said.values())[:2] for id_, said in first.items() if len(said) > 1}
         return {id_: (one, two) for id_, (one, two) in pairs.items()}
 
-    def undo(self, event_id: int, *, reviewer: str, comment: str = "") -> ReviewItem:
+    def undo(
+        self, event_id: int, *, reviewer: str, comment: str = "", batch: str = ""
+    ) -> ReviewItem:
         """Undo an event: the term is again as it was before. An undo can be undone, too.
 
         Args:
             event_id: Id of the event.
             reviewer: Name of the reviewer.
             comment: Why.
+            batch: Id of the change; what was done under it is not done again.
 
         Raises:
             ConflictError: It is undone already, or the term was decided anew since then.
         """
         with self.writing() as connection:
-            events = _read_events(connection, EVENTS.c.id == event_id)
-            if not events:
-                raise NotFoundError(f"no event has the id {event_id}")
-            for _, problem in _undo(connection, events, reviewer, comment).skipped:
+            this = EVENTS.c.id == event_id
+            for _, problem in _undo(connection, this, reviewer, comment, batch).skipped:
                 raise ConflictError(problem)
-            term_id = events[0].term_id
-            return _read_items(connection, [term_id])[term_id]
+            (event,) = _read_events(connection, this)
+            return _read_items(connection, [event.term_id])[event.term_id]
 
-    def undo_batch(self, batch: str, *, reviewer: str, comment: str = "") -> BulkResult:
+    def undo_batch(
+        self, batch: str, *, reviewer: str, comment: str = "", undo_batch: str = ""
+    ) -> BulkResult:
         """Undo all events of a batch; terms that were decided anew since then stay.
 
         Args:
             batch: Id of the batch.
             reviewer: Name of the reviewer.
             comment: Why.
+            undo_batch: Id of the change; what was done under it is not done again.
         """
         with self.writing() as connection:
-            events = _read_events(connection, EVENTS.c.batch == batch)
-            if not events:
-                raise NotFoundError(f"nothing was done in the batch {batch!r}")
-            return _undo(connection, events, reviewer, comment)
+            return _undo(connection, EVENTS.c.batch == batch, reviewer, comment, undo_batch)
 
     def comments(self, queue: str = DEFAULT_QUEUE, viewer: str | None = None) -> dict[int, str]:
         """Return the last comment on each term of a queue, also one made with a decision.
@@ -947,9 +964,19 @@ def _read_events(
     ]
 
 
-def _write_changes(connection: Connection, changes: Sequence[_Change]) -> str:
+def _n_done(connection: Connection, batch: str, *reviewers: str) -> int:
+    """Count what was done under an id, which is new where nothing was; refuse that of others."""
+    if not batch:
+        return 0
+    done = _read_events(connection, EVENTS.c.batch == batch)
+    if any(event.reviewer not in reviewers for event in done):
+        raise ConflictError("change: another reviewer used this id; choose a new one")
+    return len(done)
+
+
+def _write_changes(connection: Connection, changes: Sequence[_Change], batch: str = "") -> str:
     """Write new states of locked terms, and an event for each; return their batch."""
-    batch, at = secrets.token_hex(8), now()
+    batch, at = batch or secrets.token_hex(8), now()
     terms, events = [], []
     for seen, after, said in changes:
         event = {"term": seen.id, "batch": batch, "at": at, "before": None, "after": None, **said}
@@ -965,7 +992,11 @@ def _write_changes(connection: Connection, changes: Sequence[_Change]) -> str:
 
 
 def _undo(
-    connection: Connection, events: Sequence[ReviewEvent], reviewer: str, comment: str
+    connection: Connection,
+    which: sa.ColumnElement[bool],
+    reviewer: str,
+    comment: str,
+    batch: str,
 ) -> BulkResult:
     """Restore the states before some events.
 
@@ -974,7 +1005,13 @@ def _undo(
     _check_text("reviewer", reviewer)
     if comment:
         _check_text("comment", comment)
-    items = _read_items(connection, [event.term_id for event in events], lock=True)
+    touched = [event.term_id for event in _read_events(connection, which)]
+    if not touched:
+        raise NotFoundError("undo: there is no such event, or batch")
+    items = _read_items(connection, touched, lock=True)
+    events = _read_events(connection, which)  # as they are now that nobody else changes them
+    if n_done := _n_done(connection, batch, reviewer):
+        return BulkResult(batch, n_done)
     changes: list[_Change] = []
     skipped, marks = [], []
     for event in events:
@@ -994,7 +1031,7 @@ def _undo(
         marks.append({"of": event.id, "undone": True})
         if event.undoes is not None:  # what an undone undo had undone counts again
             marks.append({"of": event.undoes, "undone": False})
-    batch = _write_changes(connection, changes)
+    batch = _write_changes(connection, changes, batch)
     _update(connection, EVENTS, marks)
     return BulkResult(batch, len(changes), tuple(skipped))
 

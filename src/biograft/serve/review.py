@@ -5,14 +5,18 @@ Who decides is the owner of the key. Without keys a request names its reviewer.
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request as HttpRequest, Response
 from pydantic import Field
 
-from biograft.errors import ConfigError, ConflictError
+from biograft.errors import ConfigError, ConflictError, NotFoundError
 from biograft.kb.names import one_line
 from biograft.mapping import (
     ReviewFilter,
@@ -49,6 +53,11 @@ Action = Literal["approve", "reject", "nil"]
 
 class _Action(Request):
     reviewer: Text = Field("", description="Who decides, where the service has no keys.")
+    change: str = Field(
+        default_factory=lambda: secrets.token_hex(8),
+        pattern="^[0-9a-f]{16}$",
+        description="Id of this change, new for each: a request sent again is not done twice.",
+    )
     comment: Text = Field("", description="Why.")
 
 
@@ -99,6 +108,9 @@ class FindingRequest(_Action):
     concept: Text | None = Field(None, description="The concept that is right, or wrong.")
     name: Text | None = None
     suggested: Text | None = Field(None, description="The concept that the linker gave.")
+    version: Number | None = Field(
+        None, description="The version that was seen; without, what others decided is answered 409."
+    )
 
 
 def add_review(app: FastAPI, store: ReviewStore | None) -> None:
@@ -193,16 +205,11 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
 def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
     @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
     def decide(term_id: Number, asked: DecisionRequest, request: HttpRequest) -> Response:
-        details = asked.model_dump(include={"version", "concept", "name", "comment"})
         who = _reviewer(request, asked.reviewer)
-        try:
-            item = store.decide(
-                term_id, asked.action, reviewer=who, relation=asked.relation or "", **details
-            )
-        except ConflictError as error:
-            now = store.item(term_id, who).to_json()
-            return json_answer({"detail": str(error), "term": now}, 409)
-        return json_answer(_with_event(store, item))
+        details = asked.model_dump(include={"version", "concept", "name", "comment"})
+        details |= {"reviewer": who, "relation": asked.relation or "", "batch": asked.change}
+        decision = partial(store.decide, term_id, asked.action, **details)
+        return _changed(store, term_id, asked.change, who, decision)
 
     @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
     def comment(term_id: Number, asked: CommentRequest, request: HttpRequest) -> Response:
@@ -222,6 +229,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
             where=where,
             comment=asked.comment,
             expected=asked.expected,
+            batch=asked.change,
         )
         return json_answer(done.to_json())
 
@@ -230,48 +238,60 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         who = _reviewer(request, asked.reviewer)
         if (asked.event is None) == (asked.batch is None):
             raise ConfigError("undo: give either event or batch")
-        if asked.event is not None:
-            item = store.undo(asked.event, reviewer=who, comment=asked.comment).seen_by(who)
-            return json_answer(_with_event(store, item))
-        done = store.undo_batch(asked.batch or "", reviewer=who, comment=asked.comment)
-        return json_answer(done.to_json())
+        said = {"reviewer": who, "comment": asked.comment}
+        if asked.event is None:
+            done = store.undo_batch(asked.batch or "", undo_batch=asked.change, **said)
+            return json_answer(done.to_json())
+        for event in store.events(id=asked.event):
+            undo = partial(store.undo, event.id, batch=asked.change, **said)
+            return _changed(store, event.term_id, asked.change, who, undo)
+        raise NotFoundError(f"no event has the id {asked.event}")
 
     @app.post("/v1/review/findings", summary="Keep what was said about a finding in a text")
     def finding(asked: FindingRequest, request: HttpRequest) -> Response:
-        return json_answer(_judge(store, asked, _reviewer(request, asked.reviewer)))
+        if asked.concept is None:
+            raise ConfigError("concept: say which one is right, or wrong")
+        if asked.decision != "wrong":
+            store.check_concept(asked.concept)
+        reviewer = _reviewer(request, asked.reviewer)
+        term = _finding(store, asked, reviewer)
+        action = "reject" if asked.decision == "wrong" else "approve"
+        state = term.state
+        is_same = (state.action, state.concept) == (action, asked.concept)
+        is_own = asked.version is None and reviewer in (state.reviewer, state.second_reviewer)
+        details = asked.model_dump(include={"concept", "name", "comment"})
+        details |= {"reviewer": reviewer, "batch": asked.change}
+        is_right = is_same or is_own or state.status == "open"
+        details["version"] = term.version if is_right else asked.version or 0
+        decision = partial(store.decide, term.id, action, **details)
+        return _changed(store, term.id, asked.change, reviewer, decision)
 
 
-def _judge(store: ReviewStore, asked: FindingRequest, reviewer: str) -> dict[str, Any]:
-    """Add the words of a finding to the queue of findings, and decide about them."""
-    if asked.concept is None:
-        raise ConfigError("concept: say which one is right, or wrong")
-    suggested, text = asked.suggested or asked.concept, one_line(asked.text)
-    if asked.decision != "wrong":
-        store.check_concept(asked.concept)
-    found = store.find(FINDINGS, text)
-    if found is None:
-        candidates = (SuggestedConcept(suggested, asked.name or ""),)
+def _finding(store: ReviewStore, asked: FindingRequest, reviewer: str) -> ReviewItem:
+    """Return the words of a finding in the queue of findings, to which they are added if new."""
+    text = one_line(asked.text)
+    if found := store.find(FINDINGS, text):
+        return found
+    candidates = (SuggestedConcept(asked.suggested or asked.concept or "", asked.name or ""),)
+    with contextlib.suppress(ConflictError):  # added meanwhile
         term = ReviewTerm(text, candidates=candidates)
         store.add_terms([term], reviewer=reviewer, queue=FINDINGS)
-        found = store.find(FINDINGS, text)
-    if found is None:
-        raise ConfigError("text: expected words")
-    item = store.decide(
-        found.id,
-        "reject" if asked.decision == "wrong" else "approve",
-        reviewer=reviewer,
-        version=found.version,
-        concept=asked.concept,
-        name=asked.name,
-        comment=asked.comment,
-    )
-    return _with_event(store, item)
+    if found := store.find(FINDINGS, text):
+        return found
+    raise ConfigError("text: expected words")
 
 
-def _with_event(store: ReviewStore, item: ReviewItem) -> dict[str, Any]:
-    """Return a term with the event that made it so, which undoes it."""
-    (event,) = store.history(term_id=item.id, limit=1)
-    return {**item.to_json(), "event": event.id, "batch": event.batch}
+def _changed(
+    store: ReviewStore, term_id: int, change: str, who: str, act: Callable[[], ReviewItem]
+) -> Response:
+    """Answer a change: the term with the event that undoes it, or the conflict with the term."""
+    try:
+        item = act()
+    except ConflictError as error:
+        term = store.item(term_id, who).to_json()
+        return json_answer({"detail": str(error), "term": term}, 409)
+    (event,) = store.events(batch=change, term=term_id)
+    return json_answer({**item.seen_by(who).to_json(), "event": event.id, "batch": event.batch})
 
 
 def _owner(request: HttpRequest) -> str | None:

@@ -134,6 +134,31 @@ def test_who_comes_second_with_the_same_version_gets_a_conflict(store, queue):
     assert [event.action for event in store.history(term_id=term)] == ["approve", "add"]
 
 
+def test_a_change_that_is_sent_again_is_not_done_twice(store, queue):
+    """An answer that got lost: the same id is sent again, also after others went on."""
+    ids = fill(store, queue)
+    one, two, three = ids["hart atack"], ids["chill"], ids["zzq"]
+    batches = [uuid.uuid4().hex[:16] for _ in range(4)]
+    for _ in range(2):
+        store.decide(one, "approve", reviewer="ann", version=1, batch=batches[0])
+    assert store.item(one).version == 2
+    with pytest.raises(ConflictError, match="another reviewer used this id"):
+        store.decide(one, "nil", reviewer="bob", batch=batches[0])
+    (event,) = store.events(batch=batches[0])
+    for _ in range(2):
+        store.undo(event.id, reviewer="ann", batch=batches[1])
+    assert (store.item(one).version, store.item(one).state.status) == (3, "open")
+    where, n_open = ReviewFilter(max_score=0.5), 1
+    for _ in range(2):
+        done = store.decide_many(
+            "nil", reviewer="ann", queue=queue, where=where, expected=n_open, batch=batches[2]
+        )
+        assert (done.batch, done.n_changed) == (batches[2], 1)
+    for _ in range(2):
+        assert store.undo_batch(batches[2], reviewer="ann", undo_batch=batches[3]).n_changed == 1
+    assert [store.item(each).version for each in (one, two, three)] == [3, 1, 3]
+
+
 def test_of_many_threads_one_wins_each_term_and_nothing_is_lost(store, queue):
     ids = list(fill(store, queue).values())
     won: list[tuple[int, str]] = []

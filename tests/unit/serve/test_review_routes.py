@@ -64,6 +64,34 @@ def test_a_stale_version_is_409_with_the_term_as_it_is(client, queue):
     assert decide(client, late.json()["term"], "nil", "bob").json()["status"] == "nil"
 
 
+def test_a_change_that_is_sent_again_is_answered_again(client, queue):
+    (first, *_) = terms(client, queue)
+    change = "0123456789abcdef"
+    answers = [decide(client, first, "approve", change=change).json() for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert answers[0]["batch"] == change
+    body = {"event": answers[0]["event"], "reviewer": "ann", "change": change[::-1]}
+    undone = [client.post("/v1/review/undo", json=body).json() for _ in range(2)]
+    assert undone[0] == undone[1]
+    assert undone[0]["status"] == "open"
+    late = client.post("/v1/review/undo", json={**body, "change": "0" * 16})
+    assert (late.status_code, late.json()["term"]["version"]) == (409, undone[0]["version"])
+
+
+def test_a_finding_that_another_reviewer_judged_is_not_judged_unseen(client):
+    body = {"text": "sugar disease", "concept": "D009203", "decision": "wrong", "reviewer": "ann"}
+    first = client.post("/v1/review/findings", json=body).json()
+    assert first["status"] == "rejected"
+    other = {**body, "decision": "correct", "reviewer": "bob"}
+    late = client.post("/v1/review/findings", json=other)
+    assert (late.status_code, late.json()["term"]["status"]) == (409, "rejected")
+    own = {**body, "decision": "correct", "version": 0}  # another tab of the same reviewer
+    assert client.post("/v1/review/findings", json=own).status_code == 409
+    assert client.post("/v1/review/findings", json={**body, "version": 0}).status_code == 200
+    seen = {**other, "version": late.json()["term"]["version"] + 1}
+    assert client.post("/v1/review/findings", json=seen).json()["status"] == "approved"
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [

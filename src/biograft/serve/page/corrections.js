@@ -76,6 +76,8 @@ function showLog() {
 function decide(decision) {
   const mention = state.mentions[state.at];
   if (!mention || mention.gone) return;
+  const {row} = mention.record;
+  if (row && row.refused) return say(`${state.words.conflict} ${row.refused} ${state.words.escSeen}`);
   if (decision === "other") {
     say(state.words.pick);
     state.replacing = mention;
@@ -102,72 +104,61 @@ function replaceConcept(mention, hit) {
   choose(number);
 }
 
-/* Where a review is open, what was said about a finding is kept there: its own words only.
-   Decisions are sent one after the other; at the end the page shows what was stored. After a
-   conflict the decisions that wait are dropped: they were made without knowing of it. */
-function keep(mention, suggested) {
-  if (!mention.concept) return;
-  const {decision, concept, name, record} = mention, {conflicts} = record;
-  record.pending += 1;
-  state.sending = state.sending.then(async () => {
-    const wanted = {decision, concept, name};
-    try {
-      if (conflicts === record.conflicts) await store(mention, wanted, suggested);
-    } catch (problem) {
-      say(problem.message);
-      if (problem.status === 409) await reread(record, problem);
-      if (problem.status === 403) {  // a key that reads only
-        record.stored = wanted;
-        say(state.words.pageOnly);
-      }
-    }
-    record.pending -= 1;
-    if (record.pending) return;
-    const now = record.stored;
-    if (Object.keys(now).every((key) => mention[key] === now[key])) return;
-    Object.assign(mention, now);
-    const number = state.mentions.indexOf(mention);
-    if (number < 0) return;  // another note was opened meanwhile
-    repaint(startOf(mention));
-    refresh();
-    showDetail();
+/* Where a review is open, what was said about a finding is kept there: its own words only, which
+   findings with the same words share. */
+const decisions = new Decisions((row, problem) => {
+  if (problem && !row.refused) say(`${state.words.notYet} ${problem.message}`);
+  else if (problem) refused(row, problem);
+  else if (!row.waiting.length && !row.refused) say(state.words.kept);
+  state.mentions.forEach((mention, number) => {
+    if (mention.record.row === row) dress(number);
   });
-}
+  refresh();
+  showDetail();
+});
 
-/* Another reviewer decided meanwhile: that decision is shown, and the next one replaces it. */
-async function reread(record, problem) {
-  record.conflicts += 1;
-  record.event = null;
-  say(`${state.words.conflict} ${problem.message}`);
-  if (record.term === null) return;
-  try {
-    const {status, concept, name} = await ask(`v1/review/terms/${record.term}`);
-    const approved = concept === record.linked.concept ? "correct" : "other";
-    const decision = {approved, rejected: "wrong"}[status] ?? null;
-    record.stored = {decision, ...(decision ? {concept, name: name || concept} : record.linked)};
-  } catch (error) {
-    say(error.message);
+async function keep(mention, suggested) {
+  if (!mention.concept) return;
+  const {text, decision, concept, name, record} = mention;
+  state.review ??= insist("v1/review", undefined, (problem) => say(problem.message));
+  const {open, reviewer = null} = await state.review;
+  state.open = open;
+  if (!open) return;
+  const who = reviewer || sessionStorage.getItem("reviewer") || "page";
+  const row = record.row ??= decisions.row(text.toLowerCase().replace(/\s+/g, " ").trim(), {});
+  if (row.last && row.last === record.kept) row.last = decisions.undo(who, record.kept);
+  const preview = (seen) => ({...seen, action: decision === "wrong" ? "reject" : "approve", concept});
+  if (decision) {
+    row.last = record.kept = decisions.change(row, "v1/review/findings", ({version = 0}) =>
+      ({text, reviewer: who, suggested, decision, concept, name, version}), preview);
   }
 }
 
-async function store({text, record}, wanted, suggested) {
-  state.review ??= await ask("v1/review");
-  if (state.review.open) {
-    const reviewer = state.review.reviewer || sessionStorage.getItem("reviewer") || "page";
-    if (record.event !== null) {
-      await ask("v1/review/undo", {event: record.event, reviewer});
-      record.event = null;
-      record.stored = {...record.stored, decision: null};
-    }
-    if (wanted.decision) {
-      const body = {text, reviewer, suggested, ...wanted};
-      const done = await ask("v1/review/findings", body);
-      record.event = done.event;
-      record.term = done.id;
-      say(state.words.kept);
-    }
+/* Show what is stored where a decision was refused; a key that only reads decides in the page. */
+function refused(row, {status}) {
+  if (status === 403) {
+    row.refused = "";
+    state.open = false;
+    state.review = Promise.resolve({open: false});
+    say(state.words.pageOnly);
+    return;
   }
-  record.stored = wanted;
+  say(`${state.words.conflict} ${row.refused} ${state.words.escSeen}`);
+  const {action, concept, name} = row.stored;
+  row.last = null;
+  for (const mention of state.mentions.filter((each) => each.record.row === row && !isKept(each))) {
+    const {linked} = mention.record, approved = concept === linked.concept ? "correct" : "other";
+    const decision = {approve: approved, reject: "wrong"}[action] ?? null;
+    Object.assign(mention, {decision, ...(decision ? {concept, name: name || concept} : linked)});
+    repaint(startOf(mention));
+  }
+}
+
+/* Whether the review holds what a finding shows, or there is none. */
+function isKept({decision, concept, record: {row}}) {
+  if (state.open === false || !row) return state.open === false || !decision;
+  const {action} = row.stored, wanted = {correct: "approve", other: "approve", wrong: "reject"}[decision];
+  return !row.waiting.length && (action || undefined) === wanted && (!wanted || row.stored.concept === concept);
 }
 
 /* ---- status */
@@ -450,6 +441,7 @@ function onKey(event) {
     search.hide();
     state.replacing = null;
     if (typing) event.target.blur();
+    else if (state.mentions[state.at]?.record.row) state.mentions[state.at].record.row.refused = "";
     toFindings();
   } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     const onFinding = event.target.matches(".finding, #body button") && ON_FINDING[event.key];

@@ -27,8 +27,7 @@ async function find() {
 
 function fresh({concept, name, ...rest}) {
   return {concept, name, ...rest, decision: null, gone: false, changed: 0,
-    record: {stored: {decision: null, concept, name}, linked: {concept, name},
-      pending: 0, conflicts: 0, event: null, term: null}};
+    record: {linked: {concept, name}, row: null, kept: null}};
 }
 
 function begin(text, found) {
@@ -326,6 +325,7 @@ function chipsOf(mention, brief = false) {
   const words = state.words, labels = said(mention, "present");
   const chips = labels.length ? labels.map((label) => make("span", label, {class: "chip"}))
     : mention.status ? [make("span", words.status.present, {class: "chip present"})] : [];
+  if (!isKept(mention)) chips.push(make("span", brief ? "…" : words.unstored(1), {class: "chip", title: words.unstored(1)}));
   const [kind, sign] = isWrong(mention) ? ["wrong", "✕"] : ["changed", "✎"];
   if (!isWrong(mention) && !mention.changed) return chips;
   const decided = make("span", brief ? sign : words[kind], {class: `chip ${kind}`, title: words[kind]});

@@ -4,7 +4,7 @@
 
 const state = {words: WORDS.en, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
   sort: {key: "text", up: true}, log: [], undone: [], span: null, waiting: false, hues: new Map(),
-  opening: 0, concept: null, replacing: null, sending: Promise.resolve(),
+  opening: 0, concept: null, replacing: null,
   dirty: false, key: sessionStorage.getItem("key") || ""};
 
 /* ---- language */

@@ -1,11 +1,18 @@
 "use strict";
 /* The page of a review. What comes from the service is only ever set as text. */
 
-const PAGE = 50;
-const state = {words: {}, terms: [], at: -1, chosen: 0, total: 0, undo: [],
-  busy: null, owner: null, key: sessionStorage.getItem("key") || ""};
+const PAGE = 50, LOOK_AGAIN = 5000;
+const DECIDED = {approve: "approved", reject: "rejected", nil: "nil"};
+const state = {words: {}, rows: [], at: -1, chosen: 0, approvals: 1, seen: 0, busy: null,
+  owner: null, key: sessionStorage.getItem("key") || ""};
 
-const term = () => state.terms[state.at];
+const current = () => state.rows[state.at];
+const term = () => current() && decisions.shown(current());
+const decisions = new Decisions((row, problem) => {
+  if (problem) say(row.refused ? "" : `${state.words.notYet} ${problem.message}`);
+  show();
+  if (!decisions.waiting) trying(progress);
+});
 
 /* One thing at a time. A key that is pressed meanwhile does nothing: it was meant for what was
    there before. Another queue or filter waits its turn. */
@@ -27,7 +34,7 @@ async function doing(act, waits = false) {
 }
 
 function reviewer() {
-  const name = state.owner || $("reviewer").value.trim();
+  const name = viewer();
   if (!name) {
     $("reviewer").focus();
     throw new Error(state.words.mustName);
@@ -51,7 +58,7 @@ function speak(language) {
     ([keys, what]) => [make("dt", make("kbd", keys)), make("dd", what)]));
   choices("status", {waiting: state.words.waiting, ...state.words.statuses, "": state.words.all});
   choices("flag", {"": state.words.all, ...state.words.flags});
-  if (term()) show();
+  show();
 }
 
 function choices(id, values) {
@@ -85,28 +92,33 @@ function filters() {
 function query(limit) {
   const status = $("status").value;
   const waiting = status === "waiting";
-  const who = state.owner || $("reviewer").value.trim() || " ";
-  return new URLSearchParams({queue: $("queue").value, limit, ...filters(),
-    ...(waiting ? {waits_for: who} : status ? {status} : {})});
+  return asking({queue: $("queue").value, limit, ...filters(),
+    ...(waiting ? {waits_for: viewer() || " "} : status ? {status} : {})});
 }
 
+const viewer = () => state.owner || $("reviewer").value.trim();
+const asking = (values) => new URLSearchParams({...values, reviewer: viewer()});
+
 async function load() {
-  const answer = await ask(`v1/review/terms?${query(PAGE)}`);
-  state.terms = answer.terms;
-  state.total = answer.total;
-  state.at = -1;
-  $("total").textContent = state.words.total(answer.total);
+  const {clock} = decisions;
+  const {events: [last]} = await ask(`v1/review/history?${asking({limit: 1, queue: $("queue").value})}`);
+  const {terms, total} = await ask(`v1/review/terms?${query(PAGE)}`);
+  const rows = terms.map((each) => decisions.row(each.id, each, clock));
+  const refused = [...decisions.rows.values()].filter((each) =>
+    each.refused && each.stored.queue === $("queue").value && !rows.includes(each));
+  Object.assign(state, {rows: [...refused, ...rows], seen: last ? last.id : 0, at: -1});
+  $("total").textContent = state.words.total(total);
   await progress();
-  if (state.terms.length) return go(0);
-  for (const id of ["term-title", "facts", "state"]) $(id).textContent = "";
-  for (const id of ["candidates", "history", "terms"]) $(id).replaceChildren();
+  if (state.rows.length) return go(0);
+  show();
   return say(state.words.empty);
 }
 
 async function progress() {
-  const {queues} = await ask("v1/review");
+  const {queues} = await ask(`v1/review?${asking({})}`);
   const own = queues.find((each) => each.queue === $("queue").value);
   if (!own) return;
+  state.approvals = own.approvals;
   $("progress").max = Math.max(own.n_terms, 1);
   $("progress").value = own.n_decided;
   $("progress").setAttribute("aria-label", state.words.done(own.n_decided, own.n_terms));
@@ -122,26 +134,61 @@ function go(number) {
   const proposed = own.candidates.findIndex((each) => each.concept === own.concept);
   state.chosen = proposed >= 0 ? proposed : Math.max(left, 0);
   $("comment").value = "";
-  $("conflict").hidden = true;
   show();
-  showHistory();
+  $("history").replaceChildren();
+  clearTimeout(state.timer);
+  state.timer = setTimeout(() => trying(() => reread(current())), 150);
 }
 
 function show() {
   const own = term(), words = state.words;
+  $("terms").replaceChildren(...state.rows.map(rowItem));
+  $("unstored").textContent = decisions.waiting ? words.unstored(decisions.waiting) : "";
+  showRefused();
+  $("acts").hidden = !own;
+  if (!own) {
+    for (const id of ["term-title", "facts", "state"]) $(id).textContent = "";
+    for (const id of ["candidates", "history"]) $(id).replaceChildren();
+    return;
+  }
   $("term-title").textContent = own.text;
   $("facts").textContent = [words.frequency(own.frequency), own.code && `${words.code} ${own.code}`,
     own.part, own.context, words.flags[own.flag]].filter(Boolean).join(" · ");
   const who = [own.reviewer, own.second_reviewer].filter(Boolean).join(", ");
-  $("state").textContent = [words.statuses[own.status],
+  $("state").textContent = [statusOf(current()),
     [own.name, own.concept && `(${own.concept})`].filter(Boolean).join(" "),
     who && `${words.by} ${who}`].filter(Boolean).join(" · ");
   $("candidates").replaceChildren(...own.candidates.map(candidateItem));
-  $("terms").replaceChildren(...state.terms.map((each, number) => make("li", button(
-    `${each.text} ×${each.frequency} · ${words.statuses[each.status]}`, () => go(number),
-    {"aria-current": number === state.at ? "true" : undefined}))));
-  const current = $("terms").children[state.at];
-  if (current) current.scrollIntoView({block: "nearest"});
+  $("terms").children[state.at].scrollIntoView({block: "nearest"});
+}
+
+/* The status of a row in words, with a mark while it is not stored. */
+const statusOf = (row) => state.words.statuses[decisions.shown(row).status] +
+  (row.waiting.length ? ` (${state.words.unstored(1)})` : "");
+
+function rowItem(row, number) {
+  const {text, frequency} = row.stored, mark = row.refused ? "⚠ " : "";
+  return make("li", button(`${mark}${text} ×${frequency} · ${statusOf(row)}`, () => go(number),
+    {"aria-current": number === state.at ? "true" : undefined}));
+}
+
+/* What was not stored, and why, until it was seen there. */
+function showRefused() {
+  const refused = state.rows.filter((row) => row.refused);
+  $("conflict").replaceChildren(...refused.map((row) => make("p", [
+    `${state.words.conflict} ${row.stored.text}: ${row.refused} `,
+    button([make("kbd", "Esc"), " ", row === current() ? state.words.seen : state.words.goThere], toRefused)])));
+  $("conflict").hidden = !refused.length;
+}
+
+function toRefused() {
+  const row = current(), number = state.rows.findIndex((each) => each.refused);
+  if (row && row.refused) {
+    row.refused = "";
+    show();
+  } else if (number >= 0) {
+    go(number);
+  }
 }
 
 function candidateItem(each, number) {
@@ -164,87 +211,92 @@ function choose(number) {
   show();
 }
 
-async function showHistory() {
-  const own = term();
-  try {
-    const {history} = await ask(`v1/review/terms/${own.id}`);
-    if (own !== term()) return;
-    $("history").replaceChildren(...history.map((each) => {
-      const concept = each.after && each.after.concept;
-      const said = [each.at.replace("T", " ").slice(0, 16), each.reviewer,
-        state.words.actions[each.action], concept, each.comment].filter(Boolean).join(" · ");
-      return make("li", each.undone ? make("s", said) : said);
-    }));
-  } catch (problem) {
-    say(problem.message);
-  }
+/* Read what is stored about a row. Where somebody changed the one in view, that is to be seen first. */
+async function reread(row) {
+  if (!row) return;
+  const {clock} = decisions, {version} = row.stored;
+  const {history, ...stored} = await ask(`v1/review/terms/${row.key}?${asking({})}`);
+  const isOther = decisions.row(row.key, stored, clock).stored === stored && stored.version !== version;
+  if (isOther && row === current()) row.refused = state.words.changedSince;
+  if (isOther) show();
+  if (row !== current()) return;
+  $("history").replaceChildren(...history.map((each) => {
+    const concept = each.after && each.after.concept;
+    const said = [each.at.replace("T", " ").slice(0, 16), each.reviewer,
+      state.words.actions[each.action], concept, each.comment].filter(Boolean).join(" · ");
+    return make("li", each.undone ? make("s", said) : said);
+  }));
+}
+
+/* Look for what others decided meanwhile. */
+async function watch() {
+  if (document.hidden || state.busy || !$("queue").value) return;
+  const {events} = await ask(`v1/review/history?${asking({limit: PAGE, queue: $("queue").value})}`);
+  const since = events.filter((each) => each.id > state.seen), changed = since.map((each) => each.term_id);
+  state.seen = Math.max(state.seen, ...since.map((each) => each.id));
+  const rows = state.rows.filter((row) => since.length === PAGE || changed.includes(row.key));
+  for (const row of rows.filter((each) => !each.waiting.length)) await reread(row);
+  if (since.length) await progress();
 }
 
 /* ---- decisions */
 
-async function decide(action, other) {
-  const own = term();
-  if (!own) return;
-  const candidate = other || own.candidates[state.chosen];
-  const body = {action, version: own.version, reviewer: reviewer(), comment: $("comment").value};
-  if (action !== "nil" && candidate) {
-    Object.assign(body, {concept: candidate.concept, name: candidate.name});
-  }
-  let done;
-  try {
-    done = await ask(`v1/review/terms/${own.id}/decision`, body);
-  } catch (problem) {
-    if (problem.status !== 409 || !problem.term) throw problem;
-    state.terms[state.at] = problem.term;
-    go(state.at);
-    $("conflict").textContent = `${state.words.conflict} ${problem.message}`;
-    $("conflict").hidden = false;
-    return;
-  }
-  state.undo.push({event: done.event, term: own.id});
-  state.terms[state.at] = done;
-  say(`${own.text}: ${state.words.statuses[done.status]}`);
-  if (state.at + 1 < state.terms.length) {
-    go(state.at + 1);  // the next key may be pressed at once
-    progress().catch((problem) => say(problem.message));
+function decide(action, other) {
+  const row = current();
+  if (!row || state.busy) return;
+  const who = reviewer(), comment = $("comment").value, {approvals} = state;
+  const {concept = null, name = null} = action === "nil" ? {} : other || term().candidates[state.chosen] || {};
+  if (action !== "nil" && !concept) return ACTS.other();
+  const preview = (seen) => {
+    const second = seen.status === "proposed" && seen.action === action && seen.concept === concept;
+    const status = approvals === 1 || second ? DECIDED[action] : "proposed";
+    return {...seen, status, action, concept, name, reviewer: second ? seen.reviewer : who,
+      second_reviewer: second ? who : null};
+  };
+  const done = decisions.change(row, `v1/review/terms/${row.key}/decision`, ({version}) =>
+    ({action, version, reviewer: who, comment, ...(concept && {concept, name})}), preview);
+  if (!done) return;
+  say(`${row.stored.text}: ${state.words.statuses[term().status]}`);
+  if (state.at + 1 < state.rows.length) {
+    go(state.at + 1);
   } else {
-    await load();
+    state.at += 1;  // nothing is in view until all is stored
+    show();
+    decisions.idle().then(() => state.at === state.rows.length && doing(load));
   }
 }
 
-async function undo() {
-  const last = state.undo.pop();
+function undo() {
+  const last = decisions.undo(reviewer());
   if (!last) return say(state.words.nothing);
-  const body = {reviewer: reviewer(), ...(last.batch ? {batch: last.batch} : {event: last.event})};
-  const done = await ask("v1/review/undo", body);
-  const number = state.terms.findIndex((each) => each.id === last.term);
-  if (last.batch) {
-    await load();
-  } else if (number >= 0) {
-    state.terms[number] = done;
-    go(number);
-    await progress();
-  } else {
-    state.terms.unshift(done);
-    go(0);
-    await progress();
-  }
+  if (last.batch) return doing(() => undoBatch(last.batch));
+  if (!state.rows.includes(last.row)) state.rows.unshift(last.row);
+  go(state.rows.indexOf(last.row));
   return say(state.words.undone);
+}
+
+const retried = (problem) => say(`${state.words.notYet} ${problem.message}`);
+
+async function undoBatch(batch) {
+  await insist("v1/review/undo", {batch, reviewer: reviewer(), change: newId()}, retried);
+  await load();
+  say(state.words.undone);
 }
 
 async function bulk(action) {
   const chosen = filters();
   if (!Object.keys(chosen).length) return say(state.words.needsFilter);
   const who = reviewer();
+  await decisions.idle();
   const waiting = new URLSearchParams(
     {queue: $("queue").value, limit: 1, waits_for: who, ...chosen});
   const {total} = await ask(`v1/review/terms?${waiting}`);
   if (!total || !await confirmed(state.words.ask[action](total))) return undefined;
   const {flag, text, min_score: least} = chosen;
-  const done = await ask("v1/review/bulk", {action, queue: $("queue").value, reviewer: who,
-    expected: total, comment: $("comment").value, ...(flag && {flag}), ...(text && {text}),
-    ...(least !== undefined && {min_score: Number(least)})});
-  state.undo.push({batch: done.batch});
+  const done = await insist("v1/review/bulk", {action, queue: $("queue").value, reviewer: who,
+    expected: total, comment: $("comment").value, change: newId(), ...(flag && {flag}), ...(text && {text}),
+    ...(least !== undefined && {min_score: Number(least)})}, retried);
+  decisions.log.push({batch: done.batch});
   await load();
   return say(state.words.changed(done.n_changed, done.n_skipped));
 }
@@ -255,26 +307,27 @@ const search = searchField({
   take(hit) {
     $("query").value = "";
     $("query").blur();
-    doing(() => decide("approve", hit));
+    trying(() => decide("approve", hit));
   },
 });
 
 /* ---- keys and events */
 
 const ACTS = {
-  approve: () => doing(() => decide("approve")),
-  reject: () => doing(() => decide("reject")),
-  nil: () => doing(() => decide("nil")),
-  undo: () => doing(undo),
+  approve: () => trying(() => decide("approve")),
+  reject: () => trying(() => decide("reject")),
+  nil: () => trying(() => decide("nil")),
+  undo: () => state.busy || trying(undo),
   other: () => {
     say(state.words.pickOther);
     $("query").focus();
   },
-  next: () => state.at + 1 < state.terms.length && go(state.at + 1),
+  seen: toRefused,
+  next: () => state.at + 1 < state.rows.length && go(state.at + 1),
   previous: () => state.at > 0 && go(state.at - 1),
 };
 const KEYS = {a: "approve", r: "reject", n: "nil", u: "undo", o: "other", "/": "other", j: "next",
-  k: "previous"};
+  k: "previous", Escape: "seen"};
 
 function onKey(event) {
   const typing = event.target.matches("input, select, textarea");
@@ -322,6 +375,7 @@ for (const element of document.querySelectorAll("[data-act]")) {
 for (const element of document.querySelectorAll("[data-bulk]")) {
   element.addEventListener("click", () => doing(() => bulk(element.dataset.bulk)));
 }
+setInterval(() => trying(watch), LOOK_AGAIN);
 $("reviewer").value = sessionStorage.getItem("reviewer") || "";
 speak((navigator.language || "en").startsWith("zh") ? "zh" : "en");
 doing(open);

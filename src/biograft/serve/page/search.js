@@ -6,9 +6,9 @@ function say(message) {
 }
 
 /* Ask the service; a problem is an error with its status, and the term that it is about. */
-async function request(path, body) {
+async function request(path, body, signal) {
   const headers = state.key ? {"x-api-key": state.key} : {};
-  const options = body === undefined ? {headers} : {method: "POST", body: JSON.stringify(body),
+  const options = body === undefined ? {headers, signal} : {signal, method: "POST", body: JSON.stringify(body),
     headers: {...headers, "content-type": "application/json"}};
   let answer;
   try {
@@ -25,7 +25,7 @@ async function request(path, body) {
   return answer;
 }
 
-const ask = async (path, body) => (await request(path, body)).json();
+const ask = async (...asked) => (await request(...asked)).json();
 
 /* Runs what may fail; a failure is told in one line. */
 async function trying(act) {

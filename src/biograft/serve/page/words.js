@@ -3,6 +3,9 @@
 const WORDS = {
   en: {
     searchLabel: "Search a concept", review: "Review", kept: "Kept in the review.", conflict: "Not saved:",
+    notYet: "Not stored yet, trying again:", changedSince: "somebody else changed it meanwhile.",
+    escSeen: "Esc: seen.",
+    unstored: (n) => n === 1 ? "not stored yet" : `${n} not stored yet`,
     pageOnly: "Kept on this page only: the key may not review.", help: "Keys", text: "Note",
     find: "Find and link", file: "Open a file", example: "Example", blank: "Mark by hand",
     findings: "Findings", threshold: "Score from", format: "Format", copy: "Copy", download: "Export",
@@ -63,6 +66,8 @@ const WORDS = {
   },
   zh: {
     searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", conflict: "未保存：",
+    notYet: "尚未保存，正在重试：", changedSince: "期间已被他人修改。", escSeen: "按 Esc 表示已知。",
+    unstored: (n) => n === 1 ? "尚未保存" : `${n} 项尚未保存`,
     pageOnly: "仅保留在本页：当前密钥没有审核权限。", help: "快捷键", text: "病历",
     find: "识别并链接", file: "打开文件", example: "示例", blank: "手工标注",
     findings: "结果", threshold: "分数不低于", format: "格式", copy: "复制", download: "导出",
