@@ -11,12 +11,14 @@ take seconds.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
+from biograft.kb.pinyin import PinyinNames
 from biograft.kb.records import NameKind
 from biograft.kb.store import KnowledgeBase, Match
 from biograft.kb.tables import NAME_KINDS
@@ -24,6 +26,8 @@ from biograft.kb.tables import NAME_KINDS
 if TYPE_CHECKING:  # suggestions need no polars
     import polars as pl
 
+PINYIN = "pinyin"
+"""How a Chinese name matches letters."""
 MAX_CANDIDATES = 20_000
 """Maximum number of names that are ranked; the shortest ones if more contain all words."""
 
@@ -52,6 +56,10 @@ def search_names(
             matches.setdefault(match.concept, match)
             if len(matches) >= limit:
                 break
+    if len(matches) < limit and language in (None, "zh"):
+        for row in PinyinNames.of(base).find(text):
+            match = base.match(row, PINYIN)
+            matches.setdefault(match.concept, match)
     return list(matches.values())[:limit]
 
 
@@ -154,7 +162,7 @@ class NameSuggestions:
 
         The name that is the text comes first; then names that begin with it, short and preferred
         ones of concepts with many below them before others; then names with the text at a later
-        word; then names that have all its words, in any order.
+        word; then names that have all its words, in any order; then Chinese names with this pinyin.
 
         Args:
             text: What was typed so far.
@@ -163,11 +171,23 @@ class NameSuggestions:
         """
         key = normalise(text)
         matches = []
-        for name in self._name_of_each(key, limit, language).values():
+        found = self._name_of_each(key, limit, language)
+        for name in found.values():
             how = "exact" if self._keys[name] == key else "prefix"
             how = how if self._keys[name].startswith(key) else "words"
             matches.append(self._kb.match(name, how))
+        spelt = self.pinyin.find(text) if len(found) < limit and language in (None, "zh") else ()
+        for name in spelt:
+            concept = int(self._concepts[name])
+            if concept not in found and len(found) < limit:
+                found[concept] = name
+                matches.append(self._kb.match(name, PINYIN))
         return matches
+
+    @cached_property
+    def pinyin(self) -> PinyinNames:
+        """The Chinese names by their pinyin, made when it is first asked for."""
+        return PinyinNames.of(self._kb)
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of the concepts that ``find`` returns, without making objects.

@@ -150,7 +150,7 @@ class Match:
     name: str
     language: str
     how: str
-    """``exact``, ``normalised``, ``prefix`` or ``words``."""
+    """``exact``, ``normalised``, ``prefix``, ``words`` or ``pinyin``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the match as plain values."""

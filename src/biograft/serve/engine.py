@@ -289,6 +289,7 @@ class ServiceEngine:
         """Link and search once, so that no request waits for the first use."""
         self.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
         self.search_json("a", 1, None)
+        self.suggestions.pinyin.find("aa")
 
     # ---- text
 

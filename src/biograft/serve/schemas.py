@@ -210,7 +210,7 @@ class SearchHit(BaseModel):
     name: str
     matched: str
     language: str
-    how: str = Field(description="exact, prefix or words")
+    how: str = Field(description="exact, prefix, words or pinyin")
 
 
 class SearchAnswer(BaseModel):
