@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import CheckedArtifact
+from biograft.errors import shorten
 
 FORMAT = "biograft-review"
 HASH, HASH_BYTES = "hash", 16
@@ -28,6 +30,20 @@ _MARK, _LOOKED_AT = b"CREATE TABLE review_", 1 << 18
 _TRIES = 3
 _READERS: Mapping[str, Callable[[Any], Any]] = {"JSON": json.loads, "BOOLEAN": bool}
 """Readers of values that SQLite holds otherwise, by the types of their columns."""
+SCHEMA = "SELECT type, name, sql FROM sqlite_master"
+"""Query of all that a SQLite file defines."""
+_NAME = r'"?\w+"?'
+_NAMES = rf"\({_NAME}(?:, {_NAME})*\)"
+_TYPE = r"(?:INTEGER|BIGINT|FLOAT|BOOLEAN|JSON|TEXT|VARCHAR\(\d+\))"
+_PART = (
+    rf"(?:(?:PRIMARY KEY|UNIQUE) {_NAMES}|FOREIGN KEY ?{_NAMES} REFERENCES {_NAME} {_NAMES}"
+    rf"|{_NAME}(?: {_TYPE})?(?: NOT NULL)?)"
+)
+_DEFINITION = re.compile(
+    rf"CREATE TABLE {_NAME} ?\( ?{_PART}(?:, ?{_PART})* ?\)"
+    rf"|CREATE INDEX {_NAME} ON {_NAME} {_NAMES}(?: WHERE {_NAME} IS NULL)?"
+)
+"""Definitions that a review has: tables and indexes, without an expression to evaluate."""
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError, RecursionError, OverflowError)
 
 
@@ -40,6 +56,19 @@ def row_hash(values: Mapping[str, Any]) -> str:
     }
     text = json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).hexdigest()
+
+
+def foreign_definitions(schema: Iterable[tuple[str, str, str | None]]) -> Iterator[str]:
+    """Yield what no review defines, such as triggers and views, which act when rows are read.
+
+    Args:
+        schema: Rows of :data:`SCHEMA`.
+    """
+    for kind, name, definition in schema:
+        text = " ".join(str(definition or "").split())
+        is_index_of_table = kind == "index" and definition is None
+        if not is_index_of_table and not _DEFINITION.fullmatch(text):
+            yield f"defines the {kind} {shorten(str(name))!r}, which no review has"
 
 
 def find_reviews(path: Path) -> Iterator[Path]:
@@ -67,6 +96,7 @@ def check_review(path: Path) -> CheckedArtifact:
         with tempfile.TemporaryDirectory() as folder:
             copy = _copy(path, Path(folder))
             with closing(sqlite3.connect(copy)) as database:
+                database.execute("PRAGMA trusted_schema = OFF")
                 problems = tuple(f"{path}: {each}" for each in _problems(database))
     except (*_UNREADABLE, OSError) as error:
         problems = (f"{path}: cannot be read ({' '.join(str(error).split())})",)
@@ -92,9 +122,17 @@ def _states(files: list[Path]) -> list[tuple[int, int]]:
 
 
 def _problems(database: sqlite3.Connection) -> Iterator[str]:
-    """Yield damage of the file, and the rows that are not as they were written."""
-    found = [row[0] for row in database.execute("PRAGMA integrity_check")]
-    yield from (each for each in found if each != "ok")
+    """Yield damage of the file, and the rows that are not as they were written.
+
+    Of a file that is not what SQLite writes no row is read, since that need not end.
+    """
+    faults = list(foreign_definitions(database.execute(SCHEMA)))
+    if not faults:
+        found = (row[0] for row in database.execute("PRAGMA integrity_check"))
+        faults = [each for each in found if each != "ok"]
+    if faults:
+        yield from faults
+        return
     for table in TABLES:
         columns = database.execute(f"PRAGMA table_info({table})").fetchall()
         readers = {name: _READERS.get(kind, lambda value: value) for _, name, kind, *_ in columns}

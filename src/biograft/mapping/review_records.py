@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from types import NoneType
+from typing import Annotated, Any, TypeVar
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.errors import ConfigError
@@ -39,6 +40,36 @@ def to_json(record: Any) -> dict[str, Any]:
             name: list(value) if isinstance(value, tuple) else value for name, value in pairs
         },
     )
+
+
+_Record = TypeVar("_Record")
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "int | None": (int, NoneType),
+    "str | None": (str, NoneType),
+    "float | None": (float, int, NoneType),
+}
+"""Types of values by the annotations of fields."""
+
+
+def checked(record: _Record) -> _Record:
+    """Return a record of a database, which holds values of any type whatever its columns say.
+
+    Raises:
+        TypeError: A value is of another type than its field.
+    """
+    for field in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        if not isinstance(value, _KINDS.get(str(field.type), object)):
+            raise TypeError(f"{field.name}: {type(value).__name__}")
+        for each in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(each):
+                checked(each)
+            elif isinstance(value, tuple) and not isinstance(each, str):
+                raise TypeError(f"{field.name}: {type(each).__name__}")
+    return record
 
 
 @dataclass(frozen=True, slots=True)

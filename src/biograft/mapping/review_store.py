@@ -18,6 +18,7 @@ newer one is refused.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sqlite3
@@ -52,7 +53,9 @@ from biograft.mapping.review_check import (
     LATER,
     PART,
     REASON,
+    SCHEMA,
     TABLES,
+    foreign_definitions,
     row_hash,
 )
 from biograft.mapping.review_records import (
@@ -78,6 +81,7 @@ from biograft.mapping.review_records import (
     SuggestedConcept,
     TermDecision,
     TermState,
+    checked,
     to_json,
 )
 
@@ -221,6 +225,7 @@ _BUSY_SECONDS = 120
 _POSTGRES = "postgresql+psycopg"
 _DISK_FULL = "53100"
 """The code of a full disk in PostgreSQL."""
+_REMEDY = "give a file that `biograft review import` made"
 _PRIMARY = 0xFF
 """The bits of SQLite's codes that say what kind an error is of."""
 _FAILED = {
@@ -260,7 +265,11 @@ class ReviewStore:
                 concept can be approved.
         """
         url, where = _url_of(place, create=create)
-        engine = sa.create_engine(url, hide_parameters=True)  # errors must not show terms
+        engine = sa.create_engine(
+            url,
+            hide_parameters=True,  # errors must not show terms
+            json_deserializer=_read_json,
+        )
         if engine.dialect.name == "sqlite":
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
@@ -271,9 +280,8 @@ class ReviewStore:
             except sa.exc.OperationalError as error:
                 raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
             except sa.exc.DatabaseError as error:
-                remedy = "give a file that `biograft review import` made"
                 raise StoreError(
-                    f"{where}: is no review database ({error.orig}); {remedy}"
+                    f"{where}: is no review database ({error.orig}); {_REMEDY}"
                 ) from error
             closed_on_error.pop_all()
         return store
@@ -309,6 +317,8 @@ class ReviewStore:
             yield
         except sa.exc.OperationalError as error:
             code = getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY
+            if "decode" in str(error.orig):  # bytes in a column of texts
+                raise _damaged("a row") from error
             full = code == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", "") == _DISK_FULL
             if not full and code not in _FAILED:
                 raise
@@ -323,6 +333,10 @@ class ReviewStore:
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7261)"))
+            else:
+                schema = (tuple(row) for row in connection.exec_driver_sql(SCHEMA))
+                if fault := next(foreign_definitions(schema), ""):
+                    raise StoreError(f"{self.where}: {fault}; {_REMEDY}")
             if not create and not sa.inspect(connection).has_table(VERSIONS.name):
                 raise StoreError(
                     f"{self.where}: has no review; begin one with `biograft review import`"
@@ -820,6 +834,7 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")  # a decision that was answered survives
     cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.close()
 
 
@@ -919,16 +934,38 @@ def _read_items(
     return found
 
 
+@contextmanager
+def _read_row(row: Row[Any]) -> Iterator[None]:
+    """Say in one line that a row does not hold what a review writes."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(f"row {row.id}") from error
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise _damaged("a row") from error
+
+
+def _damaged(what: str) -> StoreError:
+    return StoreError(f"review: {what} does not hold what a review writes; run `biograft check`")
+
+
 def _term(row: Row[Any]) -> ReviewTerm:
-    candidates = tuple(SuggestedConcept(**each) for each in row.candidates)
-    place = (row.text, row.code, row.context, row.frequency, row.flag)
-    return ReviewTerm(*place, candidates, row.part or "", row.reason or "")
+    with _read_row(row):
+        candidates = tuple(SuggestedConcept(**each) for each in row.candidates)
+        place = (row.text, row.code, row.context, row.frequency, row.flag)
+        return checked(ReviewTerm(*place, candidates, row.part or "", row.reason or ""))
 
 
 def _item(row: Row[Any]) -> ReviewItem:
-    state = TermState.from_json(dict(row._mapping))
-    place = (row.id, row.queue_name, row.version, _term(row), state, row.updated_at)
-    return ReviewItem(*place, bool(row.blind))
+    with _read_row(row):
+        state = TermState.from_json(dict(row._mapping))
+        place = (row.id, row.queue_name, row.version, _term(row), state, row.updated_at)
+        return checked(ReviewItem(*place, bool(row.blind)))
 
 
 def _columns(term: ReviewTerm) -> dict[str, Any]:
@@ -939,29 +976,20 @@ def _columns(term: ReviewTerm) -> dict[str, Any]:
     return {**to_json(term), **later, **certainty, "priority": term.priority}
 
 
+def _event(row: Row[Any]) -> ReviewEvent:
+    with _read_row(row):
+        place = (row.id, row.term, row.text, row.batch, row.at, row.reviewer, row.action)
+        before, after = (state and TermState.from_json(state) for state in (row.before, row.after))
+        return checked(ReviewEvent(*place, row.comment, before, after, row.undoes, row.undone))
+
+
 def _read_events(
     connection: Connection, *conditions: sa.ColumnElement[bool], limit: int | None = None
 ) -> list[ReviewEvent]:
     """Return events, the latest first."""
     query = sa.select(EVENTS, TERMS.c.text).join(TERMS).where(*conditions)
     rows = connection.execute(query.order_by(EVENTS.c.id.desc()).limit(limit))
-    return [
-        ReviewEvent(
-            row.id,
-            row.term,
-            row.text,
-            row.batch,
-            row.at,
-            row.reviewer,
-            row.action,
-            row.comment,
-            row.before and TermState.from_json(row.before),
-            row.after and TermState.from_json(row.after),
-            row.undoes,
-            row.undone,
-        )
-        for row in rows
-    ]
+    return [_event(row) for row in rows]
 
 
 def _n_done(connection: Connection, batch: str, *reviewers: str) -> int:

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 import sqlalchemy as sa
 
+from biograft.errors import StoreError
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept, check_review
 from biograft.mapping.review_check import HASH, find_reviews, row_hash
 from biograft.mapping.review_store import SEALED, VERSION
@@ -152,3 +153,84 @@ def test_every_damaged_row_is_named(place):
     problems = " ".join(check_review(place).problems)
     for row in ("review_events, row 1", "review_events, row 2", "review_terms, row 3"):
         assert row in problems
+
+
+EVIL = (
+    "CREATE TRIGGER evil AFTER UPDATE ON review_terms WHEN NEW.concept != 'EVIL:1' BEGIN "
+    "UPDATE review_terms SET concept = 'EVIL:1' WHERE id = NEW.id; END",
+    "CREATE VIEW more AS SELECT * FROM review_terms",
+    "CREATE VIRTUAL TABLE more USING fts5(text)",
+    "CREATE TABLE more (x DEFAULT (randomblob(1000)))",
+    "CREATE TABLE more (x CHECK (x LIKE '%a%a%a%a%'))",
+    "CREATE INDEX more ON review_terms (printf('%.*c', 100000000, text))",
+    "CREATE INDEX more ON review_terms (text) WHERE text LIKE code",
+    "ALTER TABLE review_terms ADD COLUMN more AS (printf('%.*c', 100000000, text))",
+)
+ENDLESS = (
+    "ALTER TABLE review_events RENAME TO kept",
+    "CREATE VIEW review_events(id, hash) AS WITH RECURSIVE c(n) AS "
+    "(SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n, n FROM c WHERE n < 0",
+)
+
+
+@pytest.mark.parametrize("commands", [*((each,) for each in EVIL), ENDLESS])
+def test_what_acts_when_rows_are_read_is_refused(place, commands):
+    """A trigger changed what was approved, and checking a view with an endless query never ended.
+
+    SQLite would run what the schema of a file says, which others may have written.
+    """
+    query(place, *commands)
+    problems = check_review(place).problems
+    assert problems
+    assert all("which no review has" in each for each in problems)
+    with pytest.raises(StoreError, match="which no review has"):
+        ReviewStore.open(place)
+
+
+def test_a_file_whose_pages_go_in_circles_is_checked_to_the_end(place):
+    """Rows of a tree that is no tree are not read."""
+    content = bytearray(place.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    (root,) = query(place, "SELECT rootpage FROM sqlite_master WHERE name = 'review_events'")[0]
+    page = bytearray(size)
+    page[0] = 5  # an interior page of a table, all of whose children are itself
+    n_cells = 200
+    page[3:5] = n_cells.to_bytes(2, "big")
+    page[5:7] = (size - 5 * n_cells).to_bytes(2, "big")
+    page[8:12] = root.to_bytes(4, "big")
+    for n in range(n_cells):
+        start = size - 5 * (n + 1)
+        page[12 + 2 * n : 14 + 2 * n] = start.to_bytes(2, "big")
+        page[start : start + 5] = root.to_bytes(4, "big") + bytes([n % 128])
+    content[(root - 1) * size : root * size] = page
+    place.write_bytes(content)
+    assert check_review(place).problems
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "review_terms SET candidates = '{]'",
+        "review_terms SET candidates = '" + "[" * 100_000 + "'",
+        "review_terms SET candidates = '[{\"a\": 1}]'",
+        "review_terms SET candidates = '[{\"concept\": 5}]'",
+        "review_terms SET candidates = '[{\"concept\": \"D1\", \"score\": \"high\"}]'",
+        "review_terms SET rejected = '7'",
+        "review_terms SET rejected = '[7]'",
+        "review_terms SET frequency = 'many'",
+        "review_terms SET version = x'00'",
+        "review_terms SET text = CAST(x'ff' AS TEXT)",
+        "review_terms SET status = x'00'",
+        "review_events SET after = '[]', before = '5'",
+        "review_events SET after = '{\"status\": \"open\"}'",
+        "review_events SET undoes = 'x'",
+        "review_events SET at = x'00'",
+    ],
+)
+def test_a_row_of_other_types_is_one_line(place, change):
+    """Guards: such rows were tracebacks of listing, approving and exporting."""
+    query(place, f"UPDATE {change}")
+    with ReviewStore.open(place) as store, pytest.raises(StoreError, match="run `biograft check`"):
+        store.items("labs")
+        store.history("labs")
+    assert check_review(place).problems
