@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
 
+_NO_UTF8 = "surrogates not allowed"
+"""What Python says of bytes of a path that are not UTF-8."""
+
 _MESSAGE_TEXT = 4000
 """Longest printed error message of other libraries, in characters."""
 
@@ -183,6 +186,11 @@ def _run() -> None:
         fail(error)
     except ModuleNotFoundError as error:
         fail(missing_extra(error, "this command"))
+    except UnicodeEncodeError as error:
+        if error.reason != _NO_UTF8:
+            raise
+        named = next((each for each in sys.argv[1:] if os.fsencode(each) != _utf8(each)), "a path")
+        fail(f"{named}: holds bytes that are not UTF-8; rename it")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise
@@ -196,6 +204,10 @@ def _run() -> None:
         if isinstance(error, SystemExit) and error.code != 130:
             raise
         fail("interrupted; only what --resume continues was kept", 130)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode(errors="replace")
 
 
 def _disk_error(error: OSError) -> str:

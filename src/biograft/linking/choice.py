@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from typing import Annotated, Any, NamedTuple, Protocol
@@ -235,6 +238,51 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Deadline(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens connections that are shut at a time, however slowly an answer arrives on them.
+
+    The time-out of a socket is that of each piece: an answer whose headers drip has none.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._sockets: list[Any] = []
+        self._timer = threading.Timer(seconds, self._shut)
+        self._timer.daemon = True
+        self.is_over = False
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        if self.is_over:
+            raise TimeoutError
+
+    def do_open(self, http_class: Any, req: Any, **settings: Any) -> Any:
+        """Open a connection of the given class, and watch it.
+
+        Args:
+            http_class: Class of the connection.
+            req: The request.
+            settings: Arguments of the class.
+        """
+
+        class Watched(http_class):  # type: ignore[misc]
+            def connect(own) -> None:  # noqa: N805
+                super().connect()
+                self._sockets.append(own.sock)
+
+        return super().do_open(Watched, req, **settings)
+
+    def _shut(self) -> None:
+        self.is_over = True
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
 class LlmChooser:
     """Chooses candidates by a language model at temperature 0."""
 
@@ -244,8 +292,7 @@ class LlmChooser:
         self.config = config
         self._url = config.url.rstrip("/") + "/chat/completions"
         local = is_loopback(_host(config.url))
-        proxies = urllib.request.ProxyHandler({} if local else None)
-        self._opener = urllib.request.build_opener(proxies, _NoRedirect)
+        self._proxies: dict[str, str] | None = {} if local else None
         self._headers = {"content-type": "application/json", "accept": "application/json"}
         if key := os.environ.get(KEY):
             self._headers["authorization"] = f"Bearer {key}"
@@ -289,16 +336,15 @@ class LlmChooser:
 
     def _post(self, body: bytes) -> bytes:
         """Send one request; read the answer within its size and its time."""
-        end = time.monotonic() + self.config.timeout
         request = urllib.request.Request(self._url, body, self._headers)
-        read = b""
-        with self._opener.open(request, timeout=self.config.timeout) as response:
-            while block := response.read1(_BLOCK):
-                read += block
-                if len(read) > self.config.max_bytes:
-                    raise ChoiceError("not an answer")
-                if time.monotonic() > end:
-                    raise TimeoutError
+        proxies, read = urllib.request.ProxyHandler(self._proxies), b""
+        with _Deadline(self.config.timeout) as deadline:
+            opener = urllib.request.build_opener(proxies, _NoRedirect, deadline)
+            with opener.open(request, timeout=self.config.timeout) as response:
+                while block := response.read1(_BLOCK):
+                    read += block
+                    if len(read) > self.config.max_bytes:
+                        raise ChoiceError("not an answer")
         return read
 
 

@@ -15,7 +15,8 @@ gold id of another part.
 its best score. The gold of a query is a list of needed groups, one for each gold concept; a group
 holds equivalent ids. A query is right at k if each of its parts has an answer of some group among
 its first k concepts *and* each group is answered by some part. Ties are broken at random, and the
-value is the expected one: of two tied concepts, one of them right, each counts half.
+value is the expected one: of two tied concepts, one of them right, each counts half (where more
+than 10 gold concepts depend on ties, the mean of 1,000 random orders).
 
 **Calibration**. The expected calibration error (ECE) bins the answers by probability and averages
 the difference of accuracy and mean probability over the bins, weighted by size. Every predicted
@@ -25,6 +26,7 @@ probability and are left out; precision and recall of NIL cover them.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -226,6 +228,8 @@ def lenient(
 
 # ---- strict
 
+_COUNTED, _DRAWN = 10, 1000
+"""Gold concepts in doubt whose sets are all counted, and the random orders drawn of more."""
 Tie: TypeAlias = list[frozenset[int]]
 """Concepts with equal scores: for each the needed groups that it answers."""
 
@@ -253,7 +257,7 @@ def strict(
         if right[k - 1] == recall[k - 1] == 1.0:  # more answers change nothing
             right[k:] = recall[k:] = 1.0
             break
-    return right, recall
+    return np.maximum.accumulate(right), recall  # of estimates, too, no answer makes it less
 
 
 def _tie_groups(answers: Sequence[RankedAnswer], needed: Sequence[Ids]) -> list[Tie]:
@@ -298,28 +302,47 @@ class _TopK(NamedTuple):
         n_within = sum(groups <= allowed for groups in self.tied)
         return comb(n_within, self.n_random) / comb(len(self.tied), self.n_random)
 
-    def possible(self) -> frozenset[int]:
-        """Return the groups that may be answered."""
-        return self.certain.union(*self.tied) if self.n_random else self.certain
+    def collapsed(self, of: frozenset[int]) -> _TopK:
+        """Return the same with one group (-1) for all groups that are not in ``of``."""
+        certain = frozenset(g if g in of else -1 for g in self.certain)
+        tied = [frozenset(g if g in of else -1 for g in groups) for groups in self.tied]
+        return _TopK(certain, tied if self.n_random else [], self.n_random)
+
+    def drawn(self, rng: random.Random) -> frozenset[int]:
+        """Return the groups that are answered in one random order of the tie."""
+        return self.certain.union(*rng.sample(self.tied, self.n_random))
 
 
 def _chance_all(tops: Sequence[_TopK], n_groups: int) -> float:
     """Return the probability that every part answers a group and every group is answered.
 
-    Parts are independent, so the probability that all parts answer something within a set of groups
-    is a product; inclusion-exclusion over the sets gives the result.
+    Only groups that no part answers in any case are in doubt. Parts are independent, so the
+    probability that all parts answer something within a set of groups is a product;
+    inclusion-exclusion over the sets in doubt gives the result. These are exponentially many, and
+    no exact way is quicker (with one answer a part it is the permanent of a matrix), so that of
+    more than :data:`_COUNTED` groups it is estimated from random orders.
     """
-    everything = frozenset(range(n_groups))
-    if frozenset().union(*(top.possible() for top in tops)) != everything:
+    doubtful = frozenset(range(n_groups)).difference(*(top.certain for top in tops))
+    tops = [top.collapsed(doubtful) for top in tops]
+    answered = [max((len(g - {-1}) for g in top.tied), default=0) * top.n_random for top in tops]
+    if sum(answered) < len(doubtful) or not doubtful <= frozenset().union(
+        *(groups for top in tops for groups in top.tied)
+    ):
         return 0.0
+    if len(doubtful) > _COUNTED:
+        rng, n_right = random.Random(0), 0
+        for _ in range(_DRAWN):
+            drawn = [top.drawn(rng) for top in tops]
+            n_right += all(drawn) and doubtful <= frozenset().union(*drawn)
+        return n_right / _DRAWN
     unmatched = [top.chance_within(frozenset()) for top in tops]
     chance = 0.0
-    for size in range(1, n_groups + 1):
-        for groups in combinations(range(n_groups), size):
-            within = 1.0
+    for size in range(len(doubtful) + 1):
+        for groups in combinations(doubtful, size):
+            within, allowed = 1.0, frozenset((*groups, -1))
             for top, none in zip(tops, unmatched, strict=True):
-                within *= top.chance_within(frozenset(groups)) - none
-            chance += (-1) ** (n_groups - size) * within
+                within *= top.chance_within(allowed) - none
+            chance += (-1) ** (len(doubtful) - size) * within
     return min(max(chance, 0.0), 1.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import signal
 import subprocess
@@ -132,3 +133,38 @@ def test_the_program_is_interrupted_as_before_once_it_runs(monkeypatch):
     importlib.import_module("biograft.__main__").main()
     assert seen == [before]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="streams are closed as in POSIX")
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_closed_streams_are_no_traceback(number, tmp_path):
+    """Guards: ``biograft kb search KB TEXT >&-`` ended in 50 lines, and files got its output."""
+    (tmp_path / "a.csv").write_text("id,name\nX:1,fever\n")
+    words = ["kb", "build", str(tmp_path / "a.csv"), "-o", str(tmp_path / "KB"), "--quiet"]
+    command = ["sh", "-c", f'exec "$@" {number}{"<&-" if number == 0 else ">&-"}', "sh"]
+    for each in (words, ["kb", "search", str(tmp_path / "KB"), "fever"]):
+        command_line = [*command, sys.executable, "-m", "biograft", *each]
+        done = subprocess.run(command_line, capture_output=True, text=True, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert ("X:1" in done.stdout) == (number != 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes")
+def test_paths_that_are_not_utf8_are_one_line(tmp_path):
+    """Guards: 60 lines of UnicodeEncodeError."""
+    source = tmp_path / os.fsdecode(b"a\xff.csv")
+    source.write_text("id,name\nX:1,fever\n")
+    (tmp_path / "b.csv").write_text("id,name\nX:1,fever\n")
+    bad = tmp_path / os.fsdecode(b"KB\xff\xfe")
+    for words in (
+        ["kb", "build", source, "-o", tmp_path / "KB"],
+        ["kb", "build", tmp_path / "b.csv", "-o", bad],
+    ):
+        command = [sys.executable, "-m", "biograft", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        last = done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+        assert last.endswith(": holds bytes that are not UTF-8; rename it")
+        assert "\\udcff" in last
+    assert not list(tmp_path.glob("KB*"))

@@ -214,7 +214,7 @@ def test_a_file_whose_pages_go_in_circles_is_checked_to_the_end(place):
         "review_terms SET candidates = '" + "[" * 100_000 + "'",
         "review_terms SET candidates = '[{\"a\": 1}]'",
         "review_terms SET candidates = '[{\"concept\": 5}]'",
-        "review_terms SET candidates = '[{\"concept\": \"D1\", \"score\": \"high\"}]'",
+        'review_terms SET candidates = \'[{"concept": "D1", "score": "high"}]\'',
         "review_terms SET rejected = '7'",
         "review_terms SET rejected = '[7]'",
         "review_terms SET frequency = 'many'",
@@ -222,7 +222,7 @@ def test_a_file_whose_pages_go_in_circles_is_checked_to_the_end(place):
         "review_terms SET text = CAST(x'ff' AS TEXT)",
         "review_terms SET status = x'00'",
         "review_events SET after = '[]', before = '5'",
-        "review_events SET after = '{\"status\": \"open\"}'",
+        'review_events SET after = \'{"status": "open"}\'',
         "review_events SET undoes = 'x'",
         "review_events SET at = x'00'",
     ],
@@ -230,7 +230,10 @@ def test_a_file_whose_pages_go_in_circles_is_checked_to_the_end(place):
 def test_a_row_of_other_types_is_one_line(place, change):
     """Guards: such rows were tracebacks of listing, approving and exporting."""
     query(place, f"UPDATE {change}")
+
+    def read(store):
+        return store.items("labs"), store.history("labs")
+
     with ReviewStore.open(place) as store, pytest.raises(StoreError, match="run `biograft check`"):
-        store.items("labs")
-        store.history("labs")
+        read(store)
     assert check_review(place).problems

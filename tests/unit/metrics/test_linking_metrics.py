@@ -102,6 +102,29 @@ def test_strict_is_the_mean_over_all_tie_orders(parts, needed):
         assert (right[k - 1], recall[k - 1]) == pytest.approx(expected)
 
 
+@given(
+    st.lists(RANKED, min_size=1, max_size=2),
+    st.lists(st.frozensets(st.sampled_from("ABCF"), min_size=1), min_size=1, max_size=3),
+)
+def test_strict_with_many_concepts_in_doubt_is_estimated(parts, needed):
+    """The mean of random orders is near to that of all orders."""
+    ranked = [answers(*part) for part in parts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("biograft.metrics.linking._COUNTED", 0)
+        right, _ = strict(ranked, needed, 3)
+    for k in range(1, 4):
+        assert right[k - 1] == pytest.approx(by_brute_force(ranked, needed, k)[0], abs=0.08)
+
+
+def test_strict_with_forty_gold_concepts_ends():
+    """Guards: its time doubled with each gold concept; 20 took 26 s for one number of answers."""
+    needed = [frozenset({f"G{n}"}) for n in range(40)]
+    ranked = answers(*((f"G{n}", 1.0) for n in range(40)), ("other", 1.0))
+    right, recall = strict([ranked], needed, 41)
+    assert (right[38], right[40], recall[40]) == (0.0, 1.0, 1.0)
+    assert right[39] == pytest.approx(1 / 41, abs=0.02)
+
+
 def judgements(right):
     right = np.asarray(right, dtype=float)
     n = len(right)

@@ -49,6 +49,7 @@ class Stub:
 
     def __init__(self):
         self.requests, self.answer, self.status, self.delay = [], "", 200, 0.0
+        self.n_headers = 0
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -63,6 +64,11 @@ class Stub:
                 self.send_response(stub.status)
                 if stub.status == 307:
                     self.send_header("location", "http://127.0.0.1:1/elsewhere")
+                with contextlib.suppress(OSError):
+                    for number in range(stub.n_headers):  # one at a time
+                        self.send_header(f"x-{number}", "1")
+                        self.flush_headers()
+                        time.sleep(0.05)
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 with contextlib.suppress(OSError):  # the client has given up
@@ -89,6 +95,7 @@ def stub(_stub, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # is not used on this machine
     monkeypatch.setattr("biograft.linking.choice._WAIT", 0.0)
     _stub.requests, _stub.answer, _stub.status, _stub.delay = [], "", 200, 0.0
+    _stub.n_headers = 0
     return _stub
 
 
@@ -171,6 +178,16 @@ def test_a_late_answer_is_asked_for_again_then_given_up(linker, stub):
     assert linked == linker(NOTE)
     assert asked.counts == {"asked": 1, "no answer in time": 1}
     assert len(stub.requests) == 2
+
+
+def test_headers_that_drip_have_no_more_time_than_an_answer(linker, stub):
+    """Guards: each header was given the time of a whole answer; a request took 287 s of its 30."""
+    stub.answer, stub.n_headers = "1", 60
+    begin = time.monotonic()
+    linked, asked = review(linker, stub, timeout=0.3, retries=0)
+    assert time.monotonic() - begin < 2.5
+    assert linked == linker(NOTE)
+    assert asked.counts == {"asked": 1, "no answer in time": 1}
 
 
 @pytest.mark.parametrize(("status", "n_requests"), [(503, 3), (404, 1), (307, 1)])
