@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import HfHubHTTPError, StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
@@ -37,7 +37,7 @@ _NO_LIMIT = 100_000
 """Tokenizers without a length limit state a number above this."""
 _FAULTS = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
-    *(SafetensorError, ConfigError, UnpicklingError, EOFError),
+    *(SafetensorError, StrictDataclassError, ConfigError, UnpicklingError, EOFError),
 )
 """Errors that transformers raises for missing, damaged or foreign folders."""
 _CODE_FILES = ("config.json", "tokenizer_config.json")
@@ -148,6 +148,9 @@ def load_config(folder: Path, called: str = "model") -> Any:
             )
     except _FAULTS as error:
         raise _unloadable(folder, called, error) from error
+    n_layers = getattr(config, "num_hidden_layers", 1)
+    if not isinstance(n_layers, int) or n_layers < 1:
+        raise StoreError(f"{folder}: num_hidden_layers: expected 1 or more, found {n_layers!r}")
     config._attn_implementation = None  # it may name a kernel of the hub, which is code
     return config
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from biograft.artifacts import ArtifactKind, new_file
 from biograft.errors import StoreError
+from biograft.text.tables import check_expansion
 
 SHARDS = ArtifactKind(
     format="biograft-shards",
@@ -45,7 +46,7 @@ SCHEMA = pa.schema(
     ]
 )
 _REPORT = b"biograft"
-_BATCH_ROWS = 4096
+_BATCH_ROWS, _READ_ROWS = 4096, 256
 
 
 class LinkedSpan(NamedTuple):
@@ -161,7 +162,8 @@ def read_shard(path: Path) -> Iterator[AnnotatedDocument]:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(SCHEMA):
                 raise StoreError(f"{path}: has other columns than annotated text; {SHARDS.remedy}")
-            for batch in file.iter_batches(_BATCH_ROWS):
+            check_expansion(path, file)
+            for batch in file.iter_batches(_READ_ROWS):
                 for row in batch.to_pylist():
                     spans = tuple(LinkedSpan(**span) for span in row["mentions"])
                     yield AnnotatedDocument(row["id"], row["text"], spans, row["language"])

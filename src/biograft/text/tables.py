@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from biograft.errors import FormatError, InputError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import open_stored, read_lines
+from biograft.kb.sources.files import ExpansionLimit, open_stored, read_lines
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import find_header, fit, read_cells
 from biograft.kb.sources.workbooks import cell_text, is_workbook, read_sheet
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import ParquetFile
 
 WORKBOOK, PARQUET = "workbook", "parquet"
 _PARQUET_MAGIC = b"PAR1"
@@ -146,8 +151,15 @@ def _damaged(path: Path, error: Exception, line: int | None = None) -> FormatErr
     return FormatError(problem, path=path, line=line, remedy="save it again, or as .csv")
 
 
+_BATCH_ROWS, _BATCH_BYTES = 1024, 64 << 20
+"""Rows of Parquet that are decoded at once, and the most bytes of their texts."""
+
+
 def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[Row]:
-    """Read columns of a Parquet file, a batch of rows at a time."""
+    """Read columns of a Parquet file, a batch of rows at a time.
+
+    A text that many rows have is stored once: its size, not the number of rows, bounds a batch.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -158,13 +170,54 @@ def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[
             file = pq.ParquetFile(raw)
             header = file.schema_arrow.names
             names = {name: header[_position(name, header, path, None)] for name in columns}
-            for batch in file.iter_batches(columns=list(dict.fromkeys(names.values()))):
-                for values in batch.to_pylist():
-                    number += 1
+            wanted = list(dict.fromkeys(names.values()))
+            check_expansion(path, file, wanted)
+            kinds = {name: file.schema_arrow.field(name).type for name in wanted}
+            if any(map(pa.types.is_nested, kinds.values())):
+                for number in range(1, file.metadata.num_rows + 1):
                     log.read()
-                    if any(isinstance(value, list | dict) for value in values.values()):
-                        log.reject("a list, expected one value", number, str(values), path=path)
-                        continue
-                    yield number, {name: cell_text(values[key]) for name, key in names.items()}
+                    log.reject("a list, expected one value", number, "", path=path)
+                return
+            texts = [name for name in wanted if str(kinds[name]).endswith(("string", "binary"))]
+            file = pq.ParquetFile(raw, read_dictionary=texts)
+            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
+                for rows in _bounded(batch):
+                    for values in rows.to_pylist():
+                        number += 1
+                        log.read()
+                        yield number, {name: cell_text(values[key]) for name, key in names.items()}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error, number or None) from error
+
+
+def check_expansion(path: Path, file: ParquetFile, columns: Sequence[str] = ()) -> None:
+    """Refuse a Parquet file some column of which becomes too large when unpacked.
+
+    Args:
+        path: The file.
+        file: The same, opened.
+        columns: Columns that will be read; empty: all.
+    """
+    limit, packed = ExpansionLimit(path), path.stat().st_size
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            if not columns or chunk.path_in_schema.partition(".")[0] in columns:
+                limit.check(packed, chunk.total_uncompressed_size)
+
+
+def _bounded(batch: RecordBatch) -> Iterator[RecordBatch]:
+    """Divide rows so that the decoded texts of each part take bounded memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    longest = 0
+    for column in batch.columns:
+        if isinstance(column, pa.DictionaryArray) and len(column.dictionary):
+            longest += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+    n_rows = min(max(_BATCH_BYTES // max(longest, 1), 1), _BATCH_ROWS)
+    for start in range(0, batch.num_rows, n_rows):
+        columns = [
+            each.dictionary_decode() if isinstance(each, pa.DictionaryArray) else each
+            for each in batch.slice(start, n_rows).columns
+        ]
+        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)

@@ -154,3 +154,13 @@ def test_the_saved_tokenizer_does_not_depend_on_what_was_encoded_before(tmp_path
     encoder.save_pretrained(tmp_path / "b")
     first, second = (tmp_path / name / "tokenizer.json" for name in "ab")
     assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("n", [-1, 0, "two", None])
+def test_an_encoder_of_no_layers_is_refused(tmp_path, n):
+    """Guards: it was read without a word, and its vectors were those of the words alone."""
+    tiny_encoder_folder(tmp_path / "e", ["flu"])
+    path = tmp_path / "e" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": n}))
+    with pytest.raises(StoreError, match=r"num_hidden_layers|no encoder that can be loaded"):
+        TextEncoder.from_pretrained(tmp_path / "e")

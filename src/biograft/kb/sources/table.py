@@ -155,7 +155,9 @@ def named_rows(
         if not any(row):
             continue
         log.read()
-        if len(row) == len(columns):
+        if [other_names.get(cell, cell) for cell in row] == columns:
+            log.reject("the header again", line, "\t".join(row), path=config.path)
+        elif len(row) == len(columns):
             yield line, dict(zip(columns, row, strict=True))
         else:
             reason = f"{len(row)} cells, expected {len(columns)}"

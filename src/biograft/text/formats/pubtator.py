@@ -29,6 +29,7 @@ from biograft.text.formats.format import (
 )
 
 _TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
+_NO_OFFSET = re.compile(r"[-+]\d+|[-+]?\d*[.,]\d+")
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=\S)")
 _CID_ROLES = ("Chemical", "Disease")
 _SEPARATORS = re.compile(r"[\t\n\r\0]")
@@ -134,7 +135,9 @@ class _PubTatorParser:
         columns = line.split("\t")
         if not self._is_own(columns[0], number, line):
             return
-        if len(columns) < 2 or not columns[1].isdecimal():
+        if len(columns) > 2 and _NO_OFFSET.fullmatch(columns[1]):
+            self.fail("an offset that is no whole number from 0", number, line, _REMEDY)
+        elif len(columns) < 2 or not columns[1].isdecimal():
             if len(columns) < 3:
                 self.fail("is no line of a PubTator file", number, line, _REMEDY)
             else:

@@ -56,6 +56,13 @@ class TestReading:
         locations = [(e.line, e.text) for es in log.rejected.examples.values() for e in es]
         assert sorted(locations) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
 
+    @pytest.mark.parametrize("start", ["-1", "+0", "0.0", "-1.5", ".5", "1,000"])
+    def test_a_start_that_is_no_whole_number_is_no_relation(self, read, start):
+        """Guards: a mention from -1 on became a relation of the type "-1", without a word."""
+        documents, log = read(f"1|t|a fever\n1\t{start}\t5\tfever\tD\tX\n")
+        assert (documents[0].mentions, documents[0].relations) == ((), ())
+        assert log.rejected.counts == {"an offset that is no whole number from 0": 1}
+
 
 TEXT = st.text(
     st.one_of(
