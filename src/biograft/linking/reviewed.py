@@ -17,6 +17,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,8 @@ DEFAULT_WEIGHT = 0.9
 _EXACT = 1.0
 _DEPTH = 16
 """Reviewed names that are compared with a text."""
+_STEEP = 12.0
+"""How fast votes of reviewed names fall with their similarity."""
 _STORE, _LEXICAL, _CALIBRATION = "kb", "lexical", "calibration.json"
 
 
@@ -57,6 +60,8 @@ class TermDecisions:
     """Concepts that a term does not mean."""
     nil: frozenset[str] = frozenset()
     """Terms without a concept."""
+    combined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Concepts of the terms, and their wordings, that mean all of them."""
 
     def __contains__(self, text: object) -> bool:
         if not isinstance(text, str):
@@ -148,18 +153,45 @@ class ReviewedNames:
         others.sort(key=lambda each: -each.score)  # stable: names of the store come first
         best = max(_EXACT, others[0].score if others else 0)
         own = [self._candidate(each, text, best, 1) for each in decisions.approved.get(key, ())]
-        if len(own) > 1:
+        if len(own) > 1 and key not in decisions.combined:
             own[0] = replace(own[0], tied=tuple(each.concept for each in own[1:]))
         return [*own, *others]
 
+    def combined(self, found: Candidate) -> list[Candidate]:
+        """Return the candidates of all concepts of a combined term, if its name was found.
+
+        Args:
+            found: Candidate with the name.
+        """
+        return [
+            replace(
+                self._candidate(each, found.name, found.score, 1), probability=found.probability
+            )
+            for each in self.decisions.combined.get(term_key(found.name), ())
+        ]
+
+    def votes(self, text: str) -> Mapping[str, float]:
+        """Return the concepts of reviewed names that are like a text, with the share of each.
+
+        Args:
+            text: A term.
+        """
+        (hits,) = self.similar([text])
+        best = max((hit.score for hit in hits), default=0.0)
+        weights = {hit.name: hit.score * exp(_STEEP * (hit.score - best)) for hit in hits}
+        total, votes = sum(weights.values()), defaultdict[str, float](float)
+        for hit in hits:
+            votes[hit.concept] += weights[hit.name] / total
+        return votes
+
     def forms(self) -> Iterator[LearnedForm]:
-        """Yield the approved names as forms of running text; ordinary words are none."""
+        """Yield the approved terms as forms of running text; ordinary words are none."""
         if self._names is None:
             return
-        store, common = self._names.kb, english_words()
+        store, common, terms = self._names.kb, english_words(), self.decisions.approved
         for concept in store:
             for name in concept.names:
-                if name.text.lower() not in common:
+                if name.text.lower() not in common and term_key(name.text) in terms:
                     yield LearnedForm(name.text, concept.id, n_documents=0)
 
     def similar(self, texts: Sequence[str]) -> list[list[SimilarName]]:
@@ -233,6 +265,7 @@ class ReviewedNames:
                 "approved": {key: list(ids) for key, ids in decisions.approved.items()},
                 "rejected": {key: sorted(ids) for key, ids in decisions.rejected.items()},
                 "nil": sorted(decisions.nil),
+                "combined": {key: list(ids) for key, ids in decisions.combined.items()},
                 "weight": self.weight,
                 "weights": None if self.weights is None else dict(self.weights),
             },
@@ -253,6 +286,7 @@ class ReviewedNames:
                 {key: tuple(ids) for key, ids in manifest["approved"].items()},
                 {key: frozenset(ids) for key, ids in manifest["rejected"].items()},
                 frozenset(manifest["nil"]),
+                {key: tuple(ids) for key, ids in manifest.get("combined", {}).items()},
             )
             weight, weights = float(manifest["weight"]), manifest["weights"]
         except (AttributeError, TypeError, ValueError) as error:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ from biograft.linking.reviewed import ReviewedNames, SimilarName, TermDecisions
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.mapping.decisions import Decision
 from biograft.mapping.omop_tables import VALUE
+from biograft.mapping.term_parts import read_term
 from biograft.metrics import Counts, Difference, Interval, paired_counts
 from biograft.text.documents import Document, Mention
 
@@ -148,6 +151,7 @@ def _collect(
     texts: dict[str, str] = {}
     names: list[tuple[str, str]] = []
     n_unknown = 0
+    of_entry: defaultdict[tuple[str, str, str, str, int], set[str]] = defaultdict(set)
     of_term: defaultdict[str, set[str]] = defaultdict(set)
     for each in decisions:
         of_term[term_key(each.term)].add(each.part)
@@ -165,6 +169,7 @@ def _collect(
         key = term_key(each.term)
         texts.setdefault(key, each.term)
         concept = "" if row is None else kb.id_at(row)
+        of_entry[key, each.code, each.context, each.time, each.frequency].add(concept)
         if each.verdict == "approved":
             approved[key][concept] += each.frequency
             rejected[key].discard(concept)
@@ -183,7 +188,39 @@ def _collect(
     }
     wrong = {key: frozenset(concepts) for key, concepts in rejected.items() if concepts}
     pairs = [(text, c) for text, c in names if c in standing.get(term_key(text), ())]
-    return TermDecisions(standing, wrong, frozenset(nil)), texts, pairs, n_unknown
+    combined = {
+        key: standing[key]
+        for (key, *_), each in of_entry.items()
+        if len(each.intersection(standing.get(key, ()))) > 1
+    }
+    for text, named in groupby(sorted(pairs), key=itemgetter(0)):
+        key, concepts = term_key(text), [concept for _, concept in named]
+        read = read_term(text, lambda part: bool(kb.rows_by_name(part)), every_mark=True)
+        wording = term_key(read.whole)
+        if wording not in texts:  # terms like it are read before they are compared with it
+            pairs += [(read.whole, each) for each in concepts]
+        if key in combined:
+            combined.setdefault(wording, combined[key])
+            pairs += _aligned(kb, read.forms, concepts)
+    return TermDecisions(standing, wrong, frozenset(nil), combined), texts, pairs, n_unknown
+
+
+def _aligned(
+    kb: KnowledgeBase, parts: Sequence[str], concepts: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a term with their concepts, by the pairs of characters in common."""
+    if len(parts) != len(concepts):
+        return
+    names = {each: " ".join(kb.name_texts_at(kb.row(each))).lower() for each in concepts}
+    shared = {
+        (part, concept): sum(a + b in name for a, b in pairwise(part.lower())) / len(part)
+        for part in parts
+        for concept, name in names.items()
+    }
+    while shared:
+        part, concept = max(shared, key=shared.__getitem__)
+        yield part, concept
+        shared = {key: n for key, n in shared.items() if part != key[0] and concept != key[1]}
 
 
 def _fit(
@@ -307,6 +344,7 @@ class _Terms:
     ) -> None:
         self.kb, self.index, self.texts, self.gold, self.similar = kb, index, texts, gold, similar
         self.keys, self.numbers = list(map(term_key, texts)), range(len(texts))
+        self.decided = frozenset(self.keys)
         config = LinkerConfig(lexical_weight=lexical_weight)
         opened = open_index(kb, index, config, with_reviewed=False)
         self.calibration = opened.calibration
@@ -330,8 +368,8 @@ class _Terms:
         found = next(iter(self.mentions[n].candidates), None)
         for near in self.similar[n] if weight else ():
             key = term_key(near.name)
-            if key == self.keys[n] or key in held_out:
-                continue
+            if key == self.keys[n] or key in held_out or key not in self.decided:
+                continue  # parts of terms are names of others only
             if found is None or weight * near.score > found.score:
                 return Candidate(near.concept, "", near.name, weight * near.score)
             break

@@ -111,6 +111,11 @@ class TermParts(NamedTuple):
     no_diagnosis: str = ""
     """Why the term holds no diagnosis; empty if it may hold one."""
 
+    @property
+    def whole(self) -> str:
+        """The term as one text to look up."""
+        return " + ".join(self.forms)
+
 
 class _Lists:
     """Content of ``term_parts.toml``."""
@@ -169,7 +174,7 @@ def _lists() -> _Lists:
     return _Lists()
 
 
-def read_term(text: str, is_name: Callable[[str], bool]) -> TermParts:
+def read_term(text: str, is_name: Callable[[str], bool], *, every_mark: bool = False) -> TermParts:
     """Return what is looked up for a term.
 
     A term that is a name stays whole. Else codes, values and dates go; then sides, stages and
@@ -178,6 +183,7 @@ def read_term(text: str, is_name: Callable[[str], bool]) -> TermParts:
     Args:
         text: The term.
         is_name: Whether a text is a name of the knowledge base.
+        every_mark: Split at commas and words such as *with*, too, where the parts are no names.
 
     >>> read_term("J45.909 asthma + kidney stone 5 mm", lambda text: False).forms
     ('asthma', 'kidney stone')
@@ -189,7 +195,7 @@ def read_term(text: str, is_name: Callable[[str], bool]) -> TermParts:
     plain = text.translate(HALF_WIDTH) if HAN_CHARACTER.search(text) else text
     plain = _SHORT_WITHOUT.sub("without", plain)
     items = [item for item in _CERTAIN.split(_without_values(plain)) if item.strip(" .,-+()（）")]
-    forms = [form for item in items for form in _forms(item, is_name)]
+    forms = [form for item in items for form in _forms(item, is_name, every_mark)]
     return TermParts(tuple(dict.fromkeys(forms)) or (text,))
 
 
@@ -204,13 +210,13 @@ def _without_values(text: str) -> str:
     return _lists().measured.sub(" ", text).replace("\0", " ")
 
 
-def _forms(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
+def _forms(text: str, is_name: Callable[[str], bool], every_mark: bool) -> Iterator[str]:
     """Yield what is looked up for an item of a list: its parts, if all are names."""
     found = core(text, is_name)
     if not is_name(found):
         items = [core(item, is_name) for item in _LIKELY.split(found)]
         items = [item for item in items if not is_plain(item)]
-        if len(items) > 1 and all(map(is_name, items)):
+        if len(items) > 1 and all(each and (every_mark or is_name(each)) for each in items):
             yield from items
             return
     yield found

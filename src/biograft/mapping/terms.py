@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -25,7 +25,15 @@ from biograft.linking.lexicon import is_short
 from biograft.linking.outputs.output import ConceptIds
 from biograft.linking.reviewed import SOURCE
 from biograft.mapping.decisions import NIL, REJECTED, Decision
-from biograft.mapping.term_parts import denial, difference, is_list, is_plain, read_term, sides
+from biograft.mapping.term_parts import (
+    TermParts,
+    denial,
+    difference,
+    is_list,
+    is_plain,
+    read_term,
+    sides,
+)
 from biograft.text.documents import Document, Mention
 
 SEEN = "seen"
@@ -58,6 +66,10 @@ PART = "name inside the term"
 """Generator in the evidence of a name inside a term."""
 STATUSES = ("present", "possible", "historical")
 """Statuses with which a name inside a term may answer it."""
+_SPLIT = 0.1
+"""What the parts of a term must score higher than the whole, for each further part."""
+_VOTE = 0.2
+"""Weight of the concepts of similar reviewed terms, for the parts of a term."""
 _POOL_OF_DIFFERENT = 3
 """Candidates that are compared with the text."""
 _DIFFERENT = 0.5
@@ -389,16 +401,19 @@ class _TermReader:
 
     def __init__(self, linker: Linker, *, has_context: bool) -> None:
         self._linker, self._kb = linker, linker.kb
-        k = max(linker.config.k, _POOL) if has_context else linker.config.k
+        self._reviewed = reviewed = linker.reviewed
+        self._learned = reviewed if reviewed and reviewed.weight and not linker.ranker else None
+        is_pool = has_context or self._learned is not None
+        k = max(linker.config.k, _POOL) if is_pool else linker.config.k
         self._whole = linker.with_settings(
             composites=False, assertions=False, mentions="given", k=max(k, _POOL_OF_DIFFERENT)
         )
         self._k = k
         self._contexts = ContextHints(linker.kb)
         self._decided = linker.reviewed or ()
-        self._is_name = lru_cache(1 << 16)(self._is_one)
+        self._is_name = lru_cache(1 << 16)(self._is_a_name)
 
-    def _is_one(self, text: str) -> bool:
+    def _is_a_name(self, text: str) -> bool:
         return text in self._decided or bool(self._kb.rows_by_name(text))
 
     def _names(self, concept: str) -> Iterator[str]:
@@ -411,23 +426,53 @@ class _TermReader:
         Args:
             terms: The terms of a batch.
         """
-        parts = [read_term(term.text, self._is_name) for term in terms]
-        forms = list(dict.fromkeys(form for each in parts for form in each.forms))
-        linked = dict(zip(forms, map(self._compared, self._link(forms)), strict=True))
-        doubtful = [form for form in forms if self._is_doubtful(linked[form])]
+        parts = [
+            read_term(term.text, self._is_name, every_mark=self._learned is not None)
+            for term in terms
+        ]
+        keys = list(dict.fromkeys(key for each in parts for key in _looked_up(each)))
+        forms = list(dict.fromkeys(form for form, _ in keys))
+        mentions = dict(zip(forms, self._link(forms), strict=True))
+        wholes = {whole for _, whole in keys if whole}
+        votes = {each: self._learned.votes(each) for each in wholes} if self._learned else {}
+        linked = {
+            (form, whole): self._compared(mentions[form], votes.get(whole, {}))
+            for form, whole in keys
+        }
+        listed = {form for each in parts for form in each.forms}
+        doubtful = list(
+            dict.fromkeys(
+                form
+                for (form, _), own in linked.items()
+                if form in listed and self._is_doubtful(own)
+            )
+        )
         texts = iter(self._linker.reader.pipe(doubtful)) if doubtful else iter(())
         inside = {form: next(texts) for form in doubtful}
         for term, each in zip(terms, parts, strict=True):
+            own = [linked[key] for key in _looked_up(each)]
             if each.no_diagnosis:
-                found = linked[term.text]
-                yield [found._replace(is_answer=False, reason=each.no_diagnosis)]
+                yield [own[0]._replace(is_answer=False, reason=each.no_diagnosis)]
                 continue
-            answers: list[_Answer] = []
-            for form in each.forms:
-                own = linked[form]
+            answers = []
+            for form, found in zip(each.forms, own, strict=False):
                 read = inside.get(form)
-                answers += [own] if read is None else self._inside(own, read)
-            yield _distinct(self._kb, answers)
+                answers += [found] if read is None else self._inside(found, read)
+            if len(each.forms) > 1 and _is_one(own[-1], answers):
+                answers = [own[-1]._replace(form=term.text)]
+            yield _distinct(self._kb, [each for found in answers for each in self._combined(found)])
+
+    def _combined(self, found: _Answer) -> list[_Answer]:
+        """Return an answer for each concept of a reviewed name that means several."""
+        concepts: Sequence[Candidate] = ()
+        if self._reviewed is not None and found.is_answer:
+            concepts = self._reviewed.combined(found.candidates[0])
+        return [
+            found._replace(
+                candidates=(each, *(c for c in found.candidates if c.concept != each.concept))
+            )
+            for each in concepts
+        ] or [found]
 
     def _link(self, forms: Sequence[str]) -> Iterator[LinkedMention]:
         documents = (Document(form, form, (Mention(0, len(form), form),)) for form in forms)
@@ -446,10 +491,18 @@ class _TermReader:
             return first.score < _READ
         return first.score < _LIKE
 
-    def _compared(self, linked: LinkedMention) -> _Answer:
-        """Score candidates down that differ from a text; what differs is no answer."""
+    def _compared(self, linked: LinkedMention, votes: Mapping[str, float]) -> _Answer:
+        """Score candidates down that differ from a text; what differs is no answer.
+
+        Args:
+            linked: The text with its candidates.
+            votes: Shares of concepts in terms like the one that the text is a part of.
+        """
         candidates, reason = list(linked.candidates), ""
         is_answer = linked.concept is not None
+        if votes and linked.text not in self._decided:
+            candidates.sort(key=lambda each: -each.score - _VOTE * votes.get(each.concept, 0.0))
+            is_answer = bool(candidates) and not self._whole.nil.is_nil(linked.form, candidates[0])
         if linked.text in self._decided:
             return _Answer(linked.text, tuple(candidates[: self._k]), is_answer)
         for _ in linked.candidates:
@@ -563,6 +616,23 @@ class _TermReader:
         if side and not why:
             why = difference(f"{form} {side}", best.name, self._names(best.concept))
         return why
+
+
+def _looked_up(parts: TermParts) -> list[tuple[str, str]]:
+    """Return what is looked up for a term: its parts, and the whole of several."""
+    if len(parts.forms) == 1:
+        return [(parts.forms[0], "")]
+    return [*((form, parts.whole) for form in parts.forms), (parts.whole, "")]
+
+
+def _is_one(whole: _Answer, parts: Sequence[_Answer]) -> bool:
+    """Return whether the parts of a term are rather one concept, by their scores."""
+    if not whole.is_answer:
+        return False
+    scores = [each.candidates[0].score if each.candidates else 0.0 for each in parts]
+    lengths = [len(each.form) for each in parts]
+    mean = sum(a * b for a, b in zip(scores, lengths, strict=True)) / sum(lengths)
+    return whole.candidates[0].score >= mean - _SPLIT * (len(parts) - 1)
 
 
 def replaces(kb: KnowledgeBase, part: str | None, whole: str | None) -> bool:

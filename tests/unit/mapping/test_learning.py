@@ -109,6 +109,33 @@ def test_a_term_with_two_codes_may_mean_two_concepts(kb, index):
     assert (mapped.concept, mapped.flag) == ("D5", "ambiguous")
 
 
+def answers(linker, term):
+    return [mapping.concept for mapping in map_terms(linker, [term])]
+
+
+def test_a_term_that_means_several_concepts_is_learned_with_all_of_them(kb, index):
+    decided = [approved("pump failure + raised pressure", each) for each in ("D3", "D2")]
+    learn(kb, index, decided)
+    assert answers(Linker.open(kb, index), decided[0].term) == ["D3", "D2"]
+    apart = [approved("chill", "D4", code="1"), approved("chill", "D5", code="2")]
+    learn(kb, index, apart)
+    assert answers(Linker.open(kb, index), "chill") == ["D4"]
+
+
+def test_terms_like_those_that_were_decided_mean_several_concepts_or_one(kb, index):
+    words = ("pump stoppage", "pump stops", "stopped pump", "a pump stoppage")
+    decided = [approved(words, "D2") for words in words]
+    words = ("raised pressures", "raised pressure", "pressure raised", "pressures raised")
+    decided += [approved(words, "D3") for words in words]
+    decided += [approved("heart attacks, pump stopping", each) for each in ("D1", "D2")]
+    decided += [approved("pressure raised + sweating", "D3")]
+    assert learn(kb, index, decided).weight > 0
+    linker = Linker.open(kb, index)
+    assert set(answers(linker, "the heart attacks, pump stopping")) == {"D1", "D2"}
+    assert set(answers(linker, "raised pressure, pump stopping")) == {"D2", "D3"}
+    assert answers(linker, "the pressure raised + sweating") == ["D3"]
+
+
 def test_what_was_decided_is_looked_up_as_it_is(kb, index):
     learn(kb, index, [rejected("HTN", "D3"), approved("flu and cold", "D4")])
     linker = Linker.open(kb, index)
