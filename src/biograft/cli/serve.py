@@ -137,6 +137,8 @@ def mcp(
     kb: Kb,
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     linker: Annotated[LinkerConfig, Offered(without=NOT_OF_SERVICE, k=10)],
+    mapping_set: Annotated[list[Path] | None, "FILE"] = None,
+    value_set_file: Annotated[list[Path] | None, "FILE"] = None,
     http: Annotated[bool, "--http"] = False,
     host: Annotated[str, "HOST"] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8081,
@@ -148,6 +150,8 @@ def mcp(
     talks to http://127.0.0.1:8081/mcp. Texts are neither kept nor logged.
 
     Args:
+        mapping_set: Mapping set (SSSOM) by which codes are translated; repeatable.
+        value_set_file: Value set (FHIR, or ids) that the tools look codes up in; repeatable.
         http: Listen at --port, at /mcp; default: stdio.
         host: With --http: address to listen at; other machines need --keys.
         port: With --http: port.
@@ -157,4 +161,14 @@ def mcp(
 
     if not http and (keys is not None or host != "127.0.0.1"):
         raise ConfigError(f"{'--keys' if keys is not None else '--host'}: needs --http")
-    run_mcp(kb, files, linker, http=http, host=host, port=port, keys=keys)
+    run_mcp(
+        kb,
+        files,
+        linker,
+        mapping_sets=mapping_set or (),
+        value_sets=value_set_file or (),
+        http=http,
+        host=host,
+        port=port,
+        keys=keys,
+    )

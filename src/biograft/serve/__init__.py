@@ -12,12 +12,12 @@ from biograft.registry import lazify
 
 if TYPE_CHECKING:
     from biograft.serve.app import create_app as create_app
-    from biograft.serve.config import ServiceConfig as ServiceConfig
-    from biograft.serve.engine import (
+    from biograft.serve.batches import (
         MicroBatcher as MicroBatcher,
         QueueFullError as QueueFullError,
-        ServiceEngine as ServiceEngine,
     )
+    from biograft.serve.config import ServiceConfig as ServiceConfig
+    from biograft.serve.engine import ServiceEngine as ServiceEngine
     from biograft.serve.fhir import Terminology as Terminology, parse_systems as parse_systems
     from biograft.serve.keys import ApiKey as ApiKey, KeyFile as KeyFile
     from biograft.serve.mcp import create_mcp_server as create_mcp_server, run_mcp as run_mcp

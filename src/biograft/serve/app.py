@@ -18,8 +18,9 @@ from biograft.linking import Candidate
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.linking.outputs import link_chunks
 from biograft.mapping import ReviewStore
+from biograft.serve.batches import MicroBatcher
 from biograft.serve.config import ServiceConfig
-from biograft.serve.engine import LinkJob, MicroBatcher, ServiceEngine, json_answer, settings_of
+from biograft.serve.engine import LinkJob, ServiceEngine, json_answer, settings_of
 from biograft.serve.export import MEDIA_TYPES, add_export
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biograft.errors import MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.linking.config import LinkerConfig, LinkerFiles
+from biograft.serve.agent_sets import ServedSets
 from biograft.serve.agent_tools import INSTRUCTIONS, ConceptTools, ToolCalls, ToolError
-from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import ServiceEngine
-from biograft.serve.keys import KeyFile
 from biograft.serve.mcp_stdio import ABOUT, answer_stdio
-from biograft.serve.run import check_host, ending, run_app, server_options
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -24,6 +23,9 @@ def create_mcp_server(
     kb: str | Path | KnowledgeBase,
     files: LinkerFiles | str | Path | None = None,
     linker: LinkerConfig | None = None,
+    *,
+    mapping_sets: Sequence[str | Path] = (),
+    value_sets: Sequence[str | Path] = (),
 ) -> MCPServer[Any]:
     """Return the server of a knowledge base, of the package ``mcp``.
 
@@ -31,6 +33,8 @@ def create_mcp_server(
         kb: The knowledge base, or its folder.
         files: The index and the trained parts of the linker, or the folder of the index alone.
         linker: Settings of the linker; default: 10 candidates.
+        mapping_sets: Files of mapping sets, by which codes are translated.
+        value_sets: Files of value sets.
 
     >>> create_mcp_server("KB", "INDEX").run()  # doctest: +SKIP
     """
@@ -40,7 +44,7 @@ def create_mcp_server(
     except ModuleNotFoundError as error:
         raise MissingExtraError("mcp", "biograft mcp --http") from error
     engine = ServiceEngine.open(kb, files, linker or LinkerConfig(k=10))
-    calls = ToolCalls(ConceptTools(engine))
+    calls = ToolCalls(ConceptTools(engine, ServedSets(engine.kb, mapping_sets, value_sets)))
 
     class _Server(MCPServer[Any]):
         """A server whose tools are listed and called as over stdio."""
@@ -75,6 +79,8 @@ def run_mcp(
     files: LinkerFiles | str | Path | None = None,
     linker: LinkerConfig | None = None,
     *,
+    mapping_sets: Sequence[str | Path] = (),
+    value_sets: Sequence[str | Path] = (),
     http: bool = False,
     host: str = "127.0.0.1",
     port: int = 8081,
@@ -86,6 +92,8 @@ def run_mcp(
         kb: The knowledge base, or its folder.
         files: The index and the trained parts of the linker, or the folder of the index alone.
         linker: Settings of the linker; default: 10 candidates.
+        mapping_sets: Files of mapping sets, by which codes are translated.
+        value_sets: Files of value sets.
         http: Answer over HTTP.
         host: Address to listen at.
         port: Port to listen at.
@@ -93,10 +101,14 @@ def run_mcp(
     """
     if not http:
         engine = ServiceEngine.open(kb, files, linker or LinkerConfig(k=10), at_once=False)
-        answer_stdio(ToolCalls(ConceptTools(engine)), engine.warm_up)
+        sets = ServedSets(engine.kb, mapping_sets, value_sets)
+        answer_stdio(ToolCalls(ConceptTools(engine, sets)), engine.warm_up)
         return
+    from biograft.serve.run import check_host, ending, run_app, server_options
+
     check_host(host, keys)
-    app = http_app(create_mcp_server(kb, files, linker), host, keys)
+    server = create_mcp_server(kb, files, linker, mapping_sets=mapping_sets, value_sets=value_sets)
+    app = http_app(server, host, keys)
     run_app(ending(app), server_options(host, port))
 
 
@@ -115,6 +127,9 @@ def http_app(
     app = server.streamable_http_app(host=host, json_response=True, stateless_http=True)
     if keys is None:
         return app
+    from biograft.serve.config import ServiceConfig
+    from biograft.serve.keys import KeyFile
+
     try:
         from biograft.serve.guard import Guard, ServiceMetrics
     except ModuleNotFoundError as error:

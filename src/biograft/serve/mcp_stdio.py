@@ -1,7 +1,7 @@
 """MCP over standard input and output: one JSON message a line, without the package ``mcp``.
 
 Its import alone takes a second of processor time, and a client starts a process for each
-conversation (docs/decisions/043-mcp-over-stdio.md). Requests are answered one after the other.
+conversation (docs/decisions/044-mcp-over-stdio.md). Requests are answered one after the other.
 """
 
 from __future__ import annotations

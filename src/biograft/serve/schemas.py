@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from biograft.config import described_fields
 from biograft.errors import BiograftError, ConflictError, NotFoundError
 from biograft.linking.config import LinkerConfig
-from biograft.serve.engine import QueueFullError, json_answer
+from biograft.serve.batches import QueueFullError
+from biograft.serve.engine import json_answer
 
 MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""

@@ -108,7 +108,7 @@ def test_every_tool_says_what_to_do_and_limits_what_it_takes(client, portal):
         assert tool.annotations.read_only_hint
         for name, schema in tool.input_schema["properties"].items():
             text = json.dumps(schema)
-            bounded = ("maxLength", "maximum", "maxItems", "enum")
+            bounded = ("maxLength", "maximum", "maxItems", "enum", "boolean")
             assert any(word in text for word in bounded), (tool.name, name)
     assert "Never write a code from memory" in client.instructions
 
