@@ -40,7 +40,8 @@ def serve(
     """Answer requests over HTTP: link text, search and look up concepts.
 
     POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
-    kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
+    kept nor logged. Without --keys the address that it prints has a token: browsers need it, and so
+    do reviews. Ctrl-C, SIGTERM or SIGHUP answers what has arrived and stops.
 
     Args:
         host: Address to listen at; others than this machine are only answered with --keys.
@@ -58,6 +59,9 @@ def serve(
     def say(address: str) -> None:
         if not quiet:
             typer.echo(f"The page: {address} (Ctrl-C stops the service)", err=True)
+            if review:
+                base, mark, token = address.partition("#")
+                typer.echo(f"The review: {base}review{mark}{token}", err=True)
 
     note_without_index(open_kb(kb), files.index, quiet=quiet)
     run_service(

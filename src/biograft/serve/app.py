@@ -78,7 +78,6 @@ _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
 }
 """The page may load, and send to, this service only."""
 _TO = ("json", *MEDIA_TYPES)
@@ -127,6 +126,7 @@ def create_app(
     systems: Mapping[str, str] | None = None,
     review: str | Path | None = None,
     allowed_hosts: Sequence[str] = (),
+    token: str | None = None,
 ) -> Guard:
     """Return the ASGI application of a service.
 
@@ -141,6 +141,7 @@ def create_app(
         systems: URIs of code systems, by the prefix of ids or the source of names.
         review: Database of a review, created if missing.
         allowed_hosts: Host names that requests may use where there are no keys.
+        token: Where there are no keys: what browsers must send, and who reads or changes a review.
 
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
@@ -193,7 +194,7 @@ def create_app(
     add_review(app, reviewed)
     _add_page(app)
     _add_health(app, service)
-    return Guard(app, config, service.metrics, opened, allowed_hosts)
+    return Guard(app, config, service.metrics, opened, allowed_hosts, token)
 
 
 def _add_text(app: FastAPI, service: Service) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 import time
 from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -90,6 +91,7 @@ class LimitedProtocol(HttpToolsProtocol):
         body = json.dumps({"detail": detail}).encode()
         head = (
             f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/json\r\n"
+            "x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
@@ -106,10 +108,35 @@ log = logging.getLogger("biograft.serve")
 PUBLIC = ("/healthz", "/readyz", "/", "/review")
 """Routes that need no key: the page asks for one itself."""
 _PROBES = ("/healthz", "/readyz")
-"""Routes that answer by any name: they say nothing of what is served."""
+"""Routes that answer by any name, and always: they say nothing of what is served."""
+_OF_TOKEN = ("/v1/review", "/v1/admin/")
+"""Routes that need the token of the service, whoever asks; browsers need it for all."""
+_OWN_SITE = (b"same-origin", b"none")
+"""Values of ``Sec-Fetch-Site``: a page of the service, or what the user typed."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _LATER = {"retry-after": "1"}
-_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+}
+"""Of every answer that has no others of these names."""
+_ISSUES = {
+    400: "structure",
+    401: "login",
+    403: "forbidden",
+    408: "timeout",
+    413: "too-long",
+    415: "not-supported",
+    429: "throttled",
+    431: "too-long",
+    503: "timeout",
+}
+"""Issue codes of FHIR; any other status is an exception."""
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -158,15 +185,22 @@ class RefusedError(Exception):
         super().__init__(detail)
         self.status, self.headers = status, headers
 
-    async def answer(self, send: Send) -> None:
-        """Send the answer, in JSON.
+    async def answer(self, send: Send, path: str) -> None:
+        """Send the answer, in JSON; under ``/fhir`` it is an OperationOutcome.
 
         Args:
             send: Sends a message.
+            path: Path of the request.
         """
-        body = json.dumps({"detail": str(self)}).encode()
+        content: dict[str, Any] = {"detail": str(self)}
+        is_fhir = path.startswith("/fhir")
+        if is_fhir:
+            code = _ISSUES.get(self.status, "exception")
+            issue = {"severity": "error", "code": code, "diagnostics": str(self)}
+            content = {"resourceType": "OperationOutcome", "issue": [issue]}
+        body = json.dumps(content).encode()
         headers = {
-            "content-type": "application/json",
+            "content-type": "application/fhir+json" if is_fhir else "application/json",
             "content-length": str(len(body)),
             **self.headers,
         }
@@ -190,6 +224,7 @@ class Guard:
         keys: Keys that are accepted; None asks for no key, and checks the host instead.
         allowed_hosts: Names of hosts that requests may use beside ``localhost`` where there are no
             keys.
+        token: Where there are no keys, what a browser must send, and who changes something.
     """
 
     def __init__(
@@ -199,8 +234,10 @@ class Guard:
         metrics: ServiceMetrics,
         keys: KeyFile | None,
         allowed_hosts: Iterable[str] = (),
+        token: str | None = None,
     ) -> None:
         self._app, self._config, self._metrics, self._keys = app, config, metrics, keys
+        self._token = None if token is None else token.encode()
         self._hosts = frozenset({"localhost", *(host.lower() for host in allowed_hosts)})
         self._in_progress: Counts[str] = Counts()
 
@@ -221,14 +258,17 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                headers = list(message.get("headers", ()))
+                own = {name for name, _ in headers}
+                headers += [each for each in _HEADERS.items() if each[0] not in own]
+                message["headers"] = headers
             await send(message)
 
         self._metrics.in_progress.inc()
         try:
             await self._admit(scope, receive, counted)
         except RefusedError as refusal:
-            await refusal.answer(counted)
+            await refusal.answer(counted, scope["path"])
         finally:
             self._metrics.in_progress.dec()
             route = getattr(scope.get("route"), "path", "other")
@@ -240,9 +280,15 @@ class Guard:
         headers = dict(scope["headers"])
         client = str((scope.get("client") or ("local",))[0])
         path = scope["path"]
-        if self._keys is None and path not in _PROBES:
-            self._check_site(headers)
-        if self._keys is not None and path not in PUBLIC and not path.startswith("/page/"):
+        if path in _PROBES:
+            await self._run(scope, receive, send)
+            return
+        is_public = path in PUBLIC or path.startswith("/page/")
+        if self._keys is None:
+            self._check_site(headers, is_public=is_public)
+            if self._token is not None and not is_public:
+                self._check_token(headers, path)
+        elif not is_public:
             owner = self._keys.find(_key_of(headers))
             if owner is None:
                 raise RefusedError(
@@ -258,10 +304,10 @@ class Guard:
             raise RefusedError(431, f"the head has more than {MAX_HEAD} bytes")
         length = headers.get(b"content-length", b"0")
         is_empty = length == b"0" and b"transfer-encoding" not in headers
-        if path.startswith("/v1/") and _has_body(scope) and not is_empty and not _is_json(headers):
-            raise RefusedError(415, "only JSON is read: send content-type: application/json")
         if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:
             raise self._too_large()
+        if _has_body(scope) and not is_empty and not _is_json(headers, path):
+            raise RefusedError(415, "only JSON is read: send content-type: application/json")
         if self._in_progress[client] >= self._config.max_per_client:
             detail = f"{self._config.max_per_client} requests of this client are in progress"
             raise RefusedError(429, detail, _LATER)
@@ -273,12 +319,12 @@ class Guard:
             if not self._in_progress[client]:
                 del self._in_progress[client]
 
-    def _check_site(self, headers: Mapping[bytes, bytes]) -> None:
+    def _check_site(self, headers: Mapping[bytes, bytes], *, is_public: bool) -> None:
         """Refuse a request that a page of another site may send by a browser of this machine.
 
         Such a page gives the service a name of its own (``Host``), which a name server then
-        resolves to this machine, or sends to it from elsewhere (``Origin``). An IP address is no
-        name that could be given.
+        resolves to this machine, or sends to it from elsewhere (``Origin``, ``Sec-Fetch-Site``).
+        An IP address is no name that could be given. Our pages may be linked to.
         """
         authority = headers.get(b"host", b"").decode("latin-1")
         host = host_of(authority)
@@ -293,6 +339,21 @@ class Guard:
             raise RefusedError(
                 403, f"Origin {origin!r} is not allowed: add its host with --allow-host"
             )
+        if not is_public and headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
+            raise RefusedError(403, "a page of another site may not ask")
+
+    def _check_token(self, headers: Mapping[bytes, bytes], path: str) -> None:
+        """Refuse a browser without the token, and whoever changes or reads a review."""
+        is_browser = b"sec-fetch-site" in headers or b"origin" in headers
+        if not is_browser and not path.startswith(_OF_TOKEN):
+            return
+        if not secrets.compare_digest(_key_of(headers).encode("latin-1"), self._token or b""):
+            raise RefusedError(
+                401,
+                "give the token of the address that `biograft serve` printed: Authorization: "
+                "Bearer TOKEN",
+                {"www-authenticate": "Bearer"},
+            )
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application on a body that is read within the limits, and within the time."""
@@ -304,7 +365,8 @@ class Guard:
             await send(message)
 
         try:
-            body = await self._read(receive) if _has_body(scope) else b""
+            is_read = _has_body(scope) and scope["path"] not in _PROBES
+            body = await self._read(receive) if is_read else b""
             async with asyncio.timeout(self._config.timeout):
                 await self._app(scope, _again(body, receive), noted)
         except (asyncio.CancelledError, RefusedError):
@@ -350,8 +412,11 @@ def _role_for(method: str, path: str) -> str:
     return "review" if path.startswith("/v1/review") and method not in ("GET", "HEAD") else "read"
 
 
-def _is_json(headers: Mapping[bytes, bytes]) -> bool:
+def _is_json(headers: Mapping[bytes, bytes], path: str) -> bool:
+    """Whether the body is JSON, by its type; FHIR has forms, too."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind == b"application/x-www-form-urlencoded":
+        return path.startswith("/fhir/")
     return kind == b"application/json" or (
         kind.startswith(b"application/") and kind.endswith(b"+json")
     )

@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from biograft.compute import BUDGET
 from biograft.config import from_mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _SETTINGS = "BIOGRAFT_SERVICE"
 """Environment variable in which worker processes find what to serve."""
+_TOKEN = "BIOGRAFT_TOKEN"
 _BACKLOG = 1024
 _SWITCH_AFTER = 0.001
 """Seconds that a thread at work holds up the loop, which answers look-ups."""
@@ -64,7 +67,9 @@ def run_service(
         workers: Processes, which share the memory-mapped index.
         keys: File of the keys that are accepted; default: without keys, it is asked by ``host``,
             ``allowed_hosts``, ``localhost`` or an IP address, and not by pages of other sites.
-        without_keys: Answer other machines without keys.
+        without_keys: Answer everybody without keys; default: where there are none, browsers need a
+            token, which is a part of the address of the page, and so does who reads or changes a
+            review. The environment variable ``BIOGRAFT_TOKEN`` may give it.
         config: Limits of the service.
         systems: URIs of code systems, by the prefix of ids or the source of names.
         review: Database of a review, created if missing.
@@ -83,7 +88,7 @@ def run_service(
     options = server_options(host, port)
     if not isinstance(files, LinkerFiles):
         files = LinkerFiles(index=None if files is None else Path(files))
-    given = {
+    given: dict[str, Any] = {
         "kb": kb,
         "files": asdict(files),
         "linker": asdict(linker or LinkerConfig()),
@@ -93,6 +98,8 @@ def run_service(
         "review": review,
         "allowed_hosts": [*allowed_hosts] if is_loopback(host) else [host, *allowed_hosts],
     }
+    if keys is None and not without_keys:
+        given["token"] = os.environ.get(_TOKEN) or secrets.token_urlsafe(16)
     described = json.dumps(given, default=str)
     if workers == 1:
         app: Any = _app(described)
@@ -101,7 +108,8 @@ def run_service(
         app = f"{__name__}:worker_app"
         options |= {"factory": True, "workers": workers}
     if ready is not None:
-        ready(_address(host, port))
+        token = given.get("token")
+        ready(_address(host, port) + (f"#token={quote(token, safe='')}" if token else ""))
     run_app(app, options)
 
 

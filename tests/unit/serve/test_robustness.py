@@ -190,6 +190,23 @@ class TestConnections:
         answer = self.talk(port, b"GET /healthz HTTP/1.1\r\nhost: a\r\n", *lines)
         assert answer == b"" or answer.startswith(b"HTTP/1.1 431")
 
+    def test_health_is_answered_whatever_a_client_holds(self, port):
+        """64 slow bodies of an address made /healthz 429 for it."""
+        head = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
+        head += b"content-type: application/json\r\n\r\n"
+        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(70)]
+        for number, each in enumerate(held):
+            each.sendall(head % (b"/healthz" if number > 64 else b"/v1/link"))
+        try:
+            one = b"GET %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+            while b" 429 " not in self.talk(port, one % b"/v1/version"):
+                time.sleep(0.05)
+            for path in (b"/healthz", b"/readyz"):
+                assert b" 200 " in self.talk(port, one % path)
+        finally:
+            for each in held:
+                each.close()
+
     def test_requests_in_a_row_are_answered_in_order(self, port):
         one = b"GET /%s HTTP/1.1\r\nhost: localhost\r\n%s\r\n"
         answer = self.talk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -350,9 +351,108 @@ class TestOtherSites:
         if kind == "text/plain":  # FHIR has forms
             assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
 
+    @pytest.mark.parametrize(
+        ("site", "status"),
+        [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403), ("x", 403)],
+    )
+    def test_what_a_browser_marks_as_of_another_site_is_refused(self, ask, site, status):
+        for method, path in (("GET", "/v1/search?q=flu"), ("GET", "/metrics"), ("POST", "/fhir")):
+            own = {"resourceType": "Bundle", "type": "batch"} if method == "POST" else None
+            answer = ask(method, path, json=own, headers={"sec-fetch-site": site})
+            assert answer.status_code == status, (path, answer.text)
+        for path in ("/", "/review", "/page/style.css", "/healthz"):  # they say nothing
+            assert ask("GET", path, headers={"sec-fetch-site": site}).status_code == 200
+
     def test_with_keys_the_key_decides(self, kb, tmp_path):
         keys = KeyFile.open(tmp_path / "keys.toml", create=True)
         headers = {"authorization": f"Bearer {keys.add('ann', 'read')}", "host": "evil.test"}
         with TestClient(create_app(kb.folder, keys=keys.path)) as client:
             assert client.get("/v1/search?q=flu").status_code == 401
             assert client.get("/v1/search?q=flu", headers=headers).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def asked_for_token(kb, tmp_path_factory):
+    review = tmp_path_factory.mktemp("token") / "review.db"
+    app = create_app(kb.folder, review=review, token="the token")
+    with TestClient(app, base_url="http://localhost:8080") as client:
+        yield client.request
+
+
+class TestToken:
+    """Without keys: browsers need it for all, programs for what is of a review or changes."""
+
+    @pytest.fixture
+    def ask(self, asked_for_token):
+        return asked_for_token
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/v1/review"),
+            ("GET", "/v1/review/terms?queue=a"),
+            ("POST", "/v1/review/undo"),
+            ("GET", "/v1/review/export?queue=a"),
+            ("POST", "/v1/admin/reload"),
+        ],
+    )
+    def test_a_review_needs_it_whoever_asks(self, ask, method, path):
+        for given in (None, "Bearer", "Bearer the", "Bearer the tokens", "Basic the token", "\xff"):
+            headers = {} if given is None else {"authorization": given.encode("latin-1")}
+            answer = ask(method, path, headers=headers)
+            assert answer.status_code == 401
+            assert "biograft serve" in answer.json()["detail"]
+            assert answer.headers["www-authenticate"] == "Bearer"
+        for headers in ({"authorization": "Bearer the token"}, {"x-api-key": "the token"}):
+            assert ask(method, path, headers=headers).status_code in (200, 404, 422)
+
+    @pytest.mark.parametrize("path", ["/v1/search?q=flu", "/fhir/metadata", "/metrics"])
+    def test_programs_need_none_for_the_rest_and_browsers_do(self, ask, path):
+        assert ask("GET", path).status_code == 200
+        for mark in ({"sec-fetch-site": "same-origin"}, {"origin": "http://localhost:8080"}):
+            assert ask("GET", path, headers=mark).status_code == 401
+            known = {**mark, "authorization": "Bearer the token"}
+            assert ask("GET", path, headers=known).status_code == 200
+
+    @pytest.mark.parametrize("path", ["/", "/review", "/page/common.js", "/healthz", "/readyz"])
+    def test_the_pages_themselves_need_none(self, ask, path):
+        assert ask("GET", path, headers={"sec-fetch-site": "none"}).status_code == 200
+
+
+def test_every_answer_of_every_route_has_the_headers(kb, tmp_path):
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    admin = {"authorization": f"Bearer {keys.add('ann', 'admin')}"}
+    app = create_app(kb.folder, keys=keys.path, review=tmp_path / "review.db")
+    seen = set()
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+        for route in app._app.routes:
+            path = re.sub(r"\{[^}]*\}", "1", route.path)
+            for method in route.methods:
+                for headers in (admin, {}):
+                    answer = client.request(method, path, headers=headers)
+                    seen.add(answer.status_code)
+                    own = answer.headers
+                    assert own["x-content-type-options"] == "nosniff"
+                    assert own["cache-control"] == "no-store"
+                    assert own["referrer-policy"] == "no-referrer"
+                    assert own["x-frame-options"] == "DENY"
+                    assert own["cross-origin-resource-policy"] == "same-origin"
+                    policy = own["content-security-policy"]
+                    assert policy.startswith("default-src 'none'; ")
+                    assert "frame-ancestors 'none'" in policy
+                    assert "unsafe" not in policy
+                    assert policy.count("default-src") == 1
+    assert {200, 401, 422} <= seen
+
+
+def test_refusals_under_fhir_are_an_outcome(kb):
+    with TestClient(create_app(kb.folder), base_url="http://localhost") as client:
+        for headers, code in (
+            ({"host": "evil.test"}, "exception"),
+            ({"origin": "null"}, "forbidden"),
+            ({"content-type": "text/plain"}, "not-supported"),
+        ):
+            answer = client.post("/fhir/ValueSet/$expand", content=b"{}", headers=headers)
+            assert answer.headers["content-type"] == "application/fhir+json"
+            (issue,) = answer.json()["issue"]
+            assert (issue["severity"], issue["code"]) == ("error", code)

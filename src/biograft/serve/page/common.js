@@ -27,3 +27,23 @@ function confirmed(question) {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
   });
 }
+
+function saveAs(blob, name) {
+  const url = URL.createObjectURL(blob);
+  make("a", undefined, {href: url, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/* The key of the session: the token of the address that was opened, or what was typed. */
+function sessionKey() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) {
+    sessionStorage.setItem("key", token);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+  return sessionStorage.getItem("key") || "";
+}
+
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload();
+});

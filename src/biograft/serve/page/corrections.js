@@ -408,9 +408,7 @@ async function download() {
 }
 
 function save(blob, name, lost) {
-  const url = URL.createObjectURL(blob);
-  make("a", undefined, {href: url, download: name}).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  saveAs(blob, name);
   state.dirty = false;
   say([state.words.downloaded(name), lost && state.words.lost(lost)].filter(Boolean).join(" "));
 }

@@ -5,7 +5,7 @@
 const state = {words: WORDS.en, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
   sort: {key: "text", up: true}, log: [], undone: [], span: null, waiting: false, hues: new Map(),
   opening: 0, concept: null, replacing: null,
-  dirty: false, key: sessionStorage.getItem("key") || ""};
+  dirty: false, key: sessionKey()};
 
 /* ---- language */
 

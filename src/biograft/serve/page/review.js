@@ -4,7 +4,7 @@
 const PAGE = 50, LOOK_AGAIN = 5000;
 const DECIDED = {approve: "approved", reject: "rejected", nil: "nil"};
 const state = {words: {}, rows: [], at: -1, chosen: 0, approvals: 1, seen: 0, busy: null,
-  owner: null, key: sessionStorage.getItem("key") || ""};
+  owner: null, key: sessionKey()};
 
 const current = () => state.rows[state.at];
 const term = () => current() && decisions.shown(current());
@@ -123,7 +123,7 @@ async function progress() {
   $("progress").value = own.n_decided;
   $("progress").setAttribute("aria-label", state.words.done(own.n_decided, own.n_terms));
   $("progress-said").textContent = state.words.done(own.n_decided, own.n_terms);
-  $("export").hidden = Boolean(state.key);  // a link carries no key
+  $("export").hidden = false;
   $("export").href = `v1/review/export?queue=${encodeURIComponent(own.queue)}`;
 }
 
@@ -361,6 +361,11 @@ $("help").addEventListener("click", () => $("keys").showModal());
 $("language").addEventListener("click", () =>
   speak(document.documentElement.lang === "en" ? "zh" : "en"));
 $("queue").addEventListener("change", () => doing(load, true));
+$("export").addEventListener("click", (event) => {
+  if (!state.key) return;
+  event.preventDefault();  // a link carries no key
+  trying(async () => saveAs(await (await request($("export").getAttribute("href"))).blob(), "review.sssom.tsv"));
+});
 onSubmit("filters", load);
 onSubmit("who", async () => {
   state.key = $("key").value.trim() || state.key;
