@@ -90,8 +90,9 @@ class ClassReport:
 
     @property
     def macro_f1(self) -> float:
-        """The mean of the classes' F1; 0 without classes."""
-        scores = [counts.f1 for counts in self.classes.values()]
+        """The mean F1 of the classes that occur in gold or answers; 0 without any."""
+        occurring = [each for each in self.classes.values() if each != Counts()]
+        scores = [counts.f1 for counts in occurring]
         return sum(scores) / len(scores) if scores else 0.0
 
     def to_json(self) -> dict[str, Any]:

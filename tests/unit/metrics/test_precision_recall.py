@@ -106,7 +106,7 @@ def test_labels_equal_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng, labels = random.Random(1), ["no", "a", "b", "c"]
     gold, answers = ([rng.choice(labels) for _ in range(300)] for _ in range(2))
-    report = label_report(gold, answers, ["a", "b", "c"])
+    report = label_report(gold, answers, ["a", "b", "c", "known but not here"])
     expected = [
         metrics.f1_score(gold, answers, labels=["a", "b", "c"], average=way)
         for way in ("micro", "macro")

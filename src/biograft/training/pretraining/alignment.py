@@ -24,6 +24,7 @@ from biograft.models import TextEncoder
 from biograft.models.model_card import ModelCard, write_card
 from biograft.models.precision import autocast_in
 from biograft.progress import Progress
+from biograft.recipe import BatchPlan, TrainingConfig
 from biograft.training import Task, train
 from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.objectives.base import Loss
@@ -489,6 +490,18 @@ EVALUATED_PAIRS = 256
 """The number of pairs of an evaluation, the same ones each time."""
 
 
+def _plan_batch(training: TrainingConfig, n_processes: int) -> BatchPlan:
+    """Divide the batch among processes; refuse several passes, which are other negatives."""
+    plan = training.plan_batch(n_processes)
+    if plan.accumulate > 1:
+        raise ConfigError(
+            f"training.device_batch_size: {training.device_batch_size} divides a batch into "
+            f"{plan.accumulate} passes, and names of other passes are no negatives; leave it at 0, "
+            "and use gradient_checkpointing or a smaller batch_size to save memory"
+        )
+    return plan
+
+
 def pretrain_alignment(
     recipe: PretrainingRecipe,
     kb: KnowledgeBase | None,
@@ -511,7 +524,7 @@ def pretrain_alignment(
     pairs = SynonymPairs(kb, recipe.stream)
     source = PairBatches(
         pairs,
-        config.plan_batch(processes.num_processes).size,
+        _plan_batch(config, processes.num_processes).size,
         seed=config.seed,
         rank=processes.process_index,
         world=processes.num_processes,

@@ -53,6 +53,14 @@ def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
         pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
 
 
+def test_several_passes_are_refused_since_they_mine_other_negatives(bench, tmp_path):
+    recipe = bench.recipe(steps=2, batch_size=8, device_batch_size=4)
+    with pytest.raises(ConfigError, match=r"device_batch_size: 4 divides .* 2 passes, and names"):
+        pretrain(recipe, bench.kb, tmp_path / "run")
+    whole = bench.recipe(steps=2, batch_size=8, device_batch_size=8)
+    assert pretrain(whole, bench.kb, tmp_path / "whole").training.finished
+
+
 def test_resume_of_a_finished_run_changes_no_file(bench, tmp_path):
     """The encoder was written again: another date, and a card without the loss."""
     finished = pretrain(bench.recipe(steps=6, eval_every=3), bench.kb, tmp_path / "run")
