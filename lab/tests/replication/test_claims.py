@@ -8,11 +8,12 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.metrics import EffectSize, Verdict, paired_t, welch_t
+from biograft_lab.places import RESULTS
 from biograft_lab.replication import Experiment, shipped_claims, shipped_experiments
 from biograft_lab.replication.claims import Claim, judge_claims, predicted
 from biograft_lab.replication.differences import Arms, find_difference, half_width, sign_evidence
 from biograft_lab.replication.encoders import EncoderVariant
-from biograft_lab.replication.results import pack_flags, unpack_flags
+from biograft_lab.replication.results import pack_flags, read_result, unpack_flags
 from biograft_lab.replication.runner import parse_variants
 
 ARMS = Arms(set="b", of="x", against="y")
@@ -60,8 +61,30 @@ def test_every_claim_with_arms_has_a_verdict_or_says_what_is_missing():
 def test_verdicts_of_published_results():
     verdicts = {judged.claim.name: judged.verdict for judged in judge_claims()}
     assert verdicts["combined-smedbert"] is Verdict.REPRODUCED
-    assert verdicts["smedbert-similar-start"] is Verdict.OPPOSITE
-    assert verdicts["kebiolm-ddi"] is Verdict.NO_EFFECT
+    assert verdicts["embert-consistency"] is Verdict.NOT_LEARNED
+    assert verdicts["kebiolm-ddi"] is Verdict.UNTRACED
+    assert verdicts["embert-consistency-choice"] is Verdict.NO_EFFECT
+
+
+TO_MEASURE_AGAIN = """
+attention-change damage embert-ablations embert-english fault_injection fuzz
+genbioel-linking kebiolm-ablations kebiolm-cloze kebiolm-tasks linking-accuracy linking-askapatient
+linking-cross-lingual linking-detection linking-joint linking-procedures linking-protocols
+linking-supervised ner-detectors removed-neighbours similar-names smedbert-ablations
+smedbert-neighbours
+""".split()
+"""Results with a row of an uncommitted tree; none may be added."""
+
+
+def test_results_are_of_a_commit():
+    untraced = set()
+    for path in RESULTS.glob("*.json"):
+        content = read_result(path)
+        rows = content.get("rows") if isinstance(content.get("rows"), list) else None
+        made_by = [str(row.get("commit", "")) for row in rows or [content]]
+        if any(not commit or commit.endswith("-dirty") for commit in made_by):
+            untraced.add(path.stem)
+    assert untraced == set(TO_MEASURE_AGAIN)
 
 
 def test_missing_results_are_not_run(tmp_path):

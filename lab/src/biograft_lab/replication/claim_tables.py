@@ -33,10 +33,14 @@ def claim_table(name: str) -> str:
 
 
 def _summary(judged: Sequence[JudgedClaim]) -> str:
-    lines = [f"| paper | {' | '.join(Verdict)} |", f"|---|{'---|' * len(Verdict)}"]
-    for paper in PAPERS:
-        counts = Counter(each.verdict for each in judged if each.claim.paper == paper)
-        label = "ours" if paper == OWN else paper
+    lines = [f"| claims | {' | '.join(Verdict)} |", f"|---|{'---|' * len(Verdict)}"]
+    of_paper = {paper: [] for paper in PAPERS if paper != OWN} | {"ours, beyond the papers": []}
+    for each in judged:
+        ours = each.claim.ours or each.claim.paper == OWN
+        label = "ours, beyond the papers" if ours else each.claim.paper
+        of_paper[label].append(each.verdict)
+    for label, verdicts in of_paper.items():
+        counts = Counter(verdicts)
         lines.append(f"| {label} | {' | '.join(str(counts[v]) for v in Verdict)} |")
     return "\n".join(lines)
 
@@ -60,8 +64,8 @@ def _cells(judged: JudgedClaim) -> Iterator[str]:
         yield f"needs {claim.needs}" if claim.needs else ""
         return
     yield f"{evidence.effect:+.1f} [{evidence.low:+.1f}, {evidence.high:+.1f}]"
-    seen = judged.verdict in (Verdict.REPRODUCED, Verdict.OPPOSITE)
-    yield str(judged.verdict) if seen else f"{judged.verdict} (from {evidence.detectable:.1f})"
+    unseen = judged.verdict in (Verdict.SAME_SIGN, Verdict.NO_EFFECT)
+    yield f"{judged.verdict} (from {evidence.detectable:.1f})" if unseen else str(judged.verdict)
     yield f"{found.how}; `{claim.experiment}`"
 
 

@@ -23,6 +23,8 @@ from biograft_lab.replication.results import read_result
 
 FILE = Path(__file__).parent / "claims.toml"
 HIGHER, LOWER, EQUAL = "higher", "lower", "equal"
+_LEARNED = 0.66
+"""Accuracy of two equal classes that is five standard errors above chance, of 256 held out."""
 OWN = "none"
 """The paper of claims that are ours."""
 PAPERS = ("SapBERT", "KeBioLM", "GenBioEL", "EMBERT", "SMedBERT", OWN)
@@ -53,6 +55,11 @@ class Claim:
     part: str = ""
     predicts: Annotated[str, Choice(HIGHER, LOWER, EQUAL)] = HIGHER
     margin: Annotated[float, AtLeast(0)] = 0.0
+    ours: bool = False
+    """No paper makes this claim."""
+    learns: str = ""
+    """The held-out accuracy, of two classes, of what the method trains: at chance, the claim is
+    *not learned*."""
     needs: str = ""
     """Data or hardware that is missing to test the claim, if it was not run."""
 
@@ -139,9 +146,23 @@ def judge_claims(results: Path = RESULTS) -> tuple[JudgedClaim, ...]:
         if name not in evidence:
             judged.append(JudgedClaim(claim, Verdict.NOT_RUN))
             continue
-        verdict = judge_evidence(evidence[name], corrected[name])
+        verdict = _reason_not_to_judge(claim, results)
+        verdict = verdict or judge_evidence(evidence[name], corrected[name])
         judged.append(JudgedClaim(claim, verdict, found[name], evidence[name], corrected[name]))
     return tuple(judged)
+
+
+def _reason_not_to_judge(claim: Claim, results: Path) -> Verdict | None:
+    """Return why a difference of rows tells nothing, if so."""
+    content = read_result(results / f"{claim.experiment}.json")
+    rows = [row for row in content.get("rows", ()) if row.get("set", claim.set) == claim.set]
+    for row in rows if claim.learns else ():
+        if row["held_out"][claim.of][claim.learns] < _LEARNED:
+            return Verdict.NOT_LEARNED
+    made_by = [str(row.get("commit", "")) for row in rows or (content,)]
+    if any(not commit or commit.endswith("-dirty") for commit in made_by):
+        return Verdict.UNTRACED
+    return None
 
 
 def _find(claim: Claim, results: Path) -> ArmDifference | None:

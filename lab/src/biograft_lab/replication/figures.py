@@ -34,6 +34,8 @@ _VERDICTS = {
     Verdict.SAME_SIGN: "#7fb3c4",
     Verdict.NO_EFFECT: "#9a9a9a",
     Verdict.OPPOSITE: "#c1572b",
+    Verdict.NOT_LEARNED: "#b59ad1",
+    Verdict.UNTRACED: "#d9d9d9",
 }
 
 
