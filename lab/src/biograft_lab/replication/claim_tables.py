@@ -34,7 +34,8 @@ def claim_table(name: str) -> str:
 
 def _summary(judged: Sequence[JudgedClaim]) -> str:
     lines = [f"| claims | {' | '.join(Verdict)} |", f"|---|{'---|' * len(Verdict)}"]
-    of_paper = {paper: [] for paper in PAPERS if paper != OWN} | {"ours, beyond the papers": []}
+    of_paper: dict[str, list[Verdict]] = {paper: [] for paper in PAPERS if paper != OWN}
+    of_paper["ours, beyond the papers"] = []
     for each in judged:
         ours = each.claim.ours or each.claim.paper == OWN
         label = "ours, beyond the papers" if ours else each.claim.paper
