@@ -260,15 +260,57 @@ class JsonRow:
     text: str
 
 
-def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
-    """Read the objects of a JSON lines file; other lines are rejected.
+def first_object(text: str) -> dict[str, Any]:
+    r"""Decode the first object of JSON lines, or of a JSON list, to recognise a format.
+
+    Args:
+        text: The beginning of a file.
+
+    >>> first_object('[\n  {"id": 1},\n  {"id"'), first_object('{"id": 2}\n{"id": 3}')
+    ({'id': 1}, {'id': 2})
+    """
+    start = text.find("{")
+    if start < 0 or text[:start].strip() not in ("", "["):
+        return {}
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def is_list(path: Path, encoding: str = "utf-8") -> bool:
+    """Whether a file begins as a JSON list does.
 
     Args:
         path: The file, also gzipped.
-        log: Counts lines read, and rejected by reason.
+        encoding: Its encoding.
+    """
+    first = next((line for _, line in read_lines(path, encoding) if line.strip()), "")
+    return first.lstrip().startswith("[")
+
+
+def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
+    """Read the objects of a JSON lines file, or of a JSON list; other values are rejected.
+
+    Args:
+        path: The file, also gzipped.
+        log: Counts lines or elements read, and rejected by reason.
         encoding: Its encoding.
     """
     log.opened(path)
+    if is_list(path, encoding):
+        with JsonStream(path, encoding, log) as stream:
+            for number in stream.elements():
+                log.read()
+                value = stream.value(valid_unicode=True)
+                text = json.dumps(value, ensure_ascii=False)
+                if isinstance(value, dict):
+                    yield JsonRow(number, value, text)
+                else:
+                    log.reject("not a JSON object", number, text, path=path)
+            stream.finish()
+        return
     objects = _Objects()
     decode = json.JSONDecoder(object_pairs_hook=objects.make).decode
     for number, line in read_lines(path, encoding):

@@ -9,15 +9,15 @@ triple is an example, so all pairs are related, as in the classification task of
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from biograft.errors import FormatError
-from biograft.kb.sources.json_files import peek_object, read_objects
+from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.text.documents import Mention
-from biograft.text.tasks.registry import RelationExample, TaskConfig, TaskFormat, by_lines
+from biograft.text.tasks.registry import RelationExample, TaskConfig, TaskFormat, by_object
 
 VALUE = "@value"
 SEPARATOR = "|"
@@ -142,9 +142,8 @@ def _example(
     return RelationExample(text, first, second, label, document, f"{document}.{number}")
 
 
-def _is_cmeie(lines: list[str]) -> bool:
-    value = peek_object(lines[0])
+def _is_cmeie(value: Mapping[str, Any]) -> bool:
     return {"text", "spo_list"} <= set(value)
 
 
-FORMAT = TaskFormat("relation", read, by_lines(_is_cmeie), frozenset({"schema"}))
+FORMAT = TaskFormat("relation", read, by_object(_is_cmeie), frozenset({"schema"}))

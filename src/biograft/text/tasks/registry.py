@@ -6,10 +6,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.sources.format import Probe, find_format, look_into
+from biograft.kb.sources.json_files import first_object
 from biograft.kb.sources.log import ReadLog
 from biograft.registry import Registry
 from biograft.text.documents import Mention
@@ -276,6 +277,16 @@ class TaskFormat:
     """Whether a file can only be of this format."""
     options: frozenset[str] = frozenset()
     """The optional settings that apply to this format."""
+
+
+def by_object(fits: Callable[[Mapping[str, Any]], bool]) -> Callable[[Probe], bool]:
+    """Return a recogniser that tests the first object of JSON lines, or of a JSON list."""
+    return lambda probe: fits(first_object(probe.text))
+
+
+def by_list(fits: Callable[[Mapping[str, Any]], bool]) -> Callable[[Probe], bool]:
+    """Return a recogniser that tests the first object of a JSON list."""
+    return lambda probe: probe.text.lstrip().startswith("[") and by_object(fits)(probe)
 
 
 def by_lines(fits: Callable[[list[str]], bool]) -> Callable[[Probe], bool]:

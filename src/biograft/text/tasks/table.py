@@ -38,6 +38,7 @@ from biograft.text.tasks.registry import (
     TaskConfig,
     TaskFormat,
     by_lines,
+    by_list,
     unmark,
 )
 
@@ -73,6 +74,9 @@ class Layout(Config):
     mentions: Annotated[str, Choice("", "indicators")] = ""
     marks: tuple[tuple[str, str], ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
+    json_list: bool = False
+    other_keys: tuple[str, ...] = ()
+    unlabelled: bool = False
     note: str = ""
 
     @property
@@ -103,6 +107,14 @@ class Layout(Config):
         """Whether the columns are keys: neither positions nor, as far as is said, a header."""
         return not self.header and not any(each.startswith("#") for each in self.columns.values())
 
+    def fits_object(self, value: Mapping[str, Any]) -> bool:
+        """Whether the first object of a file can only have this layout."""
+        inner = _INNER if "candidates" in self.columns else ()
+        keys = {column for role, column in self.columns.items() if role not in inner}
+        optional = {self.columns.get("label", "")} if self.unlabelled else set()
+        known = {*keys, *self.other_keys} if self.json_list else {*value}
+        return bool(value) and keys - optional <= set(value) <= known
+
     @property
     def positions(self) -> int:
         """Number of cells of a row without a header that names the columns."""
@@ -113,10 +125,8 @@ class Layout(Config):
         if self.header and lines[0] == self.header:
             return True
         if self.is_json:
-            inner = {"answer", "relevance", "answer_id"} if "candidates" in self.columns else set()
-            keys = {column for role, column in self.columns.items() if role not in inner}
             marks = [mark for pair in self.marks for mark in pair]
-            return keys <= set(peek_object(lines[0])) and all(
+            return self.fits_object(peek_object(lines[0])) and all(
                 mark in line for line in lines for mark in marks
             )
         if not (self.classes or self.mentions):
@@ -135,7 +145,7 @@ class Layout(Config):
     def format(self) -> TaskFormat:
         """Return the format of files with this layout."""
         options = frozenset({"grouped"} if self.groups else ())
-        recognise: Any = by_lines(self.fits)
+        recognise = by_list(self.fits_object) if self.json_list else by_lines(self.fits)
         return TaskFormat(
             self.kind, lambda config, log: read_rows(self, config, log), recognise, options
         )
@@ -283,10 +293,14 @@ _READERS: dict[str, Callable[[_RoleRow, Layout, TaskConfig], Example | Answer]] 
 def _rows(layout: Layout, config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
     first = next((line for _, line in read_lines(config.path, config.encoding) if line.strip()), "")
     columns = layout.columns
-    if first.lstrip().startswith("{"):
+    if first.lstrip().startswith(("{", "[")):
         inner = _INNER if "candidates" in columns else ()
         keys = {role: key for role, key in columns.items() if role not in inner}
         for row in read_objects(config.path, log, config.encoding):
+            if layout.unlabelled and not str(row.value.get(columns["label"]) or "").strip():
+                known = {role: key for role, key in keys.items() if role != "label"}
+                yield _RoleRow(row.line, {r: row.value.get(k) for r, k in known.items()}, row.text)
+                continue
             if missing := [key for key in keys.values() if key not in row.value]:
                 log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)
                 continue
