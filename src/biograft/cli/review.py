@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ from biograft.cli.options import (
 )
 from biograft.config import Config, Option
 from biograft.errors import ConfigError, MissingExtraError, visible
-from biograft.mapping.review_records import ReviewFilter
+from biograft.mapping.review_records import APPROVE, ReviewFilter
 from biograft.text.input_config import InputConfig
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ Terms = Annotated[
     ),
 ]
 _SHOWN = 20
+_RISKS = {
+    "none": "no suggestion",
+    "flag": "a doubtful flag",
+    "reason": "the mapping says why it is in doubt",
+    "acronym": "an acronym",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +160,7 @@ def _decide(
     options: DecisionOptions,
     as_json: bool,
     kb: Path | None = None,
+    risky: bool = False,
     **given: Any,
 ) -> None:
     """Decide about terms by their ids, or about all that match filters, and print the result.
@@ -167,9 +174,10 @@ def _decide(
         options: Who decides, and why.
         as_json: Print JSON.
         kb: Knowledge base that has the concepts; None: they are not looked up.
+        risky: Approve doubtful terms, such as acronyms, with the others, too.
         given: Details of a decision about one term; None is not given.
     """
-    from biograft.mapping import TermDecision
+    from biograft.mapping import TermDecision, draw_sample
 
     who, comment = options.name, options.comment
     details = {name: value for name, value in given.items() if value is not None}
@@ -193,11 +201,23 @@ def _decide(
             raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
         if details:
             raise ConfigError("a concept, a relation or a version belongs to one term; give its id")
-        n = store.count(queue, replace(where, waits_for=who))
+        leave_risky = action == APPROVE and not risky
+        if leave_risky:
+            sample = draw_sample(store, queue, where, reviewer=who)
+            n, note = sample.n_terms, f": {sample}"
+            _report_left(sample.left)
+        else:
+            n, note = store.count(queue, replace(where, waits_for=who)), ""
         if n and not options.yes:
-            typer.confirm(f"{action} {n:,} terms?", abort=True, err=True)
+            typer.confirm(f"{action} {n:,} terms{note}?", abort=True, err=True)
         done = store.decide_many(
-            action, reviewer=who, queue=queue, where=where, comment=comment, expected=n
+            action,
+            reviewer=who,
+            queue=queue,
+            where=where,
+            comment=comment,
+            expected=n,
+            leave_risky=leave_risky,
         )
     _report([], done, as_json)
 
@@ -212,20 +232,23 @@ def approve(
     name: Annotated[str | None, "NAME"] = None,
     relation: Annotated[str | None, "exact|broad|narrow|close|related"] = None,
     version: Annotated[int | None, "N"] = None,
+    risky: Annotated[bool, "--risky"] = False,
     queue: Queue = "review",
     kb: Annotated[Path | None, "KB"] = None,
     as_json: Json = False,
 ) -> None:
     """Approve the suggestion of terms, or --concept for one.
 
-    Without ids: all terms that match the filters and wait for you, after a confirmation. Decide
-    ambiguous terms, and those without a suggestion, one by one.
+    Without ids: all terms that match the filters and wait for you, after a confirmation. Acronyms,
+    ambiguous terms and others in doubt are left, to be decided one by one. Check a sample first:
+    `biograft review sample`.
 
     Args:
         concept: Concept to approve instead of the suggested one.
         name: Name of --concept.
         relation: Relation of the concept to the term; default: exact.
         version: Version that you saw; refused if there is a newer one.
+        risky: Approve acronyms, ambiguous terms and others in doubt, too.
         kb: Knowledge base; a concept that it does not have is not approved.
     """
     _decide(
@@ -237,11 +260,75 @@ def approve(
         options,
         as_json,
         kb,
+        risky,
         concept=concept,
         name=name,
         relation=relation,
         version=version,
     )
+
+
+@app.command()
+def sample(
+    review: Database,
+    where: Annotated[ReviewFilter, Offered(without=("status", "waits_for"))],
+    options: Annotated[DecisionOptions, Offered("reviewer")],
+    queue: Queue = "review",
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1)] = 60,
+    as_json: Json = False,
+) -> None:
+    """List a random sample of terms to check before the others are approved at once.
+
+    When all of them are decided, it says how many of the others are wrong at most. Filters are
+    those of `biograft review approve`.
+
+    Args:
+        n: Terms of the sample; those found by a translated name have a sample of their own.
+    """
+    from biograft.mapping import draw_sample
+
+    with open_review(review) as store:
+        found = draw_sample(store, queue, where, reviewer=options.name, size=n)
+    if as_json:
+        print_json(found.to_json())
+        return
+    _report(found.to_check, None, as_json)
+    _report_left(found.left)
+    typer.echo(f"{found.n_terms:,} terms: {found}", err=True)
+
+
+def _report_left(left: Mapping[str, int]) -> None:
+    for risk, n in left.items():
+        typer.echo(f"{n:,} left for single decisions: {_RISKS[risk]}", err=True)
+
+
+@app.command("target")
+def add_target(
+    term: Annotated[int, typer.Argument(metavar="ID")],
+    concept: Annotated[str, typer.Argument(metavar="CONCEPT")],
+    review: Database,
+    options: Annotated[DecisionOptions, Offered("reviewer", "comment")],
+    name: Annotated[str, "NAME"] = "",
+    relation: Annotated[str, "exact|broad|narrow|close|related"] = "exact",
+    kb: Annotated[Path | None, "KB"] = None,
+    as_json: Json = False,
+) -> None:
+    """Approve a further concept of a term; each is exported on its own.
+
+    Args:
+        term: Id of a term.
+        concept: Id of the further concept.
+        name: Name of the concept; default: that of --kb.
+        relation: Relation of the concept to the term.
+        kb: Knowledge base; a concept that it does not have is not approved.
+    """
+    if kb is not None and not name:
+        base = open_kb(kb)
+        row = base.find_row(concept)
+        name = "" if row is None else base.name_at(row)
+    said = {"reviewer": options.name, "comment": options.comment, "relation": relation}
+    with open_review(review, kb=kb) as store:
+        _report([store.add_target(term, concept, name=name, **said)], None, as_json)
 
 
 @app.command()
@@ -398,23 +485,27 @@ def export_file(
     out: Annotated[Path, "-o", "--out", "OUT"],
     queue: Queue = "review",
     proposals: Annotated[bool, "--proposals"] = False,
+    kb: Annotated[Path | None, "KB"] = None,
     out_encoding: Annotated[str, "NAME"] = "utf-8",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet.
+    """Write the decisions as a mapping set, or all terms as a worksheet for a spreadsheet.
 
     Args:
-        out: File to write: .sssom.tsv, or .csv, .tsv or .xlsx to be edited and imported again.
+        out: File to write: .csv, .tsv or .xlsx to be edited and imported again; decisions as
+            .sssom.tsv, .usagi.csv, .omop.csv (source_to_concept_map) or .json (FHIR ConceptMap);
+            .zip for all of these.
         proposals: In SSSOM also terms without a decision.
+        kb: Knowledge base of the concepts, for .omop.csv and .json.
         out_encoding: Encoding of a CSV or TSV: utf-8-sig for Excel, gb18030 or utf-16.
     """
     from biograft.linking.outputs.tables import check_encoding
     from biograft.mapping import export_review
-    from biograft.mapping.review_files import SSSOM_ENDING
+    from biograft.mapping.review_files import format_of_export
 
     refuse_input_as_output(out, review)
-    check_encoding(out_encoding, "sssom" if out.name.endswith(SSSOM_ENDING) else out.suffix[1:])
+    check_encoding(out_encoding, format_of_export(out))
     left_out: list[tuple[str, str]] = []
     with open_review(review) as store:
         n = export_review(
@@ -425,6 +516,7 @@ def export_file(
             overwrite=overwrite,
             left_out=left_out,
             encoding=out_encoding,
+            kb=None if kb is None else open_kb(kb),
         )
     report_left_out(left_out)
     if as_json:

@@ -56,6 +56,10 @@ if TYPE_CHECKING:
         SuggestedConcept as SuggestedConcept,
         TermDecision as TermDecision,
     )
+    from biograft.mapping.review_sample import (
+        ReviewSample as ReviewSample,
+        draw_sample as draw_sample,
+    )
     from biograft.mapping.review_store import ReviewStore as ReviewStore
     from biograft.mapping.rows import MappingRow as MappingRow
     from biograft.mapping.set_operations import (

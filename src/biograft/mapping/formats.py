@@ -40,8 +40,9 @@ from biograft.mapping.standard import (
     says_standard,
     source_files,
 )
-from biograft.mapping.terms import CHANGES, EXACT, SEEN, TermMapping
+from biograft.mapping.terms import CHANGES, EXACT, SEEN, SourceTerm, TermMapping
 
+FHIR = "fhir"
 _Row = TypeVar("_Row")
 
 
@@ -285,7 +286,7 @@ FORMATS = {
     "sssom": "SSSOM TSV: mappings with who made them and how",
     OMOP: "rows of source_to_concept_map of the OMOP CDM 5.4, as CSV",
     USAGI: "the file that Usagi saves and opens, as CSV",
-    "fhir": "FHIR R4 ConceptMap, as JSON",
+    FHIR: "FHIR R4 ConceptMap, as JSON",
 }
 _SUFFIXES = {
     ".sssom.tsv": "sssom",
@@ -293,7 +294,7 @@ _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".xlsx": "xlsx",
-    ".json": "fhir",
+    ".json": FHIR,
 }
 
 
@@ -505,14 +506,14 @@ def write_set(
     Args:
         mappings: The set.
         path: File to write.
-        to: ``sssom``, ``usagi``, or ``omop`` (``source_to_concept_map``).
-        kb: Knowledge base of the targets, which ``omop`` needs.
+        to: ``sssom``, ``usagi``, ``omop`` (``source_to_concept_map``), or ``fhir`` (ConceptMap).
+        kb: Knowledge base of the targets, which ``omop`` and ``fhir`` need.
         source: Vocabulary of the terms in ``omop``; default: that of the set.
         proposals: In ``omop``, write what nobody decided, too.
         overwrite: Replace an existing file.
         left_out: Filled with the terms that the format cannot hold, and why.
     """
-    check_choice("--to", to, ("sssom", USAGI, OMOP))
+    check_choice("--to", to, ("sssom", USAGI, OMOP, FHIR))
     left_out = [] if left_out is None else left_out
     counts = {"n_rows": len(mappings.rows)}
     if to == "sssom":
@@ -521,8 +522,16 @@ def write_set(
         n = mappings.write_usagi(path, overwrite=overwrite, left_out=left_out)
         return {**counts, "n_written": n}
     if kb is None:
-        raise ConfigError("--to omop: name the knowledge base of the targets (--kb)")
+        raise ConfigError(f"--to {to}: name the knowledge base of the targets (--kb)")
     run = MappingRun(kb=kb, ids=ConceptIds(kb), source=source or mappings.source)
+    if to == FHIR:
+        found = [row.decision() for row in mappings.rows]
+        decided = [each for each in found if each.verdict in (APPROVED, NIL)]
+        content = concept_map(map(_of_decision, decided), run, left_out)
+        with new_file(path, overwrite=overwrite) as file:
+            file.write(encoded(json.dumps(content, ensure_ascii=False, indent=1) + "\n"))
+        n_open = sum(not each.is_decided for each in found)
+        return {**counts, "n_written": len(decided), "n_not_decided": n_open}
     lines = list(omop_set_chunks(mappings, run, left_out, proposals=proposals))
     with new_file(path, overwrite=overwrite) as file:
         for line in lines:
@@ -530,6 +539,14 @@ def write_set(
     n_open = sum(row.decision().verdict == PROPOSED for row in mappings.rows)
     counts |= {"n_written": len(lines) - 1, "n_not_decided": 0 if proposals else n_open}
     return {**counts, "n_values": sum(map(is_value, mappings.rows))}
+
+
+def _of_decision(decision: Decision) -> TermMapping:
+    """Return a decision as the mapping of its term."""
+    context = (("", decision.context),) if decision.context else ()
+    term = SourceTerm(decision.term, decision.code, decision.frequency, context)
+    concept, name = decision.concept or None, decision.name or None
+    return TermMapping(term, concept, name, None, None, SEEN, decision=decision, part=decision.part)
 
 
 def _omop_writer(

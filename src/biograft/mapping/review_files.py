@@ -6,19 +6,23 @@ so that a row that was edited is known from one that another reviewer decided me
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
-from biograft.errors import ConfigError, FormatError, nearest
+from biograft.artifacts import new_file
+from biograft.errors import BiograftError, ConfigError, FormatError, nearest
+from biograft.kb import KnowledgeBase
 from biograft.kb.names import decimal_cell, fold_lines, term_key, whole_cell
 from biograft.kb.sources.table import fit
 from biograft.linking.outputs.findings import plain
 from biograft.linking.outputs.tables import DELIMITERS, XLSX, write_table
 from biograft.mapping.decisions import APPROVED, REJECTED, RELATIONS, Decision
-from biograft.mapping.formats import candidate_columns, read_earlier
+from biograft.mapping.formats import candidate_columns, read_earlier, write_set
 from biograft.mapping.omop_tables import table_of
 from biograft.mapping.review_records import (
     ACTIONS,
@@ -37,6 +41,18 @@ from biograft.mapping.sets import MappingSet, read_decisions
 from biograft.mapping.sssom import check_codes, is_term, read_table, subject_curie
 
 SSSOM_ENDING = ".sssom.tsv"
+_ALL = "all"
+ENDINGS = {
+    "sssom": SSSOM_ENDING,
+    "usagi": ".usagi.csv",
+    "omop": ".omop.csv",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "xlsx": ".xlsx",
+    "fhir": ".json",
+    _ALL: ".zip",
+}
+"""Endings of the files that `export_review` writes, by format."""
 _WORKSHEET = ("review_id", "version", "was", "decision")
 _SHOWN_FAULTS = 3
 """Lines that an error names."""
@@ -370,16 +386,19 @@ def _first(term: ReviewTerm) -> SuggestedConcept:
 def _parts(targets: Sequence[tuple[_Key, str, SuggestedConcept]]) -> list[str]:
     """Return the parts of terms that have several concepts; empty for all others.
 
-    A concept whose part is not said is called by its name.
+    Where several do not say their part, each of these is called by its name.
 
     Args:
         targets: Keys without parts, parts, and concepts.
     """
     counts = Counter(key for key, _, _ in targets)
+    unnamed = Counter(key for key, part, _ in targets if not part)
     used: set[tuple[_Key, str]] = set()
     found = []
     for key, part, concept in targets:
-        own = (part or concept.name or concept.concept or "-") if counts[key] > 1 else ""
+        own = part if counts[key] > 1 else ""
+        if unnamed[key] > 1:
+            own = part or concept.name or concept.concept or "-"
         if (key, own) in used and own:
             own = f"{own} ({concept.concept})"
         used.add((key, own))
@@ -520,6 +539,15 @@ def _decisions_of(
     return found
 
 
+def format_of_export(path: Path) -> str:
+    """Return the format that the ending of a file names."""
+    for form, ending in ENDINGS.items():
+        if path.name.lower().endswith(ending):
+            return form
+    known = ", ".join(ENDINGS.values())
+    raise ConfigError(f"--out: expected a file that ends in {known}, found {path.name!r}")
+
+
 def export_review(
     store: ReviewStore,
     path: str | Path,
@@ -529,30 +557,36 @@ def export_review(
     overwrite: bool = False,
     left_out: list[tuple[str, str]] | None = None,
     encoding: str = "utf-8",
+    kb: KnowledgeBase | None = None,
 ) -> int:
-    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv, .xlsx).
+    """Write the decisions of a queue as a mapping set, or all of it as a worksheet.
 
-    Return the number of rows.
+    Return the number of rows; of a .zip, the number of its files.
 
     Args:
         store: The review.
-        path: File to write.
+        path: File to write; its ending names the format: .sssom.tsv, .usagi.csv, .omop.csv
+            (``source_to_concept_map``) or .json (FHIR ConceptMap) of decisions; .csv, .tsv or .xlsx
+            as a worksheet; .zip for all of them.
         queue: Name of the queue.
         proposals: In SSSOM, write what is still open as well.
         overwrite: Replace an existing file.
-        left_out: Filled with the terms that SSSOM cannot hold, and why; see `export_decisions`.
+        left_out: Filled with the terms that the format cannot hold, and why; see
+            `export_decisions`.
         encoding: Encoding of CSV and TSV.
+        kb: Knowledge base, which OMOP and FHIR need.
     """
     path = Path(path)
-    if path.name.lower().endswith(SSSOM_ENDING):
-        decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
-        return MappingSet.of_decisions(decisions, source=queue).write(path, overwrite=overwrite)
-    form = path.suffix.removeprefix(".").lower()
+    form = format_of_export(path)
+    if form == _ALL:
+        return _export_all(store, path, queue, overwrite, left_out, kb)
     if form not in (*DELIMITERS, XLSX):
-        raise ConfigError(
-            f"--out: expected a file that ends in {SSSOM_ENDING}, .csv, .tsv or .xlsx, found "
-            f"{path.name!r}"
+        decisions = export_decisions(store, queue, proposals=proposals, left_out=left_out)
+        mappings = MappingSet.of_decisions(decisions, source=queue)
+        written = write_set(
+            mappings, path, form, kb=kb, source=queue, overwrite=overwrite, left_out=left_out
         )
+        return written["n_written"]
     items, comments = store.items(queue, viewer=""), store.comments(queue, viewer="")
     # all candidates of a term for which nothing is suggested
     others = [[c for c in item.term.candidates if c != item.suggestion] for item in items]
@@ -592,3 +626,31 @@ def export_review(
     return write_table(
         rows(), path, to=form, encoding=encoding, choices=_CHOICES, overwrite=overwrite
     )
+
+
+def _export_all(
+    store: ReviewStore,
+    path: Path,
+    queue: str,
+    overwrite: bool,
+    left_out: list[tuple[str, str]] | None,
+    kb: KnowledgeBase | None,
+) -> int:
+    """Write a ZIP with a file for each format; what a format cannot hold is left out of it."""
+    names: list[str] = []
+    with new_file(path, overwrite=overwrite) as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for form, ending in ENDINGS.items():
+            if form == _ALL:
+                continue
+            missing: list[tuple[str, str]] = []
+            with tempfile.TemporaryDirectory() as folder:
+                part = Path(folder) / f"review{ending}"
+                try:
+                    export_review(store, part, queue=queue, left_out=missing, kb=kb)
+                    archive.write(part, part.name)
+                    names.append(part.name)
+                except BiograftError as error:
+                    missing.append((form, str(error)))
+            if left_out is not None:
+                left_out += missing
+    return len(names)

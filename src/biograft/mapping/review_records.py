@@ -30,6 +30,8 @@ MAX_TEXT = 2000
 """Characters of a term, a comment or the name of a reviewer."""
 _DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2, "translated": 0.2}, "exact"
 """Least doubt of flags, and the flag with hardly any."""
+_MAX_ACRONYM = 5
+TRANSLATED = "translated"
 
 
 def to_json(record: Any) -> dict[str, Any]:
@@ -147,6 +149,23 @@ class ReviewTerm:
         if self.flag in _DOUBTFUL:
             return max(_DOUBTFUL[self.flag], 1 - certainty)
         return min(0.05, 1 - certainty) if self.flag == _EXACT else 1 - certainty
+
+    @property
+    def bulk_risk(self) -> str:
+        """Why the suggestion is to be decided on its own, not with many others; empty if it is not.
+
+        ``none``: there is no suggestion; ``flag``: its flag is doubtful; ``reason``: the mapping
+        has a reason for doubt; ``acronym``: a short word of capitals, which means many things.
+        """
+        text = self.part or self.text
+        if self.flag == NO_CONCEPT or not self.candidates:
+            return "none"
+        if self.flag not in ("", _EXACT, TRANSLATED):
+            return "flag"
+        if self.reason:
+            return "reason"
+        letters = "".join(filter(str.isalpha, text))
+        return "acronym" if letters.isupper() and len(letters) <= _MAX_ACRONYM else ""
 
     @property
     def priority(self) -> float:

@@ -415,6 +415,7 @@ class ReviewStore:
         reviewer: str,
         queue: str = DEFAULT_QUEUE,
         approvals: int | None = None,
+        batch: str = "",
     ) -> BulkResult:
         """Add terms to a queue; of those that are there and open, renew what is suggested.
 
@@ -425,12 +426,13 @@ class ReviewStore:
             reviewer: Name of the person who adds them.
             queue: Name of the queue, which is made if there is none.
             approvals: Reviewers that must agree on a decision, 1 or 2; None: as it is, or 1.
+            batch: Id of the batch.
 
         Returns:
             The number of terms that are new or have new suggestions, as ``n_changed``.
         """
         _check_text("reviewer", reviewer)
-        batch, at, state = secrets.token_hex(8), now(), to_json(TermState())
+        batch, at, state = batch or secrets.token_hex(8), now(), to_json(TermState())
         new: dict[tuple[str, str, str], dict[str, Any]] = {}
         renewed: dict[int, dict[str, Any]] = {}
         try:
@@ -540,7 +542,57 @@ class ReviewStore:
             row = connection.execute(query).one_or_none()
         return None if row is None else _item(row)
 
+    def others(self, item: ReviewItem, viewer: str | None = None) -> list[ReviewItem]:
+        """Return the other targets of a term: the items of its queue that differ in the part only.
+
+        Args:
+            item: The term.
+            viewer: Reviewer who asks, who does not see blind decisions of others; None sees all.
+        """
+        (whole, code, context), key = replace(item.term, part="").key, TERMS.c.term_key
+        query = _TERMS.where(
+            QUEUES.c.name == item.queue,
+            (key == whole) | key.startswith(f"{whole}\t", autoescape=True),
+            TERMS.c.code == code,
+            TERMS.c.context == context,
+            TERMS.c.status != REMOVED,
+            TERMS.c.id != item.id,
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(TERMS.c.id)).all()
+        return [_item(row).seen_by(viewer) for row in rows]
+
     # ---- decisions
+
+    def add_target(
+        self, term_id: int, concept: str, *, reviewer: str, name: str = "", **details: Any
+    ) -> ReviewItem:
+        """Approve a further concept of a term, as a term of its own that is called by its name.
+
+        Args:
+            term_id: Id of the term.
+            concept: Id of the concept.
+            reviewer: Name of the reviewer.
+            name: Name of the concept.
+            **details: Further fields of :class:`TermDecision`, and ``batch``, as in `decide`.
+        """
+        item = self.item(term_id)
+        if item.is_blind and item.state.status in UNDECIDED:
+            raise ConfigError(f"term {term_id}: waits for a blind opinion; decide it first")
+        self.check_concept(concept)
+        if concept == item.state.concept:
+            raise ConfigError(f"term {term_id}: has the concept {concept!r} already")
+        details["batch"] = batch = details.get("batch") or secrets.token_hex(8)
+        suggested = (SuggestedConcept(concept, name),)
+        term = replace(
+            item.term, part=name or concept, candidates=suggested, flag="", reason=""
+        ).folded()
+        self.add_terms([term], reviewer=reviewer, queue=item.queue, batch=batch)
+        added = self.find(item.queue, term.text, term.code, term.context, term.part)
+        if added is None:
+            raise NotFoundError(f"term {term_id} was removed")
+        details |= {"concept": concept, "name": name or None}
+        return self.decide(added.id, APPROVE, reviewer=reviewer, **details)
 
     def check_concept(self, concept: str | None) -> None:
         """Refuse a concept that the knowledge base does not have."""
@@ -602,6 +654,7 @@ class ReviewStore:
         comment: str = "",
         expected: int | None = None,
         batch: str = "",
+        leave_risky: bool = False,
     ) -> BulkResult:
         """Decide the same about all terms that wait for the reviewer and that a filter means.
 
@@ -613,11 +666,14 @@ class ReviewStore:
             comment: Why.
             expected: Number of terms that was shown; with another one nothing is done.
             batch: Id of the batch; what was done under it is not done again.
+            leave_risky: Leave the terms that are to be decided on their own
+                (:attr:`ReviewTerm.bulk_risk`).
         """
         wanted = replace(where or ReviewFilter(), waits_for=reviewer)
         with self.writing() as connection:
             query = _select_terms(connection, queue, wanted).with_for_update(of=TERMS)
-            ids = [row.id for row in connection.execute(query)]
+            rows = connection.execute(query)
+            ids = [row.id for row in rows if not (leave_risky and _term(row).bulk_risk)]
             if n_done := _n_done(connection, batch, reviewer):
                 return BulkResult(batch, n_done)
             if expected is not None and len(ids) != expected:
@@ -996,7 +1052,7 @@ def _n_done(connection: Connection, batch: str, *reviewers: str) -> int:
     """Count what was done under an id, which is new where nothing was; refuse that of others."""
     if not batch:
         return 0
-    done = _read_events(connection, EVENTS.c.batch == batch)
+    done = _read_events(connection, EVENTS.c.batch == batch, EVENTS.c.action != ADD)
     if any(event.reviewer not in reviewers for event in done):
         raise ConflictError("change: another reviewer used this id; choose a new one")
     return len(done)

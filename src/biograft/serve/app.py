@@ -191,7 +191,7 @@ def create_app(
         seconds=config.timeout,
         max_steps=config.max_steps,
     )
-    add_review(app, reviewed)
+    add_review(app, reviewed, lambda: service.engine)
     _add_page(app)
     _add_health(app, service)
     return Guard(app, config, service.metrics, opened, allowed_hosts, token)

@@ -9,25 +9,29 @@ import contextlib
 import secrets
 import tempfile
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request as HttpRequest, Response
+from fastapi import Depends, FastAPI, Query, Request as HttpRequest, Response
 from pydantic import Field
 
 from biograft.errors import ConfigError, ConflictError, NotFoundError
-from biograft.kb.names import one_line
+from biograft.kb.names import normalise, one_line
+from biograft.kb.vocabularies import vocabulary_of
 from biograft.mapping import (
     ReviewFilter,
     ReviewItem,
     ReviewStore,
     ReviewTerm,
     SuggestedConcept,
+    draw_sample,
     export_review,
     review_agreement,
 )
-from biograft.serve.engine import json_answer
+from biograft.mapping.review_sample import SAMPLE
+from biograft.serve.engine import ServiceEngine, json_answer
 from biograft.serve.schemas import Request
 
 FINDINGS = "findings"
@@ -35,9 +39,15 @@ FINDINGS = "findings"
 _MAX_TERMS = 500
 _MAX_TEXT = 2000
 _MAX_NUMBER = (1 << 63) - 1
+_CSV = "text/csv; charset=utf-8"
 _EXPORTS = {
     "sssom": (".sssom.tsv", "text/tab-separated-values; charset=utf-8"),
-    "csv": (".csv", "text/csv; charset=utf-8"),
+    "csv": (".csv", _CSV),
+    "xlsx": (".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    "usagi": (".usagi.csv", _CSV),
+    "omop": (".omop.csv", _CSV),
+    "fhir": (".json", "application/fhir+json"),
+    "all": (".zip", "application/zip"),
 }
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 Short = Annotated[str | None, Query(max_length=200)]
@@ -46,9 +56,27 @@ Viewer = Annotated[
     str, Query(max_length=_MAX_TEXT, description="Who asks, where the service has no keys.")
 ]
 Share = Annotated[float | None, Query(ge=0, le=1)]
+
+
+def _filter(
+    status: Short = None,
+    flag: Short = None,
+    text: Short = None,
+    min_score: Share = None,
+    max_score: Share = None,
+    min_probability: Share = None,
+    waits_for: Short = None,
+) -> ReviewFilter:
+    """Return the filter of a query."""
+    given = {name: value for name, value in locals().items() if value not in (None, "")}
+    return ReviewFilter(**given)
+
+
+Where = Annotated[ReviewFilter, Depends(_filter)]
 Number = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 """A whole number that a database can hold."""
 Action = Literal["approve", "reject", "nil"]
+Relation = Literal["exact", "broad", "narrow", "close", "related"]
 
 
 class _Action(Request):
@@ -68,9 +96,17 @@ class DecisionRequest(_Action):
     version: Number = Field(description="The version that was seen; a newer one is answered 409.")
     concept: Text | None = Field(None, description="Another concept than the suggested one.")
     name: Text | None = None
-    relation: Literal["exact", "broad", "narrow", "close", "related"] | None = Field(
+    relation: Relation | None = Field(
         None, description="Of the concept to the term; default: exact, or what was proposed."
     )
+
+
+class TargetRequest(_Action):
+    """A further concept of a term."""
+
+    concept: Text
+    name: Text = ""
+    relation: Relation = "exact"
 
 
 class CommentRequest(Request):
@@ -86,6 +122,9 @@ class BulkRequest(_Action):
     action: Action
     queue: Text
     expected: Number = Field(description="The number of terms that was shown.")
+    leave_risky: bool = Field(
+        False, description="Leave doubtful terms, such as acronyms, for single decisions."
+    )
     flag: Text | None = None
     text: Text | None = None
     min_score: float | None = Field(None, ge=0, le=1)
@@ -113,12 +152,15 @@ class FindingRequest(_Action):
     )
 
 
-def add_review(app: FastAPI, store: ReviewStore | None) -> None:
+def add_review(
+    app: FastAPI, store: ReviewStore | None, engine: Callable[[], ServiceEngine]
+) -> None:
     """Add the routes of a review; without one, only the answer that there is none.
 
     Args:
         app: The application.
-        store: The review; default: none.
+        store: The review; None: there is none.
+        engine: Returns the engine in use, whose concepts are shown beside the terms.
     """
 
     @app.get("/v1/review", summary="The queues of the review, and who asks")
@@ -133,45 +175,66 @@ def add_review(app: FastAPI, store: ReviewStore | None) -> None:
         )
 
     if store is not None:
-        _add_reading(app, store)
+        _add_reading(app, store, engine)
         _add_deciding(app, store)
 
 
-def _add_reading(app: FastAPI, store: ReviewStore) -> None:
+def _beside(term: ReviewTerm, engine: ServiceEngine, identifier: str) -> dict[str, Any]:
+    """Return a concept, its vocabulary and status, and the name that is most like a term."""
+    try:
+        concept = engine.concept(identifier)
+    except NotFoundError as error:  # of another release: retired, replaced or unknown
+        return {"id": identifier, "status": "missing", "detail": str(error)}
+    text = normalise(term.part or term.text)
+    names = concept["names"][:_MAX_TERMS]
+    alike = [SequenceMatcher(None, text, normalise(name["text"])).ratio() for name in names]
+    best = max(range(len(names)), key=alike.__getitem__, default=None)
+    why: dict[str, Any] = {"flag": term.flag, "reason": term.reason}
+    if best is not None:
+        why |= {"name": names[best], "similarity": round(alike[best], 3)}
+    vocabulary = vocabulary_of(concept["id"]) or engine.kb.vocabulary
+    return {**concept, "status": "current", "vocabulary": vocabulary, "why": why}
+
+
+def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceEngine]) -> None:
     @app.get("/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first")
     def terms(
         request: HttpRequest,
         queue: QueueName,
+        where: Where,
         reviewer: Viewer = "",
-        status: Short = None,
-        flag: Short = None,
-        text: Short = None,
-        min_score: Share = None,
-        max_score: Share = None,
-        min_probability: Share = None,
-        waits_for: Short = None,
         limit: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = 50,
         offset: Annotated[int, Query(ge=0, le=_MAX_NUMBER)] = 0,
     ) -> Response:
-        where = ReviewFilter(
-            status=status,
-            flag=flag or None,
-            text=text,
-            min_score=min_score,
-            max_score=max_score,
-            min_probability=min_probability,
-            waits_for=waits_for,
-        )
         viewer = _owner(request) or reviewer
         items = store.items(queue, where, limit=limit, offset=offset, viewer=viewer)
         total = store.count(queue, where, viewer)
         return json_answer({"terms": [item.to_json() for item in items], "total": total})
 
-    @app.get("/v1/review/terms/{term_id}", summary="A term with its history")
+    @app.get("/v1/review/terms/{term_id}", summary="A term with its other targets and its history")
     def term(request: HttpRequest, term_id: Number, reviewer: Viewer = "") -> Response:
         viewer = _owner(request) or reviewer
+        item = store.item(term_id, viewer)
         history = [event.to_json() for event in store.history(term_id=term_id, viewer=viewer)]
-        return json_answer({**store.item(term_id, viewer).to_json(), "history": history})
+        others = [other.to_json() for other in store.others(item, viewer)]
+        return json_answer({**item.to_json(), "targets": others, "history": history})
+
+    @app.get("/v1/review/terms/{term_id}/concept", summary="A concept beside a term, and why")
+    def beside(term_id: Number, concept: Short = None) -> Response:
+        item = store.item(term_id, "")
+        first = item.next_candidate.concept if item.next_candidate else ""
+        return json_answer(_beside(item.term, engine(), concept or first))
+
+    @app.get("/v1/review/sample", summary="Terms to check before the others are approved at once")
+    def sample(
+        request: HttpRequest,
+        queue: QueueName,
+        where: Where,
+        reviewer: Viewer = "",
+        size: Annotated[int, Query(ge=1, le=_MAX_TERMS)] = SAMPLE,
+    ) -> Response:
+        who = _reviewer(request, reviewer)
+        return json_answer(draw_sample(store, queue, where, reviewer=who, size=size).to_json())
 
     @app.get("/v1/review/history", summary="Who decided what, the latest first")
     def history(
@@ -187,13 +250,16 @@ def _add_reading(app: FastAPI, store: ReviewStore) -> None:
     def agreement(queue: QueueName) -> Response:
         return json_answer(review_agreement(store, queue).to_json())
 
-    @app.get("/v1/review/export", summary="The decisions as SSSOM, or a worksheet")
-    def export(queue: QueueName, to: Literal["sssom", "csv"] = "sssom") -> Response:
+    @app.get("/v1/review/export", summary="The decisions as a mapping set, or all as a worksheet")
+    def export(
+        queue: QueueName,
+        to: Literal["sssom", "csv", "xlsx", "usagi", "omop", "fhir", "all"] = "sssom",
+    ) -> Response:
         ending, media_type = _EXPORTS[to]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"review{ending}"
             left_out: list[tuple[str, str]] = []
-            export_review(store, path, queue=queue, left_out=left_out)
+            export_review(store, path, queue=queue, left_out=left_out, kb=engine().kb)
             content = path.read_bytes()
         headers = {
             "content-disposition": f'attachment; filename="review{ending}"',
@@ -210,6 +276,13 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         details |= {"reviewer": who, "relation": asked.relation or "", "batch": asked.change}
         decision = partial(store.decide, term_id, asked.action, **details)
         return _changed(store, term_id, asked.change, who, decision)
+
+    @app.post("/v1/review/terms/{term_id}/targets", summary="Approve a further concept of a term")
+    def target(term_id: Number, asked: TargetRequest, request: HttpRequest) -> Response:
+        details = asked.model_dump(include={"concept", "name", "relation", "comment"})
+        who = _reviewer(request, asked.reviewer)
+        item = store.add_target(term_id, reviewer=who, batch=asked.change, **details)
+        return json_answer({**item.to_json(), "batch": asked.change})
 
     @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
     def comment(term_id: Number, asked: CommentRequest, request: HttpRequest) -> Response:
@@ -230,6 +303,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
             comment=asked.comment,
             expected=asked.expected,
             batch=asked.change,
+            leave_risky=asked.leave_risky,
         )
         return json_answer(done.to_json())
 

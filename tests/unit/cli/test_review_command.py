@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+import zipfile
 
 import pytest
 
@@ -140,3 +141,37 @@ def test_a_blind_queue_shows_agreement_but_no_first_opinion(review, tmp_path):
     shown = review("agreement", *queue).out
     assert "ann, bob: 1 of 2, kappa 0.333" in shown
     assert "disputed  ann approve broad D1 Myocardial Infarction  bob approve D1" in shown
+
+
+def test_a_sample_is_checked_before_the_rest_is_approved(review, tmp_path):
+    rows = "".join(f"name {i},D{i},Name {i},0.9,,,C{i},1,,,\n" for i in range(30))
+    rows += "MS,D99,Multiple Sclerosis,1.0,,exact,C99,1,,,\n"
+    (tmp_path / "many.csv").write_text(f"{HEADER},candidate_2,name_2,score_2\n{rows}", "utf-8")
+    queue = ("--queue", "many")
+    review("import", str(tmp_path / "many.csv"), *queue)
+    (sample,) = review("sample", *queue, "-n", "20", "--json")
+    assert (sample["n_terms"], sample["left"], sample["interval"]) == (30, {"acronym": 1}, None)
+    review("approve", *(str(each["id"]) for each in sample["to_check"]))
+    said = review("sample", *queue, "-n", "20").err
+    assert "10 terms: estimated at most" in said
+    assert "1 left for single decisions: an acronym" in said
+    (done,) = review("approve", "--min-score", "0.5", *queue, "--yes", "--json")
+    assert done["n_changed"] == 10
+    (left,) = review("list", *queue, "--status", "open", "--json")
+    assert left["text"] == "MS"
+    review("approve", "--min-score", "0.5", "--risky", *queue, "--yes")
+    assert review("list", *queue, "--status", "open", "--json") == []
+
+
+def test_a_further_target_and_all_formats_in_a_zip(review, tmp_path):
+    (first,) = review("list", "--text", "hart", "--json")
+    review("approve", str(first["id"]), "--relation", "narrow")
+    (added,) = review(
+        "target", str(first["id"]), "D7", "--name", "Seven", "--relation", "broad", "--json"
+    )
+    assert (added["part"], added["relation"], added["concept"]) == ("Seven", "broad", "D7")
+    out = tmp_path / "all.zip"
+    done = review("export", "-o", str(out))
+    assert "the knowledge base" in done.err
+    names = set(zipfile.ZipFile(out).namelist())
+    assert {"review.sssom.tsv", "review.csv", "review.tsv", "review.usagi.csv"} <= names

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
+import zipfile
 from typing import Any
 
 import pytest
@@ -217,3 +219,81 @@ def test_neither_logs_nor_metrics_have_terms(client, queue, caplog):
     said = "".join(r.getMessage() for r in caplog.records if not r.name.startswith("httpx"))
     assert "/v1/review/terms/{term_id}/decision" in said
     assert "Miller" not in said + metrics
+
+
+def test_the_concept_stands_beside_the_term_with_why_it_was_found(client, queue):
+    (first, *_) = terms(client, queue, text="hart")
+    path = f"/v1/review/terms/{first['id']}/concept"
+    found = client.get(path).json()
+    assert (found["id"], found["status"], found["vocabulary"]) == ("D009203", "current", "MESH")
+    assert {"definitions", "names", "parents", "children", "relations"} <= found.keys()
+    assert found["why"]["name"]["text"].lower() in {"heart attack", "heart attacks"}
+    assert found["why"]["similarity"] > 0.8
+    other = client.get(path, params={"concept": "D006323"}).json()
+    assert other["id"] == "D006323"
+    assert client.get(path, params={"concept": "D999"}).json()["status"] == "missing"
+
+
+def test_a_term_gets_a_second_target_over_http(client, queue):
+    (first,) = terms(client, queue, text="hart")
+    said = {"concept": "D006323", "name": "Heart Arrest", "relation": "related", "reviewer": "ann"}
+    said["change"] = "00112233445566ff"
+    added = client.post(f"/v1/review/terms/{first['id']}/targets", json=said).json()
+    assert (added["part"], added["relation"], added["status"]) == (
+        "Heart Arrest",
+        "related",
+        "approved",
+    )
+    (other,) = client.get(f"/v1/review/terms/{first['id']}").json()["targets"]
+    assert other["id"] == added["id"]
+    unknown = client.post(
+        f"/v1/review/terms/{first['id']}/targets",
+        json={**said, "concept": "D999", "change": "1" * 16},
+    )
+    assert unknown.status_code == 422
+    undone = client.post("/v1/review/undo", json={"batch": said["change"], "reviewer": "ann"})
+    assert undone.json()["n_changed"] == 2
+    assert client.get(f"/v1/review/terms/{first['id']}").json()["targets"] == []
+
+
+def test_a_sample_over_http_and_a_bulk_that_leaves_what_is_doubtful(client, queue):
+    where = {"queue": queue, "reviewer": "ann", "min_score": 0.7}
+    sample = client.get("/v1/review/sample", params=where).json()
+    assert sample["left"] == {}
+    assert {each["text"] for each in sample["to_check"]} == {"hart atack", "mi"}
+    for each in sample["to_check"]:
+        decide(client, each, "approve")
+    checked = client.get("/v1/review/sample", params=where).json()
+    assert (checked["n_terms"], checked["n_checked"]) == (0, len(sample["to_check"]))
+    body = {"action": "approve", "queue": queue, "reviewer": "ann", "min_score": 0.0}
+    body |= {"expected": 0, "leave_risky": True}
+    assert client.post("/v1/review/bulk", json=body).json()["n_changed"] == 0
+
+
+@pytest.mark.parametrize("to", ["sssom", "csv", "xlsx", "usagi", "omop", "fhir", "all"])
+def test_each_format_is_exported_also_with_a_key(kb, tmp_path, to):
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    key = keys.add("eve", "read")
+    place = tmp_path / "review.db"
+    with ReviewStore.open(place, create=True) as store:
+        store.add_terms(TERMS, reviewer="ann", queue="q")
+        store.decide(store.items("q")[0].id, "approve", reviewer="ann", relation="broad")
+    app = create_app(kb.folder, keys=keys.path, review=place)
+    with TestClient(app, base_url="http://localhost", headers={"x-api-key": key}) as client:
+        answer = client.get("/v1/review/export", params={"queue": "q", "to": to})
+    assert answer.status_code == 200, answer.text
+    if to == "fhir":
+        (group,) = answer.json()["group"]
+        (element,) = group["element"]
+        assert element["code"] == "hart atack"
+        assert element["target"][0]["equivalence"] == "wider"
+    elif to == "all":
+        names = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+        assert {"review.sssom.tsv", "review.csv", "review.usagi.csv", "review.json"} <= set(names)
+    elif to in ("csv", "sssom"):
+        assert "hart atack" in answer.text
+    elif to in ("usagi", "omop"):  # this knowledge base has no ids of OMOP
+        assert answer.text.lower().startswith(("sourcecode,", "source_code,"))
+        assert answer.headers["x-left-out"]
+    else:
+        assert answer.content[:2] == b"PK"
