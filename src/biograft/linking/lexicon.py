@@ -301,6 +301,15 @@ def clinical_lexicon() -> ClinicalLexicon:
     return ClinicalLexicon()
 
 
+def is_listed_word(text: str) -> bool:
+    """Whether the lexicon lists a text as a wording of a finding: *pink eye*.
+
+    Args:
+        text: A term.
+    """
+    return any(text.lower() in words for words in clinical_lexicon().words.values())
+
+
 def is_short(text: str) -> bool:
     """Whether a text in capitals may be a short form: *RA*, *CD4*, *DMs*; not *Hip*."""
     if text.islower():

@@ -21,7 +21,8 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.names import HAN_CHARACTER, fold_lines, is_invisible, normalise, one_line, term_key
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate, Evidence, LinkedDocument, LinkedMention
-from biograft.linking.lexicon import is_short
+from biograft.linking.lexicon import AS_WORD, is_listed_word, is_short
+from biograft.linking.normalisation import Steps
 from biograft.linking.outputs.output import ConceptIds
 from biograft.linking.reviewed import SOURCE
 from biograft.mapping.decisions import NIL, REJECTED, Decision
@@ -42,7 +43,7 @@ FLAGS = (SEEN, *CHANGES)
 _Key = tuple[str, str, str]
 """Term without case and whitespace, code and context."""
 EXACT, AMBIGUOUS, CONTEXT = "exact", "ambiguous", "context"
-PARTIAL, SHORT, TRANSLATED = "part", "short", "translated"
+PARTIAL, SHORT, TRANSLATED, WORDING = "part", "short", "translated", "wording"
 NEAR = 0.02
 """Candidates whose scores differ by no more from the best are told apart by the context."""
 _EQUAL = 1e-6
@@ -52,6 +53,8 @@ _POOL = 10
 _BATCH = 512
 """Terms that are searched together."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_SPELLING = Steps.parse("unicode,simplified,chinese,greek,possessive,case,roman,british,plural")
+"""What two spellings of a name have in common; unlike signs: *Rh +* is not *Rh -*."""
 _COVERED = 0.98
 """Factor of the score of a name that leaves only plain words of a term."""
 _INSIDE = 0.75
@@ -105,10 +108,11 @@ class TermMapping:
     """Score of the best candidate, also where it is no answer."""
     probability: float | None
     flag: str = ""
-    """``exact``: equals a name of the concept; ``short``: equals a short form of it; ``part``: a
-    part of the term equals one; ``translated``: equals a name that only a translation gives;
-    ``ambiguous``: equals a name of several concepts;
-    ``context``: the context chose among candidates that are (nearly) equal; ``nil``: no concept;
+    """``exact``: equals a name of the concept, in any spelling; ``short``: equals a short form of
+    it; ``wording``: the clinical lexicon lists it; ``part``: a part of the term equals one;
+    ``translated``: equals a name that only a translation gives; ``ambiguous``: equals a name of
+    several concepts; ``context``: the context chose among candidates that are (nearly) equal;
+    ``nil``: no concept;
     ``rejected``: the best concept was rejected before. With earlier decisions also ``seen`` and
     what changed since (:mod:`biograft.mapping.terms`)."""
     others: tuple[Candidate, ...] = ()
@@ -658,8 +662,8 @@ def _flag(kb: KnowledgeBase, best: Candidate, form: str, part: str) -> str:
     if is_short(form):
         return SHORT if best.score >= _READ else ""
     names = (best.name, *(each.name for each in best.evidence if each.generator != PART))
-    if normalise(form) not in map(normalise, names):
-        return ""
+    if _SPELLING(normalise(form)) not in {_SPELLING(normalise(each)) for each in names}:
+        return WORDING if not part and is_listed_word(form) and best.score >= AS_WORD else ""
     if part and best.score < _READ:
         return ""  # what it leaves of the term may say more
     if _is_translated(kb, best.concept, form):

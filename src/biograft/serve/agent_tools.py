@@ -490,10 +490,10 @@ class ConceptTools:
         """Give the code of each term, also of misspelt and reworded ones; equal terms come once.
 
         Use `concept`. If it is null, no concept is good enough: say so, or ask a person to choose
-        from `others`. `flag` is exact (a name of the concept), ambiguous (a name of several), weak
-        (a short acronym, a name that only a translation gives, or one of a part of the term), nil
-        (none), or similar (the nearest name). Compare label and term before you use what is weak or
-        similar.
+        from `others`. `flag` is exact (a name of the concept), wording (a lay or clinical one of
+        it), ambiguous (a name of several), weak (a short acronym, a name that only a translation
+        gives, or one of a part of the term), nil (none), or similar (the nearest name). Compare
+        label and term before you use what is weak or similar.
         """
         return self._answer(terms=[self._mapping(each, k) for each in self._mapped(terms)])
 

@@ -42,7 +42,10 @@ _MAPPED = {
     "mesh-diseases": "English, diseases of MeSH",
     "mesh": "English, all of MeSH",
     "chinese": "Chinese, built-in knowledge base",
+    "full": "Chinese, with HPO in Chinese and a knowledge graph",
     "procedures": "Chinese procedures of several codes (dev)",
+    "learned": "the same, learned from train",
+    "folds": "train, in four folds",
 }
 
 
@@ -59,14 +62,16 @@ def map_terms(result: Mapping[str, Any]) -> str:
         over = f"{contrasts['over']} of {contrasts['n']:,}" if contrasts else ""
         top = f"{of['top1']:.1f} ({low:.1f}-{high:.1f}) / {of['top5']:.1f}"
         accepted = f"{n / total:.0%}, {of['right']:.1f}"
-        rows.append([title, top, left, combined, decorated, accepted, over])
+        one = "{} of {}, {:.1f}".format(*of["marked"], of["marked_right"]) if "marked" in of else ""
+        rows.append([title, top, left, combined, one, decorated, accepted, over])
     heads = (
         "",
         "top 1 / top 5",
         "left alone",
         "all targets right",
+        "one target, with a mark: stays one, right",
         "same answer, decorated",
-        "`exact` or `part`, right",
+        "`exact`, `part` or `wording`, right",
         "opposites over 0.5",
     )
     return markdown(heads, rows)

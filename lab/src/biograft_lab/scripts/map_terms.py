@@ -4,12 +4,17 @@ top1, top5     terms with a concept whose first target, or one of the first five
 left           terms without a concept that get no answer
 combined       terms that list several concepts, all of whose targets are right, no other
 decorated      terms with a code, value, side, stage or bracket added that get the same answer
-accepted       terms with one answer, `exact` or `part`; `right`: fraction of them that is right
+accepted       terms with one answer, `exact`, `part` or `wording`; `right`: fraction that is right
 contrasts      names of the store with a word changed to its opposite, 1,000 by chance; `over`:
                those that get the concept of the name with a score above 0.5
 
 English terms with MEDIC, the diseases of MeSH and all of MeSH; Chinese terms with the built-in
-knowledge base; the procedures (dev) with `##`: several targets, with the codes of procedures.
+knowledge base, and `full`: that, HPO in Chinese and the diseases of a Chinese knowledge graph; the
+procedures (dev) with `##`: several targets, with the codes of procedures. `learned`: after `learn`
+with the terms of train; `folds`: the terms of train, each after `learn` with three fourths of them,
+from which the constants were chosen.
+
+one            terms with one target that have one answer, and those of them that have a mark
 
     BIOGRAFT_DATA=... python -m biograft_lab.scripts.map_terms --json
 """
@@ -17,8 +22,11 @@ knowledge base; the procedures (dev) with `##`: several targets, with the codes 
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import json
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,20 +38,27 @@ from machine import describe_command, describe_commit
 from script_options import add_data, run_with, some_of, start_parser
 
 from biograft.compute import describe_machine
-from biograft.kb import KnowledgeBase
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.names import HAN_CHARACTER
+from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
 from biograft.linking.dense.encoders import default_encoder
 from biograft.linking.index import build_index
 from biograft.linking.normalisation import DEFAULT_STEPS
 from biograft.mapping import SourceTerm, TermMapping, map_terms
+from biograft.mapping.decisions import APPROVED, Decision
+from biograft.mapping.learning import learn
 from biograft_lab.scripts.learn_terms import open_set, term_lines
 from biograft_lab.scripts.unseen_notes import open_store
 
-SETS = ("medic", "mesh-diseases", "mesh", "chinese", "procedures")
+SETS = ("medic", "mesh-diseases", "mesh", "chinese", "full", "procedures", "learned", "folds")
+_PROCEDURES = ("procedures", "learned", "folds")
+_FOLDS = 4
+_MARK = re.compile(r"[+＋、，,;；]|伴|及|并|加|联合")
+"""What may stand between parts of a term."""
 _K = 5
 _RESAMPLES = 2000
-_ACCEPTED = {"exact", "part"}
+_ACCEPTED = {"exact", "part", "wording"}
 _N_CONTRASTS = 1000
 _OVER = 0.5
 _DECORATIONS = {
@@ -171,7 +186,16 @@ def measure_set(linker: Linker, terms: Sequence[Term]) -> dict[str, Any]:
         linker: The linker.
         terms: The terms.
     """
-    mapped = map_all(linker, [term.text for term in terms])
+    return measure_answers(terms, map_all(linker, [term.text for term in terms]))
+
+
+def measure_answers(terms: Sequence[Term], mapped: Sequence[list[TermMapping]]) -> dict[str, Any]:
+    """Measure the answers to a set of terms.
+
+    Args:
+        terms: The terms.
+        mapped: The mappings of each.
+    """
     first, five, left, combined, accepted = [], [], [], [], []
     doubtful: list[Any] = []
     for term, each in zip(terms, mapped, strict=True):
@@ -293,20 +317,93 @@ def _percent(values: Sequence[bool]) -> float:
     return round(100 * sum(values) / len(values), 1) if values else 0.0
 
 
-def _procedures(data: Path, kb: KnowledgeBase) -> Iterator[Term]:
-    path = data / "zh" / "term_normalisation" / "procedures_dev.tsv"
-    for line in path.read_text("utf-8").splitlines()[1:]:
-        text, names = line.split("\t")[:2]
+def _procedures(data: Path, kb: KnowledgeBase, split: str) -> list[Term]:
+    path = data / "zh" / "term_normalisation" / f"procedures_{split}.tsv"
+    rows = (line.split("\t")[:2] for line in path.read_text("utf-8").splitlines()[1:])
+    terms = []
+    for text, names in rows:
         groups = names.split("##")
-        if len(groups) > 1:
-            ids = tuple(_ids(kb, [name]) for name in groups)
-            yield Term(" ".join(text.split()), ids, len(groups))
+        ids = (_ids(kb, [name]) for name in groups)
+        terms.append(Term(" ".join(text.split()), tuple(filter(None, ids)), len(groups)))
+    return terms
+
+
+def _decisions(terms: Sequence[Term], kb: KnowledgeBase) -> list[Decision]:
+    return [
+        Decision(term=term.text, verdict=APPROVED, concept=min(ids), name=kb[min(ids)].name)
+        for term in terms
+        for ids in term.targets
+    ]
+
+
+def measure_procedures(name: str, data: Path, folder: Path) -> dict[str, Any]:
+    """Measure terms of several codes, and whether terms of one stay one.
+
+    Args:
+        name: One of the sets of procedures.
+        data: Folder of the real data.
+        folder: Folder of the stores.
+    """
+    linker, _ = _opened("procedures", data, folder)
+    kb, train = linker.kb, _procedures(data, linker.kb, "train")
+    if name == "procedures":
+        return _one_or_several([(linker, _procedures(data, kb, "dev"))])
+    folds = np.random.default_rng(0).integers(0, _FOLDS, len(train)).tolist()
+    runs = []
+    for fold in range(_FOLDS) if name == "folds" else (-1,):
+        index = folder / f"procedures-{fold}-index"
+        shutil.copytree(folder / "procedures-index", index, dirs_exist_ok=True)
+        taught = [term for term, own in zip(train, folds, strict=True) if own != fold]
+        learn(kb, index, _decisions(taught, kb))
+        left = [term for term, own in zip(train, folds, strict=True) if own == fold]
+        asked = left if name == "folds" else _procedures(data, kb, "dev")
+        runs.append((Linker.open(kb, index, k=_K), asked))
+    return _one_or_several(runs)
+
+
+def _one_or_several(runs: Sequence[tuple[Linker, list[Term]]]) -> dict[str, Any]:
+    found = [
+        pair
+        for linker, terms in runs
+        for pair in zip(terms, map_all(linker, [term.text for term in terms]), strict=True)
+    ]
+    several = [pair for pair in found if len(pair[0].targets) > 1]
+    single = [pair for pair in found if len(pair[0].targets) == 1]
+    marked = [pair for pair in single if _MARK.search(pair[0].text)]
+    figures = measure_answers([t for t, _ in several], [m for _, m in several])
+    for name, own in (("one", single), ("marked", marked)):
+        figures[name] = [sum(len(mapped) == 1 for _, mapped in own), len(own)]
+        figures[f"{name}_right"] = _percent([_is_exactly(*pair) for pair in own])
+    return figures
+
+
+def _full_store(data: Path, folder: Path) -> KnowledgeBase:
+    """Build the fullest Chinese store, unless the folder has it."""
+    if not (folder / "full").exists():
+        graph = data / "zh" / "medical_kg"
+        path = folder / "graph.jsonl"
+        with (
+            gzip.open(graph / "disease_gb18030.csv.gz", "rt", encoding="gb18030") as file,
+            path.open("w", encoding="utf-8") as out,
+        ):
+            for number, row in enumerate(csv.DictReader(file)):
+                names = [row["name"], *re.split("[,，]", row["alias"])]
+                names = [{"text": each, "language": "zh"} for each in names if each]
+                print(json.dumps({"id": f"graph:{number}", "names": names}), file=out)
+        ontologies = data / "ontologies"
+        hpo = ("obo/hp_2025-01-16.obo.gz", "translations/hp-zh.babelon.tsv.gz")
+        sources = ("starter", "clinical-findings", path, *(ontologies / each for each in hpo))
+        configs = tuple(SourceConfig(path=Path(each)) for each in sources)
+        build_store(BuildConfig(sources=configs), folder / "full")
+    return KnowledgeBase.open(folder / "full")
 
 
 def _opened(name: str, data: Path, folder: Path) -> tuple[Linker, list[Term]]:
     """Return the linker of a set, with an index, and its terms."""
     if name in ("mesh-diseases", "procedures"):
         kb, _ = open_set(name.partition("-")[0], data, folder)
+    elif name == "full":
+        kb = _full_store(data, folder)
     else:
         kb = open_store(name, data, folder)
     index = folder / f"{name}-index"
@@ -314,8 +411,8 @@ def _opened(name: str, data: Path, folder: Path) -> tuple[Linker, list[Term]]:
         build_index(kb, index, default_encoder(kb, ()))
     linker = Linker.open(kb, index, k=_K)
     if name == "procedures":
-        return linker, list(_procedures(data, kb))
-    file = "messy_terms_zh_dev.txt" if name == "chinese" else "messy_terms_en_dev.tsv"
+        return linker, []
+    file = "messy_terms_zh_dev.txt" if name in ("chinese", "full") else "messy_terms_en_dev.tsv"
     return linker, list(read_terms(data / "mapping" / file, kb))
 
 
@@ -326,9 +423,13 @@ def measure(options: argparse.Namespace) -> None:
         folder = options.folder or Path(work)
         folder.mkdir(parents=True, exist_ok=True)
         for name in options.sets:
-            linker, terms = _opened(name, options.data, folder)
-            language = "zh" if name in ("chinese", "procedures") else "en"
-            result[name] = figures = measure_set(linker, terms)
+            if name in _PROCEDURES:
+                figures = measure_procedures(name, options.data, folder)
+            else:
+                linker, terms = _opened(name, options.data, folder)
+                language = "zh" if name in ("chinese", "full") else "en"
+                figures = measure_set(linker, terms)
+            result[name] = figures
             if name in ("medic", "chinese"):
                 figures["decorated"] = measure_decorated(linker, terms, language)
                 figures["contrasts"] = measure_contrasts(linker, language)
