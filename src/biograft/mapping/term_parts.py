@@ -81,6 +81,7 @@ _LIKELY = re.compile(
 )
 """Marks and words that may stand between items, or within a name."""
 _NUMERAL = re.compile(r"(?<![a-z\d.])(?:\d+|[ivx]{1,4})(?![a-z\d.])")
+_SIGN = re.compile(r"([+＋])[\s)）]*$|[\s(（][-－−][\s)）]*$")
 _SINGLE = re.compile(
     r"(?<![\w'])(?:[b-h]|(?<=hepatitis )a|(?<=influenza )a)(?![\w'])|[甲乙丙丁戊](?=型|肝)"
 )
@@ -419,6 +420,8 @@ def features(text: str) -> frozenset[tuple[str, str]]:
         for w in words
         if (m := lists.prefixed.fullmatch(w))
     }
+    if sign := _SIGN.search(low):
+        found.add((lists.opposites["positive"], "positive" if sign[1] else "negative"))
     if _WITHOUT.search(_NOTHING_ELSE.sub("", low)):
         found.add((_NOT, "not"))
     sites = lists.sites_han if is_han else lists.sites

@@ -117,6 +117,8 @@ def test_what_leaves_a_concept_as_it_is():
         ("hip replacement", "Hip dislocation"),
         ("急性ST段抬高型心肌梗死", "急性非ST段抬高型心肌梗死"),
         ("乳腺肿物切除术", "腮腺肿物切除术"),
+        ("Rh +", "Rh -"),
+        ("HBsAg (-)", "HBsAg positive"),
         ("低钾血症", "高钾血症"),
         ("上肢骨折", "下肢骨折"),
     ],
@@ -210,3 +212,15 @@ def test_a_name_that_only_a_translation_gives_is_not_exact(tmp_path):
     found = {each.term.text: (each.concept, each.flag) for each in map_terms(linker, terms)}
     assert found["发热"] == found["右侧发热"] == ("HP:1", "translated")
     assert {flag for term, (_, flag) in found.items() if "发热" not in term} == {"exact"}
+
+
+def test_a_name_in_another_spelling_is_exact_and_a_listed_wording_is_flagged(store_of):
+    names = {"Leukemia": "L", "Down Syndrome": "D", "Conjunctivitis": "C", "Rh -": "R"}
+    linker = Linker.open(store_of([{"id": f"X:{k}", "name": n} for n, k in names.items()]))
+    terms = ["leukaemia", "Leukemias", "Down's syndrome", "pink eye", "leukemla", "Rh +"]
+    found = {each.term.text: (each.concept, each.flag) for each in map_terms(linker, terms)}
+    assert found["leukaemia"] == found["Leukemias"] == ("X:L", "exact")
+    assert found["Down's syndrome"] == ("X:D", "exact")
+    assert found["pink eye"] == ("X:C", "wording")
+    assert found["leukemla"] == ("X:L", "")
+    assert found["Rh +"] == (None, "nil")

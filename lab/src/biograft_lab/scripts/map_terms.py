@@ -393,7 +393,7 @@ def _full_store(data: Path, folder: Path) -> KnowledgeBase:
         ontologies = data / "ontologies"
         hpo = ("obo/hp_2025-01-16.obo.gz", "translations/hp-zh.babelon.tsv.gz")
         sources = ("starter", "clinical-findings", path, *(ontologies / each for each in hpo))
-        configs = tuple(SourceConfig(path=Path(each)) for each in sources)
+        configs = tuple(SourceConfig(path=Path(str(each))) for each in sources)
         build_store(BuildConfig(sources=configs), folder / "full")
     return KnowledgeBase.open(folder / "full")
 
