@@ -530,7 +530,8 @@ def test_a_note_is_corrected_by_keys_alone_and_read_by_learn(page, tmp_path):
     text = NOTE + " Strange\nsyndrome and odd syndrome."
     assert document.text == text
     kept = [(m.text, m.concepts, dict(m.attributes)) for m in document.mentions]
-    assert kept[0] == ("chest pain", ("D2",), {"status": "historical", "time": "past"})
+    affirmed = {"status": "historical", "polarity": "affirmed", "time": "past"}
+    assert kept[0] == ("chest pain", ("D2",), affirmed)
     assert kept[1][0:2] == ("diabetes", ("D1",))
     assert kept[1][2] == {"status": "other_person", "experiencer": "contact"}
     assert kept[-1][0] == "odd syndrome"
@@ -587,6 +588,117 @@ def test_a_gold_set_is_marked_from_nothing(page, tmp_path):
     expect(page.locator("#marked .finding")).to_have_attribute("title", "Chest Pain, present")
     with zipfile.ZipFile(exported(page, "brat", tmp_path)) as archive:
         assert "10 20\tChest pain" in archive.read("note.ann").decode()
+
+
+def gold(form: str, folder: Path) -> Path:
+    """Write two annotated documents in a format; return the file, or a zip of the folder."""
+    from biograft.text.documents import Document, Mention, Relation
+    from biograft.text.formats import write_documents
+
+    pain = Mention(7, 17, "chest pain", ("D2",), "Finding", id="T1")
+    diabetes = Mention(
+        19,
+        34,
+        "Type 2 diabetes",
+        ("D1",),
+        "Disease",
+        id="T2",
+        attributes=(("status", "historical"),),
+    )
+    relation = Relation("with", (("Arg1", "T1"), ("Arg2", "T2")), "R1")
+    first = Document("a", "Denies chest pain. Type 2 diabetes.", (pain, diabetes), "", (relation,))
+    second = Document(
+        "b", "No diabetes.", (Mention(3, 11, "diabetes", ("D9",), "Disease", id="T1"),)
+    )
+    path = folder / "gold"
+    write_documents([first, second], path, form)
+    if not path.is_dir():
+        return path.rename(folder / "gold.xml")
+    return Path(shutil.make_archive(str(path), "zip", path))
+
+
+def read_back(path: Path, form: str) -> list[Any]:
+    from biograft.text.formats import read_documents
+
+    if path.suffix == ".zip":
+        shutil.unpack_archive(path, path.with_suffix(""))
+        path = path.with_suffix("")
+    return list(read_documents(path, form))
+
+
+@pytest.mark.parametrize("form", ["brat", "bioc-xml"])
+def test_annotated_files_are_opened_corrected_and_written_as_they_were(page, tmp_path, form):
+    page.set_input_files("#file", gold(form, tmp_path))
+    expect(page.locator("#marked .finding")).to_have_text(["chest pain", "Type 2 diabetes"])
+    expect(page.locator("#message")).to_have_text("2 documents.")
+    expect(page.locator("#format")).to_have_value(form)
+    labels = page.locator("#marked .finding").nth(1)
+    expect(labels).to_have_attribute("data-label", "historical")
+    before = read_back(tmp_path / ("gold.zip" if form == "brat" else "gold.xml"), form)
+    (tmp_path / "same").mkdir()
+    assert read_back(exported(page, form, tmp_path / "same"), form) == before
+    page.keyboard.press("n")
+    expect(page.locator("#marked .finding")).to_have_text("diabetes")
+    expect(page.locator("#marked .finding")).to_have_attribute("title", "D9")  # not in the store
+    page.keyboard.press("1")
+    page.keyboard.press("p")
+    expect(page.locator("#marked .finding:focus")).to_have_text("chest pain")
+    page.keyboard.press("w")
+    page.keyboard.press("n")
+    expect(page.locator("#log li")).to_have_count(1)
+    a, b = read_back(exported(page, form, tmp_path), form)
+    (diabetes,) = a.mentions
+    assert (diabetes.text, diabetes.concepts) == ("Type 2 diabetes", ("D1",))
+    assert dict(diabetes.attributes) == {"status": "historical"}
+    assert dict(b.mentions[0].attributes) == {"status": "absent", "polarity": "negated"}
+    assert b.mentions[0].concepts == ("D9",)
+
+
+def test_a_second_annotator_does_not_see_the_marks_of_the_first(page, tmp_path):
+    page.select_option("#marks", "none")
+    page.set_input_files("#file", gold("brat", tmp_path))
+    expect(page.locator("#nothing")).to_contain_text("press m")
+    assert page.locator("#marked .finding").count() == 0
+    page.keyboard.press("m")
+    for key in ("ArrowRight", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#detail-title")).to_have_text("chest pain")
+    page.keyboard.press("n")
+    page.keyboard.press("m")
+    for key in ("ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#detail-title")).to_have_text("diabetes")
+    with page.expect_file_chooser() as chosen:
+        page.keyboard.press("a")
+    chosen.value.set_files(tmp_path / "gold.zip")
+    expect(page.locator("#agreed")).to_contain_text("F1 of spans")
+    assert page.locator("#agreed dd").all_inner_texts() == [
+        "80.0",
+        "40.0",
+        "0.333",
+        "0.000",
+        "2",
+        "2",
+    ]
+    expect(page.locator("#differences li")).to_have_count(3)
+    page.locator("#differences button", has_text="Type 2 diabetes").click()
+    assert page.evaluate("[state.doc, getSelection().toString()]") == [0, "Type 2 diabetes"]
+    page.keyboard.press("Enter")
+    expect(page.locator("#detail-title")).to_have_text("Type 2 diabetes")
+
+
+def test_texts_without_marks_are_linked_when_they_are_opened(page, tmp_path):
+    paths = [tmp_path / name for name in ("1.txt", "2.txt")]
+    for path, text in zip(paths, ("No chest pain.", "Type 2 diabetes."), strict=True):
+        path.write_text(text, encoding="utf-8")
+    page.set_input_files("#file", paths)
+    expect(page.locator("#marked .finding")).to_have_text("chest pain")
+    assert page.locator("#document option").all_inner_texts() == [
+        "1 / 2 · 1.txt (1)",
+        "2 / 2 · 2.txt (1)",
+    ]
+    page.select_option("#document", "1")
+    expect(page.locator("#marked .finding")).to_have_text("Type 2 diabetes")
 
 
 def test_a_key_that_only_reads_corrects_in_the_page(page, folder, tmp_path):

@@ -95,7 +95,7 @@ class _Finding(NamedTuple):
 
     def has(self, flag: str) -> bool:
         """Whether it is marked with a flag."""
-        return any(_FLAG_OF[axis][value] == flag for axis, value in self.said.items())
+        return flag in flags_of(self.said)
 
 
 class _Phrase(NamedTuple):
@@ -115,6 +115,15 @@ def said_of(mention: Mention) -> dict[str, str]:
     """
     said = {name.lower(): value.lower() for name, value in mention.attributes}
     return {axis: value for axis, value in said.items() if value in _FLAG_OF.get(axis, ())}
+
+
+def flags_of(said: Mapping[str, str]) -> set[str]:
+    """Return the flags that status and axes mean; "" for a default.
+
+    Args:
+        said: The values of these, as ``said_of`` returns them.
+    """
+    return {_FLAG_OF[axis][value] for axis, value in said.items()}
 
 
 def fit_statuses(

@@ -21,7 +21,7 @@ from biograft.mapping import ReviewStore
 from biograft.serve.batches import MicroBatcher
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, ServiceEngine, json_answer, settings_of
-from biograft.serve.export import MEDIA_TYPES, add_export
+from biograft.serve.export import MEDIA_TYPES, add_annotations
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
@@ -182,7 +182,7 @@ def create_app(
     app.state.service = service
     add_problems(app)
     _add_text(app, service)
-    add_export(app, lambda: service.engine.kb, config.max_text, _ERRORS)
+    add_annotations(app, lambda: service.engine.kb, config, _ERRORS)
     _add_concepts(app, service)
     stop_work = add_fhir(
         app,

@@ -8,7 +8,7 @@ const AXES = {polarity: ["affirmed", "negated"], certainty: ["confirmed", "possi
   condition: ["", "conditional", "hypothetical"]};
 const FORMATS = ["jsonl", "csv", "tsv", "fhir", "omop", "brat", "bioc-json", "bioc-xml", "pubtator", "conll",
   "conll-iob1", "conll-iobes", "char-tags", "ddi", "cmeee", "cmedqaner", "cehrner", "json"];
-const EXPORTED = ["start", "end", "concept", "name", "score", "types", "status", "axes", "section"];
+const EXPORTED = ["start", "end", "concept", "name", "score", "types", "status", "axes", "corrected", "section", "given"];
 
 /* ---- one change at a time, each of which can be undone */
 
@@ -84,11 +84,19 @@ function decide(decision) {
     $("query").value = "";
     $("query").focus();
     search.offer(candidatesOf(mention));
+    if (!mention.candidates.length) trying(() => offerCandidates(mention));
     return;
   }
   state.replacing = null;
   const next = mention.decision === decision ? null : decision;
   change(state.at, next || "reset", {decision: next});
+}
+
+/* Candidates of a mention that came from a file, or has none. */
+async function offerCandidates(mention) {
+  const {mentions: [{candidates}]} = await ask("v1/mentions", {mentions: [mention.text]});
+  mention.candidates = candidates;
+  if (state.replacing === mention && !$("query").value) search.offer(candidatesOf(mention));
 }
 
 function accept() {
@@ -183,7 +191,8 @@ function setAxis(axis, value) {
   const mention = state.mentions[state.at];
   if (!mention || mention.gone) return;
   const axes = {...axesOf(mention), [axis]: value};
-  change(state.at, "status", {axes, status: statusOf(axes)}, [axis, value]);
+  const corrected = [...new Set([...mention.corrected, axis])];
+  change(state.at, "status", {axes, status: statusOf(axes), corrected}, [axis, value]);
   const words = state.words;
   say(`${mention.text}: ${words.axis[axis]} ${words.status[value] || words.value[value]}`);
 }
@@ -381,18 +390,60 @@ async function put({start, end}, number) {
 
 /* ---- export */
 
+/* The mentions of a document that are exported: in the order of its file, or of the text. */
+function kept({mentions}) {
+  const all = mentions.filter((each) => !each.gone && !isWrong(each) && isSure(each));
+  return all.some((each) => each.given) ? all : all.sort((a, b) => a.start - b.start || a.end - b.end);
+}
+
+const corrected = (documents) => documents.map(({id, text, given, ...document}) => ({id, text, given,
+  mentions: kept(document).map((each) => Object.fromEntries(EXPORTED.map((key) => [key, each[key] ?? null])))}));
+
 async function exported(to) {
-  const kept = state.mentions.filter((each) => !each.gone && !isWrong(each) && isSure(each))
-    .sort((a, b) => a.start - b.start || a.end - b.end);
+  const called = (name) => name.replace(/^note/, state.name || "note");
   if (to === "json") {
-    const shown = kept.map(({record, gone, off, changed, ...mention}) => mention);
-    const text = JSON.stringify({text: state.text, mentions: shown}, null, 1);
-    return {blob: new Blob([text], {type: "application/json"}), name: "note.json", lost: ""};
+    const shown = state.docs.map(({id, text, ...document}) => ({id, text,
+      mentions: kept(document).map(({record, gone, off, changed, corrected: axes, ...mention}) => mention)}));
+    const text = JSON.stringify(shown.length > 1 ? {documents: shown} : shown[0], null, 1);
+    return {blob: new Blob([text], {type: "application/json"}), name: called("note.json"), lost: ""};
   }
-  const mentions = kept.map((each) => Object.fromEntries(EXPORTED.map((key) => [key, each[key] ?? null])));
-  const answer = await request(`v1/export?to=${to}`, {text: state.text, mentions});
+  const answer = await request(`v1/export?to=${to}`, {documents: corrected(state.docs)});
   const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") || "");
-  return {blob: await answer.blob(), name: name ? name[1] : "note", lost: answer.headers.get("x-lost") || ""};
+  return {blob: await answer.blob(), name: called(name ? name[1] : "note"), lost: answer.headers.get("x-lost") || ""};
+}
+
+/* ---- a second annotator */
+
+async function compare(files) {
+  if (!files.length) return;
+  const {documents} = await opened(files);
+  const found = await ask("v1/agreement", {first: corrected(state.docs), second: corrected(documents.map(
+    (each) => ({...each, mentions: each.mentions.map(fresh)})))});
+  const words = state.words, numbers = words.agreementOf;
+  const rows = [["spans", found.spans.f1.toFixed(1)], ["mentions", found.mentions.f1.toFixed(1)],
+    ...Object.entries(found.kappa).map(([name, value]) => [name, value === null ? "–" : value.toFixed(3)]),
+    ["both", found.n_both], ["documents", found.n_documents]];
+  $("agreed").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", numbers[name]), make("dd", value)]));
+  const side = (each) => each ? [each[0] || words.nil, words.status[each[1]]].filter(Boolean).join(", ") : words.notMarked;
+  $("differences").replaceChildren(...found.differences.slice(0, 500).map((each) => make("li", [
+    button(each.text, () => goTo(each)), make("div", `${each.document} · ${side(each.first)} ≠ ${side(each.second)}`,
+      {class: "quiet"})])));
+  $("no-difference").hidden = found.differences.length > 0;
+  $("agreement").hidden = false;
+  $("welcome").hidden = true;
+  $("agreement-title").focus();
+}
+
+/* Choose the finding in which annotators differ; where there is none, select its words. */
+function goTo({document, start, end}) {
+  const number = state.docs.findIndex((each) => each.id === document);
+  if (number !== state.doc) leaf(number - state.doc);
+  const at = state.mentions.findIndex((each) => !each.gone && each.start === start && each.end === end);
+  if (at >= 0) return choose(at);
+  state.span = {start: unit(start), end: unit(end), number: null};
+  $("marked").focus({preventScroll: true});
+  showSpan();
+  return say(state.words.marking);
 }
 
 async function copy() {
@@ -418,6 +469,7 @@ function save(blob, name, lost) {
 const ANYWHERE = {"/": look, "?": () => $("keys").showModal()};
 const READING = {j: () => step(1), k: () => step(-1), c: () => decide("correct"), w: () => decide("wrong"),
   o: () => decide("other"), m: () => trying(add), e: () => trying(move), y: () => trying(why), u: undo, U: redo,
+  n: () => leaf(1), p: () => leaf(-1), a: () => $("other").click(),
   i: () => trying(edit), f: () => $("status").focus(), x: () => trying(download), Delete: () => decide("wrong")};
 Object.keys(AXES).forEach((axis, number) => { READING[number + 1] = () => cycle(axis); });
 const ON_FINDING = {ArrowDown: () => step(1), ArrowUp: () => step(-1), Enter: accept};
@@ -482,7 +534,17 @@ on("blank", "click", () => {
   say(state.words.teach);
 });
 on("edit", "click", () => trying(edit));
-on("file", "change", () => trying(() => read($("file").files[0])));
+on("file", "change", () => trying(async () => {
+  await read($("file").files);
+  $("file").value = "";  // the same file may be opened again
+}));
+on("other", "change", () => trying(async () => {
+  await compare($("other").files);
+  $("other").value = "";
+}));
+on("document", "change", () => leaf(Number($("document").value) - state.doc));
+on("before", "click", () => leaf(-1));
+on("after", "click", () => leaf(1));
 on("undo", "click", undo);
 on("why", "click", () => trying(why));
 on("copy", "click", () => trying(copy));
@@ -508,7 +570,7 @@ for (const kind of ["dragover", "drop"]) {
   document.addEventListener(kind, (event) => {
     if (![...event.dataTransfer.types].includes("Files")) return;  // text is dragged as ever
     event.preventDefault();
-    if (kind === "drop") trying(() => read(event.dataTransfer.files[0]));
+    if (kind === "drop") trying(() => read([...event.dataTransfer.files]));
   });
 }
 for (const element of document.querySelectorAll("[data-decide]")) {

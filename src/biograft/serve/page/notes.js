@@ -26,22 +26,52 @@ async function find() {
 }
 
 function fresh({concept, name, ...rest}) {
-  return {concept, name, ...rest, decision: null, gone: false, changed: 0,
+  return {concept, name, candidates: [], corrected: [], ...rest, decision: null, gone: false, changed: 0,
     record: {linked: {concept, name}, row: null, kept: null}};
 }
 
-function begin(text, found) {
-  Object.assign(state, {text, units: unitsOf(text), mentions: found.map(fresh), log: [], undone: [], at: -1,
-    replacing: null, span: null, dirty: false});
+function begin(text, mentions) {
+  show([{id: "note", text, mentions, given: {}}]);
+}
+
+/* Show documents, one at a time; corrections of each are kept while another is read. */
+function show(documents) {
+  state.docs = documents.map((each) => ({...each, units: unitsOf(each.text), mentions: each.mentions.map(fresh),
+    log: [], undone: [], at: -1}));
+  state.dirty = false;
+  $("documents").hidden = documents.length < 2;
+  $("agreement").hidden = true;
+  turnTo(0);
+}
+
+function turnTo(number) {
+  const {text, units, mentions, log, undone, at} = state.docs[number];
+  Object.assign(state, {doc: number, text, units, mentions, log, undone, at: -1, replacing: null, span: null});
   for (const id of ["status", "type", "section"]) $(id).value = "";
   state.sort = {key: "text", up: true};
+  $("text").value = text;
   $("detail").hidden = $("concept").hidden = true;
   reading(true);
   paint();
   refresh();
   showLog();
-  if (state.shown.length) choose(state.shown[0]);
+  showDocuments();
+  $("marked").scrollTop = 0;
+  if (state.shown.length) choose(state.shown.includes(at) ? at : state.shown[0]);
   else $("marked").focus();
+}
+
+function leaf(by) {
+  const n = state.docs.length;
+  state.docs[state.doc].at = state.at;
+  if (n > 1) turnTo((state.doc + by + n) % n);
+}
+
+function showDocuments() {
+  $("document").replaceChildren(...state.docs.map(({id, log, mentions}, number) => make("option",
+    `${number + 1} / ${state.docs.length} · ${id} (${mentions.filter((each) => !each.gone).length})${log.length ? " ✎" : ""}`,
+    {value: number})));
+  $("document").value = state.doc;
 }
 
 function reading(is) {
@@ -52,19 +82,56 @@ function reading(is) {
 }
 
 async function edit() {
-  const n = state.log.length;
+  const n = state.docs.reduce((sum, each) => sum + each.log.length, 0);
   if (n && !await confirmed(state.words.drop(n))) return;
   state.dirty = false;
   reading(false);
   $("text").focus();
 }
 
-async function read(file) {
-  if (!file) return;
+/* Open files of text or annotations: as they are marked, as they are linked, or without marks, so
+   that another annotator does not see those of the first. */
+async function read(files) {
+  if (!files.length) return;
   if (!$("marked").hidden) await edit();
   if ($("input").hidden) return;
-  $("text").value = await file.text();
-  find();
+  say(state.words.working);
+  const {documents, formats, n_rejected} = await opened(files), marks = $("marks").value;
+  const isMarked = marks === "given" && documents.some((each) => each.mentions.length);
+  if (!isMarked) {
+    for (const each of documents) {
+      each.mentions = [];
+      delete each.given.relations;  // of marks that are not shown
+    }
+    if (marks !== "none") await linkAll(documents);
+  }
+  const [form] = formats;
+  if (isMarked && FORMATS.includes(form)) $("format").value = form;
+  state.name = files.length === 1 ? files[0].name.replace(/(\.\w+)+$/, "") : "notes";
+  show(documents);
+  say([state.words.opened(documents.length), n_rejected && state.words.rejected(n_rejected)].filter(Boolean).join(" "));
+}
+
+async function opened(files) {
+  const bytes = (file) => new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+  const sent = await Promise.all([...files].map(async (file) => (
+    {name: file.webkitRelativePath || file.name, content: file.size ? await bytes(file) : ""})));
+  const answer = await ask("v1/open", {files: sent});
+  if (!answer.documents.length) throw new Error(state.words.noDocument);
+  return answer;
+}
+
+async function linkAll(documents) {
+  for (let first = 0; first < documents.length; first += 16) {
+    const part = documents.slice(first, first + 16);
+    const linked = (await ask("v1/link", {texts: part.map((each) => each.text)})).documents;
+    part.forEach((each, n) => { each.mentions = linked[n].mentions; });
+  }
 }
 
 /* ---- offsets */
@@ -95,9 +162,10 @@ function lowest(list, test) {
 
 /* ---- words for findings */
 
-const sureness = (mention) => mention.probability ?? mention.score ?? 0;
+const sureness = (mention) => mention.probability ?? mention.score ?? (mention.given ? 1 : 0);
 const isSure = (mention) => mention.changed > 0 || sureness(mention) >= Number($("threshold").value);
-const typeOf = (mention) => (mention.concept && mention.types && mention.types[0]) || "";
+const typeOf = (mention) => (mention.types && mention.types[0]) || "";
+const nameOf = (mention) => mention.name || mention.concept || state.words.nil;
 const typeName = (type) => state.words.typeNames[type] || type;
 const sectionName = (section) => state.words.sections[section] || section;
 const isWrong = (mention) => mention.decision === "wrong";
@@ -189,7 +257,7 @@ function repaint(...offsets) {
 function dress(number) {
   const mark = state.marks[number];
   if (!mark || Number(mark.dataset.number) !== number) return;
-  const mention = state.mentions[number], name = mention.name || state.words.nil;
+  const mention = state.mentions[number], name = nameOf(mention);
   const classes = ["finding"];
   if (!mention.concept) classes.push("nil");
   if (mention.status === "absent") classes.push("absent");
@@ -311,7 +379,7 @@ function line(number, index) {
   const score = mention.score === null || mention.score === undefined ? "–" : sureness(mention).toFixed(2);
   const cells = {
     text: make("button", mention.text, {type: "button", tabindex: number === state.at ? "0" : "-1", dir: "auto"}),
-    name: [make("div", mention.name || words.nil, {dir: "auto"}), make("div", mention.concept || "", {class: "id"})],
+    name: [make("div", nameOf(mention), {dir: "auto"}), make("div", mention.concept || "", {class: "id"})],
     status: make("div", chipsOf(mention, true)), type: make("div", typeName(typeOf(mention))),
     section: make("div", sectionName(mention.section || "")), score};
   return make("tr", Object.entries(cells).map(([key, content]) =>
@@ -366,7 +434,7 @@ function choose(number, from = "text") {
   const mention = state.mentions[number];
   clearTimeout(state.timer);
   state.opening += 1;
-  if (mention.concept) state.timer = setTimeout(() => trying(() => openConcept(mention.concept, false)), 60);
+  if (mention.concept && mention.name) state.timer = setTimeout(() => trying(() => openConcept(mention.concept, false)), 60);
   else $("concept").hidden = true;
   const mark = state.marks[number];
   if (mark) {

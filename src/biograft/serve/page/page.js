@@ -2,7 +2,7 @@
 /* What the page of notes is made of: its state, language, and concepts. What comes from the
    knowledge base or from a text is only ever set as text. */
 
-const state = {words: WORDS.en, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
+const state = {words: WORDS.en, docs: [], doc: 0, text: "", units: null, mentions: [], shown: [], marks: [], blocks: [], at: -1,
   sort: {key: "text", up: true}, log: [], undone: [], span: null, waiting: false, hues: new Map(),
   opening: 0, concept: null, replacing: null,
   dirty: false, key: sessionKey()};
@@ -33,6 +33,9 @@ function speak(language) {
   $("format").replaceChildren(...FORMATS.map((value) =>
     make("option", words.formats[value] || value, {value})));
   $("format").value = chosen || "jsonl";
+  const marks = $("marks").value;
+  $("marks").replaceChildren(...Object.entries(words.marksOf).map(([value, text]) => make("option", text, {value})));
+  $("marks").value = marks || "given";
   if (state.blocks.length) redraw();
 }
 

@@ -55,26 +55,35 @@ def recognise(probe: Probe) -> bool:
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read one document per line."""
     for row in read_objects(path, log):
-        value = row.value
         try:
-            document = Document(_id(value, path, row.line), field(value, "text", str))
-            checker = OffsetChecker(document.text, log, path)
-            mentions = [
-                _mention(each, checker, row.line) for each in fields(value, "mentions", dict)
-            ]
-            document = replace(
-                document,
-                mentions=tuple(mention for mention in mentions if mention is not None),
-                language=field(value, "language", str, ""),
-                relations=tuple(map(_relation, fields(value, "relations", dict))),
-                passages=tuple(_passage(p, document) for p in fields(value, "passages", dict)),
-            )
+            document = from_json(row.value, log, path, row.line)
         except MalformedError as error:
             log.reject(str(error), row.line, row.text, path=path)
             continue
-        for key in value.keys() - _KEYS:
+        for key in row.value.keys() - _KEYS:
             log.filter(key)
         yield document
+
+
+def from_json(value: dict[str, Any], log: ReadLog, path: Path, line: int = 0) -> Document:
+    """Make a document of the JSON object of a line.
+
+    Args:
+        value: The object.
+        log: Counts mentions that are doubtful or rejected.
+        path: File, for the log, and for the id of a document without one.
+        line: Line of the file.
+    """
+    document = Document(_id(value, path, line), field(value, "text", str))
+    checker = OffsetChecker(document.text, log, path)
+    mentions = [_mention(each, checker, line) for each in fields(value, "mentions", dict)]
+    return replace(
+        document,
+        mentions=tuple(mention for mention in mentions if mention is not None),
+        language=field(value, "language", str, ""),
+        relations=tuple(map(_relation, fields(value, "relations", dict))),
+        passages=tuple(_passage(p, document) for p in fields(value, "passages", dict)),
+    )
 
 
 def _id(value: dict[str, Any], path: Path, line: int) -> str:
