@@ -668,9 +668,15 @@ def test_a_second_annotator_does_not_see_the_marks_of_the_first(page, tmp_path):
     for key in ("ArrowRight", "Enter"):
         page.keyboard.press(key)
     expect(page.locator("#detail-title")).to_have_text("diabetes")
-    with page.expect_file_chooser() as chosen:
-        page.keyboard.press("a")
-    chosen.value.set_files(tmp_path / "gold.zip")
+    page.evaluate(
+        """() => $("other").addEventListener("click", (event) => {
+          event.preventDefault();  // the system's own dialogue
+          state.asksForFile = true;
+        }, {once: true})"""
+    )
+    page.keyboard.press("a")
+    assert page.evaluate("state.asksForFile")
+    page.set_input_files("#other", tmp_path / "gold.zip")
     expect(page.locator("#agreed")).to_contain_text("F1 of spans")
     assert page.locator("#agreed dd").all_inner_texts() == [
         "80.0",
@@ -753,6 +759,89 @@ def test_a_long_note_answers_each_key_at_once(page):
     assert times[-1] < 300, took
     used = page.evaluate("performance.memory.usedJSHeapSize")
     assert used < 300 << 20
+
+
+TEN = (
+    "Type 2 diabetes since 2010. Chest pain on Monday. Denies chest pain today. Mother had "
+    "diabetes.\nOnce more chest pain; type 2 diabetes is stable. Diabetes again. Strange "
+    "syndrome, not odd disease. Chest pain at night."
+)
+
+
+class Keys:
+    """Presses keys, and counts them."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.n = page, 0
+
+    def __call__(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.n += len(keys)
+
+
+def statuses(page: Any) -> list[tuple[str, str | None, str | None, str | None]]:
+    """Return the findings that are not rejected, in the order of the text."""
+    found = page.evaluate(
+        """() => kept(state.docs[state.doc]).sort((a, b) => a.start - b.start)
+          .map((each) => [each.text, each.concept, each.status, each.decision])"""
+    )
+    return [tuple(each) for each in found]
+
+
+def test_a_note_of_ten_findings_is_annotated_and_undone_by_keys_alone(page):
+    """Seven are right, one has another status, one another concept, one is none, one was missed."""
+    link(page, TEN)
+    expect(page.locator("#marked .finding")).to_have_count(9)
+    before = page.evaluate("JSON.stringify(state.mentions)")
+    keys = Keys(page)
+    keys(*["Enter"] * 4, "3", "Enter", "Enter", "w", "j")
+    keys("o", *"mell")  # another concept: Diabetes Mellitus
+    page.wait_for_selector("#hits li[role=option]")
+    keys("ArrowDown", "Enter")
+    expect(page.locator("#message")).to_contain_text("→")
+    keys("m", "o", "Shift+ArrowRight", "Enter")
+    expect(page.locator("#detail-title")).to_have_text("odd disease")
+    keys("j", "Enter")
+    found = statuses(page)
+    assert len(found) == 9
+    assert [(text, concept, status) for text, concept, status, _ in found[3:8]] == [
+        ("diabetes", "D3", "family"),
+        ("chest pain", "D2", "historical"),
+        ("type 2 diabetes", "D1", "present"),
+        ("Strange syndrome", "D3", "present"),
+        ("odd disease", found[7][1], "absent"),
+    ]
+    assert [each[3] for each in found] == ["correct"] * 6 + ["other", None, "correct"]
+    assert keys.n <= 22
+    n = page.locator("#log li").count()
+    keys(*"u" * n)
+    undone = page.evaluate(
+        "state.mentions.filter((each) => !each.gone).map((each) => each.changed)"
+    )
+    assert undone == [0] * 9
+    now = json.loads(page.evaluate("JSON.stringify(state.mentions.slice(0, 9))"))
+    for old, new in zip(json.loads(before), now, strict=True):
+        assert {k: new[k] for k in ("concept", "status", "decision", "start")} == {
+            k: old[k] for k in ("concept", "status", "decision", "start")
+        }
+
+
+def test_ten_findings_are_marked_from_nothing_by_keys_alone(page):
+    page.fill("#text", TEN)
+    page.click("#blank")
+    keys = Keys(page)
+    for initial, n_more in zip("TCcdctDSoC", (2, 1, 1, 0, 1, 2, 0, 1, 1, 1), strict=True):
+        keys("m", initial, *["Shift+ArrowRight"] * n_more, "Enter")
+        page.wait_for_function(
+            "text => $('detail-title').textContent.toLowerCase().startsWith(text)",
+            arg=initial.lower(),
+        )
+    assert [each[0] for each in statuses(page)] == [
+        *("Type 2 diabetes", "Chest pain", "chest pain", "diabetes", "chest pain"),
+        *("type 2 diabetes", "Diabetes", "Strange syndrome", "odd disease", "Chest pain"),
+    ]
+    assert keys.n <= 40
 
 
 def test_nothing_is_kept_in_the_browser(page):

@@ -158,6 +158,21 @@ def test_a_phrase_that_holds_by_chance_is_not_applied():
     assert not report.is_applied
 
 
+def test_an_axis_that_is_marked_with_its_default_is_learned():
+    """The status alone does not say that an absent finding is of today."""
+    who = ("She", "Mr. Low", "He", "The pt")
+    for said, gain in ({"status": "absent"}, 0), ({"status": "absent", "time": "current"}, 100):
+        documents = [
+            note(
+                k,
+                f"{who[k % 4]} has no recent reaction history of {DRUGS[k % 6]} on day {k}.",
+                (DRUGS[k % 6], said),
+            )
+            for k in range(24)
+        ]
+        assert fit_statuses(documents, folds(documents)).gain == gain
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_learning_on_notes_does_no_harm(shared_data, language):
     notes = shared_data(f"clinical/notes_{language}_dev.txt").read_text("utf-8")

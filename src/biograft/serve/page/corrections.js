@@ -110,6 +110,7 @@ function replaceConcept(mention, hit) {
   change(number, "other", {concept: hit.concept, name: hit.name, types: hit.types || [], decision: "other"},
     `${hit.name} (${hit.concept})`);
   choose(number);
+  say(`${mention.text} → ${hit.name}`);
 }
 
 /* Where a review is open, what was said about a finding is kept there: its own words only, which
@@ -154,11 +155,12 @@ function refused(row, {status}) {
   say(`${state.words.conflict} ${row.refused} ${state.words.escSeen}`);
   const {action, concept, name} = row.stored;
   row.last = null;
-  for (const mention of state.mentions.filter((each) => each.record.row === row && !isKept(each))) {
+  const all = state.docs.flatMap((each) => each.mentions);
+  for (const mention of all.filter((each) => each.record.row === row && !isKept(each))) {
     const {linked} = mention.record, approved = concept === linked.concept ? "correct" : "other";
     const decision = {approve: approved, reject: "wrong"}[action] ?? null;
     Object.assign(mention, {decision, ...(decision ? {concept, name: name || concept} : linked)});
-    repaint(startOf(mention));
+    if (state.mentions.includes(mention)) repaint(startOf(mention));
   }
 }
 
@@ -278,7 +280,7 @@ function select(number) {
   const span = number === null ? wordAfter(mention ? endOf(mention) : 0) || wordAfter(0)
     : {start: startOf(mention), end: endOf(mention)};
   if (!span) return;
-  state.span = {...span, number};
+  state.span = {...span, number, isNew: true};
   $("marked").focus({preventScroll: true});
   showSpan();
   say(state.words.marking);
@@ -296,6 +298,14 @@ function wordBefore(at) {
   const word = [...segmenter.segment(state.text.slice(from, at))].reverse().find((each) => each.isWordLike);
   if (!word) return from ? wordBefore(from) : null;
   return {start: from + word.index, end: from + word.index + word.segment.length};
+}
+
+/* The next word that begins with a letter. */
+function wordWith(letter, at) {
+  const search = new RegExp(`(?<![\\p{L}\\p{N}])${letter}`, "giu");
+  search.lastIndex = at;
+  const found = search.exec(state.text);
+  return found && wordAfter(found.index);
 }
 
 const SPAN_KEYS = {
@@ -332,9 +342,13 @@ function onSpanKey(event) {
     if (event.key === "Enter" && span) put(span, number);
     else if (state.marks[state.at]) state.marks[state.at].focus();
   } else if (act) {
-    state.span = {...state.span, ...act(state.span)};
+    state.span = {...state.span, ...act(state.span), isNew: false};
     showSpan();
-  } else if (event.key !== "m" && event.key !== "Tab") {
+  } else if (/^[\p{L}\p{N}]$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const from = state.span.isNew ? state.span.start : state.span.end;
+    state.span = {...state.span, ...(wordWith(event.key, from) || wordWith(event.key, 0)), isNew: false};
+    showSpan();
+  } else if (event.key !== "Tab") {
     return !["Shift", "Control", "Alt", "Meta"].includes(event.key) && !event.ctrlKey && !event.metaKey;
   }
   return true;

@@ -33,7 +33,7 @@ const WORDS = {
     noTrigger: "No trigger in the text: the section or the default decides.", history: "Corrections",
     nothing: "Nothing to undo.", undone: "Undone:", redone: "Done again:", drop: (n) =>
       `Editing the text drops ${n} ${n === 1 ? "correction" : "corrections"}. Edit?`,
-    marking: "← → word · Shift ← → widen · ↑ ↓ line · [ ] a character · Enter marks · Esc leaves",
+    marking: "a letter: next word with it · ← → word · Shift ← → widen · ↑ ↓ line · [ ] a character · Enter marks · Esc leaves",
     overlap: "This span is marked already.", added: "Marked:",
     statusLabel: "Status", type: "Type", sectionLabel: "Section", all: "all", changed: "changed", clear: "Clear the filters",
     noMatch: "No finding matches the filters.",
@@ -102,7 +102,7 @@ const WORDS = {
     noTrigger: "文本中没有触发词：由章节或默认值决定。", history: "修改记录",
     nothing: "没有可撤销的修改。", undone: "已撤销：", redone: "已恢复：", drop: (n) =>
       `编辑文本会丢失 ${n} 处修改。仍要编辑？`,
-    marking: "← → 移动 · Shift ← → 扩展 · ↑ ↓ 换行 · [ ] 逐字 · Enter 标注 · Esc 退出",
+    marking: "字母键 跳到以其开头的词 · ← → 移动 · Shift ← → 扩展 · ↑ ↓ 换行 · [ ] 逐字 · Enter 标注 · Esc 退出",
     overlap: "此处已有标注。", added: "已标注：",
     statusLabel: "状态", type: "类型", sectionLabel: "章节", all: "全部", changed: "已修改", clear: "清除筛选",
     noMatch: "没有符合筛选条件的结果。",
