@@ -453,7 +453,7 @@ def test_the_table_is_filtered_and_sorted_beside_the_text(page):
     link(page, f"{NOTE}\n{SECTIONS}")
     assert rows(page) == ["chest pain", "Type 2 diabetes", "diabetes", "chest pain", "diabetes"]
     assert page.locator("#status option").all_inner_texts() == [
-        "all",
+        "Status: all",
         "absent (1)",
         "family (2)",
         "present (2)",
@@ -461,7 +461,7 @@ def test_the_table_is_filtered_and_sorted_beside_the_text(page):
     page.select_option("#status", "=family")
     assert rows(page) == ["diabetes", "diabetes"]
     assert page.locator("#count").inner_text() == "2 of 5"
-    assert page.locator("#section option").all_inner_texts()[0:2] == ["all", "– (1)"]
+    assert page.locator("#section option").all_inner_texts()[0:2] == ["Section: all", "– (1)"]
     assert page.locator("#marked .finding.off").count() == 3
     page.select_option("#type", "=symptom")
     expect(page.locator("#nothing")).to_be_visible()

@@ -264,6 +264,7 @@ function dress(number) {
   if (UNCERTAIN.includes(mention.status)) classes.push("possible");
   if (mention.decision) classes.push(mention.decision);
   if (mention.off) classes.push("off");
+  if (mention.text.length < 20 && !mention.text.includes("\n")) classes.push("short");
   if (number === state.at) classes.push("chosen");
   const status = said(mention).join(", "), label = said(mention, "present").join(" · ");
   mark.className = classes.join(" ");
@@ -335,8 +336,9 @@ function refresh() {
 function facet(name, counts, wanted) {
   const words = {status: (value) => state.words.status[value] || state.words[value] || "–",
     type: (value) => typeName(value) || "–", section: (value) => sectionName(value) || "–"}[name];
+  const label = {status: state.words.statusLabel, type: state.words.type, section: state.words.sectionLabel}[name];
   const values = [...counts.keys()].sort((a, b) => words(a).localeCompare(words(b)));
-  $(name).replaceChildren(make("option", state.words.all, {value: ""}), ...values.map((value) =>
+  $(name).replaceChildren(make("option", `${label}: ${state.words.all}`, {value: ""}), ...values.map((value) =>
     make("option", `${words(value)} (${counts.get(value)})`, {value: `=${value}`})));
   $(name).value = wanted;
 }
@@ -383,7 +385,7 @@ function line(number, index) {
     status: make("div", chipsOf(mention, true)), type: make("div", typeName(typeOf(mention))),
     section: make("div", sectionName(mention.section || "")), score};
   return make("tr", Object.entries(cells).map(([key, content]) =>
-    make("td", content, {class: `c-${key}`, title: key === "name" ? mention.name || undefined : undefined})),
+    make("td", content, {class: `c-${key}`, title: {name: mention.name, section: cells.section.textContent}[key] || undefined})),
   {class: `line${isWrong(mention) ? " wrong" : ""}`, "aria-rowindex": index + 2, "data-row": number,
     "aria-selected": String(number === state.at)});
 }

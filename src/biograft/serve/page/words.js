@@ -10,7 +10,7 @@ const WORDS = {
     find: "Find and link", file: "Open files", example: "Example", blank: "Mark by hand",
     findings: "Findings", threshold: "Score from", format: "Format", copy: "Copy", download: "Export",
     paste: "Paste a note, or drop a file here.", edit: "Edit text", add: "Mark words",
-    correct: "correct", wrong: "no finding", other: "another concept", move: "move the mark",
+    correct: "correct", wrong: "no finding", other: "other concept", move: "move",
     before: "Before", after: "After", documents: "Document", marks: "Marks of files",
     marksOf: {given: "as in the file", found: "found by biograft", none: "none: annotate blind"},
     opened: (n) => `${n} ${n === 1 ? "document" : "documents"}.`, noDocument: "The files hold no document.",
@@ -61,7 +61,7 @@ const WORDS = {
       recurrent: "recurrent", donor: "donor"},
     value: {"": "–", affirmed: "affirmed", negated: "negated", confirmed: "confirmed", current: "current", past: "past",
       future: "future", patient: "patient", contact: "contact"},
-    typeNames: {}, sections: {}, formats: {json: "JSON with candidates", jsonl: "JSON lines, for learn",
+    typeNames: {}, sections: {}, formats: {json: "JSON with candidates", jsonl: "JSON lines",
       csv: "CSV", tsv: "TSV", fhir: "FHIR", omop: "OMOP note_nlp"},
     keyList: [["Ctrl Enter", "find and link"], ["j  k  ↑  ↓", "next, previous finding"],
       ["c  w  o", "correct, no finding, another concept"], ["Enter", "correct, then the next"],
@@ -69,9 +69,15 @@ const WORDS = {
       ["e", "move the mark"], ["y", "why this status"], ["u  U", "undo, redo"], ["n  p", "next, previous document"],
       ["a", "compare with another annotator"], ["f", "filters"], ["x", "export"],
       ["i", "edit the text"], ["/", "search a concept"], ["Esc", "close, back to the findings"], ["?", "these keys"]],
-    sample: "Discharge summary\n\nType 2 diabetes and hypertension. Denies chest pain.\n" +
-      "Mother had breast cancer. Suspected pneumonia; started amoxicillin.\n" +
-      "Return if you develop a rash or vomitting.",
+    sample: "Discharge summary\n\n" +
+      "Chief complaint: cough and fever for three days.\n\n" +
+      "History of present illness: 58-year-old woman with type 2 diabetes and hypertension, seen for " +
+      "productive cough, fever and dyspnea. She denies chest pain and hemoptysis. Suspected pneumonia, " +
+      "treated with amoxicillin. The fever has resolved.\n\n" +
+      "Past medical history: appendicitis in 1998.\n\n" +
+      "Medications: metformin, lisinopril.\n\n" +
+      "Family history: mother had breast cancer, father had a stroke.\n\n" +
+      "Plan: Scheduled for colonoscopy. Return if you develop a rash or vomitting.",
   },
   zh: {
     searchLabel: "搜索概念", review: "审核", kept: "已存入审核库。", conflict: "未保存：",
@@ -138,7 +144,7 @@ const WORDS = {
       "findings": "所见", "indication": "检查目的", "impression": "印象", "assessment and plan": "评估与计划",
       "plan": "计划", "diagnosis": "诊断", "hospital course": "诊疗经过", "discharge instructions": "出院医嘱",
       "disposition": "去向", "article": "文章"},
-    formats: {json: "JSON（含候选）", jsonl: "JSON lines（供 learn 学习）", csv: "CSV", tsv: "TSV", fhir: "FHIR",
+    formats: {json: "JSON（含候选）", jsonl: "JSON lines", csv: "CSV", tsv: "TSV", fhir: "FHIR",
       omop: "OMOP note_nlp"},
     keyList: [["Ctrl Enter", "识别并链接"], ["j  k  ↑  ↓", "下一个、上一个结果"],
       ["c  w  o", "正确、不是结果、其他概念"], ["Enter", "确认并转到下一个"],
@@ -146,7 +152,11 @@ const WORDS = {
       ["e", "调整边界"], ["y", "判断依据"], ["u  U", "撤销、恢复"], ["n  p", "下一篇、上一篇文档"],
       ["a", "与另一位标注者比较"], ["f", "筛选"], ["x", "导出"],
       ["i", "编辑文本"], ["/", "搜索概念"], ["Esc", "关闭，回到结果"], ["?", "显示快捷键"]],
-    sample: "主诉：咳嗽、发热3天。\n现病史：患者3天前出现咳嗽、发热，否认胸痛。患2型糖尿病10年，口服二甲双胍。\n" +
-      "家族史：母亲患乳腺癌。\n初步诊断：肺炎？",
+    sample: "主诉：咳嗽、发热3天。\n\n" +
+      "现病史：患者3天前受凉后出现咳嗽、发热，伴呼吸困难，否认胸痛、咯血。考虑肺炎可能，予阿莫西林治疗，现" +
+      "发热已缓解。患2型糖尿病10年、高血压5年，口服二甲双胍。\n\n" +
+      "既往史：1998年患阑尾炎。\n\n" +
+      "家族史：母亲患乳腺癌，父亲患脑卒中。\n\n" +
+      "诊疗计划：拟行结肠镜检查。如出现皮疹或呕吐，及时就诊。",
   },
 };
