@@ -35,6 +35,7 @@ def serve(
     allow_host: Annotated[list[str] | None, "NAME"] = None,
     system: Annotated[list[str] | None, "NAME=URI"] = None,
     review: Annotated[str | None, "DB"] = None,
+    fhir: Annotated[list[Path] | None, "FILE"] = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer requests over HTTP: link text, search and look up concepts.
@@ -52,6 +53,7 @@ def serve(
         allow_host: Host name that requests may use where there are no keys; repeatable.
         system: URI in FHIR of the ids with this prefix, or of this source; repeatable.
         review: Review to open at /review: a file, created if missing, or a postgresql:// URL.
+        fhir: FHIR package (.tgz), resource (JSON) or mapping set (SSSOM) to serve; repeatable.
     """
     from biograft.serve import run_service
     from biograft.serve.fhir import parse_systems
@@ -77,6 +79,7 @@ def serve(
         systems=parse_systems(system or []),
         review=review,
         allowed_hosts=allow_host or (),
+        fhir=fhir or (),
         ready=say,
     )
 

@@ -15,7 +15,7 @@ import bisect
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,8 @@ from biograft.kb.vocabularies import (
     vocabulary_of,
 )
 
+MAX_CONCEPTS = 100_000
+"""Concepts of the code systems of one request."""
 LOCAL = "urn:biograft:kb"
 """URI of the ids of a store that are from no vocabulary with a URI of its own."""
 _ALTERNATE = ID_KINDS.index(IdKind.ALTERNATE)
@@ -105,12 +107,8 @@ class CodeSystems:
         urls: URIs by the prefix of ids, or by a source, beside those known.
     """
 
-    supplied: Sequence[SuppliedSystem] = ()
-    """Those of the request, in its order."""
     supplements: Sequence[str] = ()
     """Supplements of the request, by URL."""
-    known_supplements: Mapping[str, str | None] = {}
-    """Versions of the supplements of the request, used or not, by URL."""
     versions: Mapping[str, str] = {}
     """Versions of systems where the request names none."""
     forced: Mapping[str, str] = {}
@@ -120,6 +118,10 @@ class CodeSystems:
 
     def __init__(self, kb: KnowledgeBase, urls: Mapping[str, str] | None = None) -> None:
         self._kb, self._n = kb, len(kb)
+        self.supplied: list[SuppliedSystem] = []
+        """Those that are served beside the store, then those of the request, in its order."""
+        self.known_supplements: dict[str, Resource] = {}
+        """Supplements, used or not, by URL and version."""
         self._urls = {vocabulary_name(name): url for name, url in (urls or {}).items()}
         self._given = dict(urls or {})
         self._systems: dict[str, CodeSystem] = {}
@@ -141,34 +143,36 @@ class CodeSystems:
         versions: Mapping[str, str],
         forced: Mapping[str, str],
         wanted: Iterable[str] = (),
+        max_concepts: int = MAX_CONCEPTS,
     ) -> CodeSystems:
-        """Return these code systems with those of a request.
+        """Return these code systems with those of a request, which replace earlier ones.
 
         Args:
             resources: CodeSystem resources, supplements among them.
             versions: Versions of systems where the request names none.
             forced: Versions of systems, whatever the request names.
             wanted: URLs of the supplements to use.
+            max_concepts: Maximum number of concepts.
 
         Raises:
             TerminologyError: A resource is damaged, has too many concepts, or is missing.
         """
         both = copy.copy(self)
-        both.supplied, both.versions, both.forced = [], versions, forced
-        first, supplements = self._n_entries, []
+        both.supplied, both.versions, both.forced = list(self.supplied), versions, forced
+        both.known_supplements = dict(self.known_supplements)
+        start = first = self._n_entries + sum(len(each.concepts) for each in self.supplied)
         for resource in resources:
             if resource.get("content") == "supplement":
-                supplements.append(resource)
+                url, version = (text_in(resource, key, "CodeSystem") for key in ("url", "version"))
+                both.known_supplements[canonical(url or "", version)] = resource
                 continue
-            room = MAX_CONCEPTS - (first - self._n_entries)
+            room = max_concepts - (first - start)
             number = _FIRST_NUMBER + len(both.supplied)
             both.supplied.append(read_system(resource, number, first, room=room))
             first += len(both.supplied[-1].concepts)
-        both.known_supplements = {
-            str(each.get("url")): text_in(each, "version", "CodeSystem") for each in supplements
-        }
         both.supplements = [
-            both._supplement(_supplement_of(url, supplements)) for url in dict.fromkeys(wanted)
+            both._supplement(_supplement_of(url, list(both.known_supplements.values())))
+            for url in dict.fromkeys(wanted)
         ]
         return both
 
@@ -181,11 +185,14 @@ class CodeSystems:
             raise TerminologyError(
                 "not-supported", f"{url}: supplements {target}, not in the request"
             )
+        system = replace(system, concepts=list(system.concepts))  # it may be served to others
+        self.supplied[system.number - _FIRST_NUMBER] = system
         added = read_system(resource, 0, 0, room=MAX_CONCEPTS)
         for each in added.concepts:
             entry = system.find(each.code)
             if entry is not None:
-                concept = system.concept(entry)
+                concept = copy.deepcopy(system.concept(entry))
+                system.concepts[entry - system.first] = concept
                 named = list(each.designations)
                 if each.display and added.language:
                     named.append({"language": added.language, "value": each.display})
@@ -196,6 +203,14 @@ class CodeSystems:
                 concept.sources |= {str(designation["value"]): of for designation in named}
         system.property_uris.update(added.property_uris)
         return canonical(url, added.version)
+
+    def supplement_of(self, url: str) -> str | None:
+        """Return a known supplement with its version; None if there is none.
+
+        Args:
+            url: Its URL.
+        """
+        return next((e for e in self.known_supplements if e.partition("|")[0] == url), None)
 
     # ---- systems
 
@@ -217,7 +232,7 @@ class CodeSystems:
         url, _, after = url.partition("|")
         wanted = self.forced.get(url) or version or after or self.versions.get(url)
         spend(len(self.supplied))
-        own = [each for each in self.supplied if each.url == url]
+        own = [each for each in reversed(self.supplied) if each.url == url]
         if not own:
             return self._by_url.get(url)
         fitting = [each for each in own if not wanted or fits(each.version, wanted)]
@@ -689,8 +704,6 @@ def parse_systems(given: Sequence[str]) -> dict[str, str]:
     return urls
 
 
-MAX_CONCEPTS = 100_000
-"""Concepts of the code systems of one request."""
 _MAX_DEPTH = 200
 STANDARDS_STATUS = "http://hl7.org/fhir/StructureDefinition/structuredefinition-standards-status"
 _PROPERTIES = "http://hl7.org/fhir/concept-properties#"
@@ -899,7 +912,7 @@ def _read_concepts(
     for each in listed:
         code = required_in(each, "code", place)
         if len(concepts) >= room:
-            raise TerminologyError("too-costly", f"{place}: at most {MAX_CONCEPTS} in a request")
+            raise TerminologyError("too-costly", f"{place}: over {MAX_CONCEPTS} of a request")
         own = len(concepts)
         names, properties = (list_in(each, key, place) for key in ("designation", "property"))
         spend(1 + len(names) + len(properties))

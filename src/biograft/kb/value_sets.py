@@ -233,6 +233,7 @@ class ValueSetReader:
         supplied: Resources that the request brings.
         lenient: Leave out what is of code systems that are not known, and note their URIs.
         versions: Versions of value sets that are named without one.
+        served: Value sets that are known beside those of the request, by URL.
     """
 
     def __init__(
@@ -243,7 +244,9 @@ class ValueSetReader:
         *,
         lenient: bool = False,
         versions: Mapping[str, str] | None = None,
+        served: Mapping[str, Sequence[Resource]] | None = None,
     ) -> None:
+        self._served = served or {}
         self._lenient, self._versions = lenient, versions or {}
         self._kb, self._codes, self._supplied = kb, codes, supplied
         self._reading: list[int] = []
@@ -289,7 +292,7 @@ class ValueSetReader:
         spend(1 + len(self._supplied))
         found = [
             each
-            for each in self._supplied
+            for each in (*self._supplied, *self._served.get(base, ()))
             if each.get("url") == base and (not bar or each.get("version") == version)
         ]
         return max(found, key=lambda each: str(each.get("version", "")), default=None)

@@ -355,6 +355,11 @@ class ReviewStore:
 
     # ---- queues
 
+    def revision(self) -> int:
+        """Return a number that grows with every change of a term, and every decision."""
+        with self.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.max(EVENTS.c.id))).scalar() or 0)
+
     def queues(self, viewer: str | None = None) -> list[dict[str, Any]]:
         """Return the queues: name, approvals that a decision needs, terms of each status.
 

@@ -127,6 +127,7 @@ def create_app(
     review: str | Path | None = None,
     allowed_hosts: Sequence[str] = (),
     token: str | None = None,
+    fhir: Sequence[str | Path] = (),
 ) -> Guard:
     """Return the ASGI application of a service.
 
@@ -142,14 +143,25 @@ def create_app(
         review: Database of a review, created if missing.
         allowed_hosts: Host names that requests may use where there are no keys.
         token: Where there are no keys: what browsers must send, and who reads or changes a review.
+        fhir: FHIR packages, resources and mapping sets to serve beside the store.
 
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
     config = config or ServiceConfig()
-    service = Service(
-        lambda: ServiceEngine.open(kb, files, linker, systems=systems, max_steps=config.max_steps),
-        config,
-    )
+    reviewed: ReviewStore | None = None
+
+    def reopen() -> ServiceEngine:
+        return ServiceEngine.open(
+            kb,
+            files,
+            linker,
+            systems=systems,
+            max_steps=config.max_steps,
+            fhir=fhir,
+            review=lambda: reviewed,
+        )
+
+    service = Service(reopen, config)
     opened = KeyFile.open(keys) if keys is not None else None
     reviewed = (
         None

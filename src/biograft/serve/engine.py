@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fastapi import Response
 
     from biograft.linking import Candidate, LinkedDocument, Linker
+    from biograft.mapping import ReviewStore
+    from biograft.serve.fhir.content import FhirContent
     from biograft.serve.fhir.terminology import Terminology
 
 
@@ -95,6 +97,8 @@ class ServiceEngine:
         open_linker: Opens the linker of the service, when it is first needed.
         systems: URIs in FHIR by prefix of ids, or by source, beside those known.
         max_steps: Microseconds of processor time for the texts that are linked together.
+        content: Resources of FHIR, and mapping sets, that are served beside the store.
+        review: Returns the review whose decisions are served.
     """
 
     def __init__(
@@ -103,9 +107,11 @@ class ServiceEngine:
         open_linker: Callable[[], Linker],
         systems: Mapping[str, str] | None = None,
         max_steps: float = math.inf,
+        content: FhirContent | None = None,
+        review: Callable[[], ReviewStore | None] = lambda: None,
     ) -> None:
         self.kb, self._open_linker, self._systems = kb, open_linker, systems
-        self._max_steps = max_steps
+        self._max_steps, self._content, self._review = max_steps, content, review
         self._linker: Linker | None = None
         self._opening = threading.Lock()
         self.warm_terminology: Terminology | None = None
@@ -123,6 +129,8 @@ class ServiceEngine:
         *,
         systems: Mapping[str, str] | None = None,
         max_steps: float = math.inf,
+        fhir: Sequence[str | Path] = (),
+        review: Callable[[], ReviewStore | None] = lambda: None,
         at_once: bool = True,
     ) -> ServiceEngine:
         """Open a store and its index; link one text, so that no request waits for the first use.
@@ -133,6 +141,8 @@ class ServiceEngine:
             linker: Settings of the linker.
             systems: URIs of code systems in FHIR.
             max_steps: Microseconds of processor time for the texts that are linked together.
+            fhir: FHIR packages, resources and mapping sets to serve beside the store.
+            review: Returns the review whose decisions are served.
             at_once: Open the linker now; else when it is first needed.
         """
         if not isinstance(files, LinkerFiles):
@@ -145,7 +155,14 @@ class ServiceEngine:
 
             return Linker.open(store, **parts, config=linker)
 
-        engine = cls(store, open_linker, systems, max_steps)
+        content = None
+        if fhir:
+            from biograft.serve.fhir.content import read_content
+
+            content = read_content(fhir)
+        engine = cls(store, open_linker, systems, max_steps, content, review)
+        if fhir:
+            engine.terminology.maps()  # errors are said at the start
         if at_once:
             engine.warm_up()
         else:
@@ -221,7 +238,7 @@ class ServiceEngine:
         """The FHIR terminology of the store, made when it is first asked for."""
         from biograft.serve.fhir.terminology import Terminology
 
-        return Terminology(self.kb, self.suggestions, self._systems)
+        return Terminology(self.kb, self.suggestions, self._systems, self._content, self._review)
 
     def open_terminology(self) -> None:
         """Answer once what look-ups are asked."""

@@ -54,6 +54,7 @@ def run_service(
     systems: Mapping[str, str] | None = None,
     review: str | None = None,
     allowed_hosts: Sequence[str] = (),
+    fhir: Sequence[str | Path] = (),
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until interrupted; other machines are answered only with keys, or ``without_keys``.
@@ -74,6 +75,7 @@ def run_service(
         systems: URIs of code systems, by the prefix of ids or the source of names.
         review: Database of a review, created if missing.
         allowed_hosts: Host names that requests may use where there are no keys.
+        fhir: FHIR packages, resources and mapping sets to serve beside the store.
         ready: Called with the address of the page as soon as the store is open.
     """
     if not without_keys:
@@ -96,6 +98,7 @@ def run_service(
         "config": asdict(config or ServiceConfig()),
         "systems": dict(systems or {}),
         "review": review,
+        "fhir": [*map(str, fhir)],
         "allowed_hosts": [*allowed_hosts] if is_loopback(host) else [host, *allowed_hosts],
     }
     if keys is None and not without_keys:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from biograft.errors import FormatError
 from biograft.kb.names import language_code
 from biograft.kb.records import IS_A, Facts, IdKind, NameKind, Record, RelationRecord
-from biograft.kb.sources.files import max_value, open_tar, read_head
+from biograft.kb.sources.files import max_value, open_bytes, open_tar, read_head
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import JsonStream
 from biograft.kb.sources.log import ReadLog
@@ -133,6 +133,67 @@ def _members(resource: Json, line: int) -> Members:
             yield key, line, resource[key]
 
 
+def is_fhir(path: Path) -> bool:
+    """Return True for a folder, a package, or a file that begins as JSON.
+
+    Args:
+        path: The file.
+    """
+    if path.is_dir():
+        return True
+    head = read_head(path)
+    return head[257:262] == b"ustar" or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def read_resources(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the content of each resource of a file, a folder or an NPM package.
+
+    Of a package, only what lies in its folder ``package`` is read, not the examples below it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FormatError: It is damaged, or holds no resource of the kinds.
+    """
+    found = False
+    for name, value in _values(path):
+        entries = value.get("entry") if value.get("resourceType") == "Bundle" else None
+        listed = [each.get("resource") for each in _objects(entries)] if entries else [value]
+        for each in listed:
+            if isinstance(each, dict) and each.get("resourceType") in KINDS:
+                found = True
+                yield name, each
+    if not found:
+        raise FormatError(
+            "holds no CodeSystem, ValueSet or ConceptMap of FHIR in JSON",
+            path=path,
+            remedy="name the right file",
+        )
+
+
+def _values(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if path.is_dir():
+        for each in sorted(path.glob("*.json")):
+            yield from _values(each)
+    elif read_head(path)[257:262] != b"ustar":
+        with open_bytes(path) as file:
+            yield path.name, _parsed(file.read(max_value() + 1), path.name, path)
+    else:
+        names = set()
+        with open_tar(path) as tar:
+            for member in tar:
+                names.add(member.name.removeprefix("./"))
+                if member.isfile() and re.fullmatch(r"(\./)?package/[^/]+\.json", member.name):
+                    yield member.name, _unpacked(tar, member, path)
+        if "package/package.json" not in names:
+            raise FormatError(
+                "is no FHIR package: it has no package/package.json",
+                path=path,
+                remedy="fetch the package as the registry has it",
+            )
+
+
 def _in_package(path: Path, log: ReadLog) -> Iterator[Resource]:
     """Read the resources of an NPM package, which lie in its folder ``package``."""
     with open_tar(path) as tar:
@@ -144,19 +205,21 @@ def _in_package(path: Path, log: ReadLog) -> Iterator[Resource]:
                 yield resource, _members(resource, 0)
 
 
-def _unpacked(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> Json:
+def _unpacked(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> dict[str, Any]:
     file = tar.extractfile(member)
-    limit = max_value()
-    data = file.read(limit + 1) if file else b""
-    if len(data) > limit:
+    return _parsed(file.read(max_value() + 1) if file else b"", member.name, path)
+
+
+def _parsed(data: bytes, name: str, path: Path) -> dict[str, Any]:
+    if len(data) > (limit := max_value()):
         raise FormatError(
-            f"{member.name} is over {limit >> 20} MiB", path=path, remedy="unpack the package first"
+            f"{name} is over {limit >> 20} MiB", path=path, remedy="unpack the package first"
         )
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"{member.name} is not JSON ({error})", path=path, remedy="fetch it again"
+            f"{name} is not JSON ({error})", path=path, remedy="fetch it again"
         ) from error
     return value if isinstance(value, dict) else {}
 

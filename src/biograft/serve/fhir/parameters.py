@@ -270,6 +270,14 @@ class Parameters:
                 raise TerminologyError("invalid", f"{name}: expected {' or '.join(kinds)}")
         return list(self._values.get(name, ()))
 
+    def all_values(self, name: str) -> list[Any]:
+        """Return the values of a parameter as they are.
+
+        Args:
+            name: Name of the parameter.
+        """
+        return list(self._values.get(name, ()))
+
     def single(self, name: str) -> Any:
         """Return the value of a parameter as it is; None if it is missing.
 
@@ -320,13 +328,27 @@ def pairs_of(content: Any) -> list[tuple[str, Any]]:
     pairs = []
     for each in list_in(content, "parameter", "Parameters"):
         name = text_in(each, "name", "Parameters.parameter")
-        values = [each[key] for key in each if key == "resource" or key.startswith("value")]
+        keys = [key for key in each if key in ("resource", "part") or key.startswith("value")]
+        values = [each[key] for key in keys]
         if name is None or len(values) != 1 or values[0] is None:
             raise TerminologyError(
                 "invalid", "Parameters.parameter: expected a name and one value or resource"
             )
         pairs.append((name, values[0]))
     return pairs
+
+
+def list_of_parts(asked: Parameters, name: str) -> list[dict[str, Any]]:
+    """Return the values of the parts of a parameter, by name, each time that it is given.
+
+    Args:
+        asked: The parameters of the request.
+        name: Name of the parameter.
+    """
+    return [
+        dict(pairs_of({"resourceType": "Parameters", "parameter": each}))
+        for each in asked.all_values(name)
+    ]
 
 
 def part(name: str, kind: str, value: Any) -> Resource:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from biograft.kb import KnowledgeBase
 from biograft.kb.code_systems import (
+    LOCAL,
     CodeSystems,
     Entries,
     SuppliedSystem,
@@ -16,6 +17,10 @@ from biograft.kb.code_systems import (
 from biograft.kb.fhir import AT_ONCE, Resource, TerminologyError, list_in, spend
 from biograft.kb.search import NameSuggestions
 from biograft.kb.value_sets import UnknownImportError, ValueSet, ValueSetReader
+from biograft.kb.vocabularies import canonical_id, code_of, system_of, vocabulary_of
+from biograft.mapping import MappingSet
+from biograft.mapping.sssom import quoted
+from biograft.serve.fhir.content import MAX_SERVED, FhirContent, codes_first
 from biograft.serve.fhir.expansion import (
     Expansion,
     Languages,
@@ -35,6 +40,15 @@ from biograft.serve.fhir.parameters import (
     parts,
     to_parameters,
 )
+from biograft.serve.fhir.translation import (
+    NO_MATCH,
+    RELATIONSHIPS,
+    Match,
+    Question,
+    TranslationMap,
+    map_of_set,
+    read_map,
+)
 from biograft.serve.fhir.validation import (
     Validation,
     not_validated,
@@ -42,12 +56,16 @@ from biograft.serve.fhir.validation import (
     version_check,
 )
 
+if TYPE_CHECKING:
+    from biograft.mapping import ReviewStore
+
 _MAX_CHILDREN = 1_000
 """Codes that a look-up lists below a code."""
 _MAX_RESOURCES = 200
 """Code systems and value sets that a request brings."""
 _MAX_VALIDATIONS = 1_000
 _STEPS_OF_CODE = 50
+_STEPS_OF_REVIEW = 100_000
 _PROPERTIES = ("display", "designation", "definition", "parent", "child", "inactive", "type")
 _SAME_AS = "same-as"
 _SUPPLEMENT = "http://hl7.org/fhir/StructureDefinition/valueset-supplement"
@@ -60,6 +78,8 @@ class Terminology:
         kb: Knowledge base that is served.
         suggestions: Searches names as they are typed, for the ``filter`` of ``$expand``.
         urls: URIs of code systems by prefix of their ids, or by source, beside those known.
+        content: Resources and mapping sets that are served beside the store.
+        review: Returns the review whose decisions are served; None: there is none.
     """
 
     def __init__(
@@ -67,9 +87,18 @@ class Terminology:
         kb: KnowledgeBase,
         suggestions: NameSuggestions,
         urls: Mapping[str, str] | None = None,
+        content: FhirContent | None = None,
+        review: Callable[[], ReviewStore | None] = lambda: None,
     ) -> None:
         self.kb, self._suggestions = kb, suggestions
+        self._content, self._review = content or FhirContent(), review
         self.systems = CodeSystems(kb, urls)
+        if served := list(codes_first(self._content.of("CodeSystem"))):
+            self.systems = self.systems.with_supplied(served, {}, {}, max_concepts=MAX_SERVED)
+        self._served_sets: dict[str, list[Resource]] = {}
+        for each in self._content.of("ValueSet"):
+            self._served_sets.setdefault(str(each["url"]), []).append(each)
+        self._reviewed: tuple[int | None, list[TranslationMap]] = (None, [])
         self._expanded = lru_cache(4)(self._all_of_url)
 
     def warm_up(self) -> None:
@@ -100,18 +129,24 @@ class Terminology:
     def _value_set(
         self, asked: Parameters, codes: CodeSystems, *, lenient: bool = False
     ) -> ValueSet:
-        reader = ValueSetReader(
-            self.kb,
-            codes,
-            _brought(asked, "ValueSet"),
-            lenient=lenient,
-            versions=_versions(asked.all_texts("default-valueset-version")),
-        )
+        reader = self._reader(asked, codes, lenient=lenient)
         given = asked.resource("valueSet", "ValueSet")
         if given is not None:
             return reader.of_resource(given)
         url, version = asked.required("url"), asked.text("valueSetVersion")
         return reader.of_url(f"{url}|{version}" if version and "|" not in url else url)
+
+    def _reader(
+        self, asked: Parameters, codes: CodeSystems, *, lenient: bool = False
+    ) -> ValueSetReader:
+        return ValueSetReader(
+            self.kb,
+            codes,
+            _brought(asked, "ValueSet"),
+            lenient=lenient,
+            versions=_versions(asked.all_texts("default-valueset-version")),
+            served=self._served_sets,
+        )
 
     # ---- CodeSystem
 
@@ -216,7 +251,9 @@ class Terminology:
         if url is None and own is not None:
             url = str(own.get("url"))
         system = None if url is None else codes.known(url, asked.text("version"))
-        return Validation(codes, asked, system=system, value_sets=_value_set_urls(asked)).answer()
+        return Validation(
+            codes, asked, system=system, value_sets=self._value_set_urls(asked)
+        ).answer()
 
     def subsumes(self, asked: Parameters) -> Resource:
         """Return how two codes stand to each other (``CodeSystem/$subsumes``).
@@ -256,12 +293,18 @@ class Terminology:
         _check_versions(chosen, _versions(asked.all_texts("check-system-version")))
         made = Expansion(codes, asked, chosen, self._suggestions, str(self.kb.manifest["made_at"]))
         # those of a URL of the store are kept, so that the next page is available
-        kept = codes is self.systems and not chosen.resource and "filter" not in asked
+        is_own = not chosen.resource and "valueSet" not in asked
+        kept = codes is self.systems and is_own and "filter" not in asked
         return made.answer(self._expanded(asked.required("url")) if kept else None)
 
+    def _value_set_urls(self, asked: Parameters) -> set[str]:
+        return {str(each.get("url")) for each in _brought(asked, "ValueSet")} | set(
+            self._served_sets
+        )
+
     def _all_of_url(self, url: str) -> Entries:
-        chosen = ValueSetReader(self.kb, self.systems).of_url(url)
-        return chosen.entries(self.systems)
+        reader = ValueSetReader(self.kb, self.systems, served=self._served_sets)
+        return reader.of_url(url).entries(self.systems)
 
     def validate_member(self, asked: Parameters) -> Resource:
         """Return whether a value set has a code (``ValueSet/$validate-code``).
@@ -278,7 +321,7 @@ class Terminology:
         except UnknownImportError as error:
             return not_validated(asked, error)
         checks = _versions(asked.all_texts("check-system-version"))
-        known = _value_set_urls(asked)
+        known = self._value_set_urls(asked)
         return Validation(codes, asked, chosen=chosen, checks=checks, value_sets=known).answer()
 
     def validate_batch(
@@ -309,45 +352,146 @@ class Terminology:
     def translate(self, asked: Parameters) -> Resource:
         """Return the codes of other systems for a code (``ConceptMap/$translate``).
 
+        Without ``url`` and ``conceptMap``, all maps are asked, and then the store.
+
         Args:
             asked: The parameters of the request.
         """
-        _refuse(asked, "conceptMap", "dependency")
-        if asked.flag("reverse"):
-            _refuse(asked, "targetsystem")  # the relations of a store go both ways
-        if (url := asked.text("url")) is not None:
-            raise TerminologyError(
-                "not-found", f"no concept map {url!r}; leave url out to translate by the store"
-            )
-        wanted = asked.text("targetsystem")
-        among = asked.text("target")
-        target = None if among is None else ValueSetReader(self.kb, self.systems).of_url(among)
-        matches: dict[tuple[str | None, str], Resource] = {}
-        for given in self._codings(asked):
-            for equivalence, system, code, name in self._translations(given):
-                if wanted is not None and system != wanted.partition("|")[0]:
-                    continue
-                if target is not None and not self._is_in(target, system, code):
-                    continue
-                matches.setdefault(
-                    (system, code),
-                    parts(
-                        "match",
-                        part("equivalence", "Code", equivalence),
-                        part("concept", "Coding", coding(system, code, name)),
-                    ),
-                )
-        found = len(matches) > 0
+        question, codes = Question.read(asked), self._codes(asked)
+        own, url = asked.resource("conceptMap", "ConceptMap"), asked.text("url")
+        brought = [*([own] if own else []), *_brought(asked, "ConceptMap")]
+        known = [*map(read_map, brought), *self.maps()]
+        sides = ("target", "source") if question.reverse else ("source", "target")
+        listed = known[:1] if own else known
+        if url is not None and own is None:
+            listed = [self._map(known, url, asked.text("conceptMapVersion"))]
+        listed = [m for m in listed if m.has_scope(sides[0], question.own_scope)]
+        is_wanted = self._in_scope(asked, codes, question, listed, sides[1])
+
+        def find_map(wanted: str) -> TranslationMap | None:
+            return next((m for m in known if wanted in (m.url, m.canonical)), None)
+
+        found: dict[tuple[Any, ...], Match] = {}
+        for given in question.codings:
+            for each in self._spellings(given):
+                for chosen in listed:
+                    for match in chosen.find(each, reverse=question.reverse, find_map=find_map):
+                        selected = question.select(match)
+                        other = match.source if question.reverse else match.target
+                        if selected is not None and is_wanted(other, chosen):
+                            found.setdefault(match, selected)
+        answered = {(e.system, e.code) for m in found.values() for e in (m.source, m.target)}
+        for given in question.codings if own is None and url is None else ():
+            for how, *described in self._translations(given):
+                other = Coding(*described)
+                match = Match(given, other, how)
+                match = match.inverted() if question.reverse else match
+                if other[:2] not in answered and question.select(match) and is_wanted(other, None):
+                    found.setdefault(other[:2], match)
+        matches = list(found.values())
+        success = any(m.equivalence not in NO_MATCH and not m.depends_on for m in matches)
+        message = f"{url or 'the store'} has no translation"
+        if needed := sorted({each.name for match in matches for each in match.depends_on}):
+            message = f"the translation depends on {', '.join(needed)}; give it as dependency"
         return to_parameters(
-            part("result", "Boolean", found),
-            None if found else part("message", "String", "the store has no translation"),
-            *matches.values(),
+            part("result", "Boolean", success),
+            None if success else part("message", "String", message),
+            *(_answered(match, question) for match in matches),
         )
 
-    def _is_in(self, chosen: ValueSet, url: str | None, code: str) -> bool:
-        system = self.systems.find(url) if url else None
-        entries = self.systems.resolve(system, code) if system else []
-        return any(chosen.has(entry, self.systems) for entry in entries)
+    def maps(self) -> list[TranslationMap]:
+        """Return the concept maps that are served: resources, mapping sets, the review."""
+        return [*self._content.maps, *self._set_maps, *self._review_maps()]
+
+    @cached_property
+    def _set_maps(self) -> list[TranslationMap]:
+        return [
+            map_of_set(each, each.id or f"urn:biograft:mapping-set:{name}", self._coding_of, name)
+            for name, each in self._content.sets
+        ]
+
+    def _review_maps(self) -> list[TranslationMap]:
+        """Return the decisions so far, a map for each queue; read anew after a decision."""
+        store = self._review()
+        if store is None:
+            return []
+        spend(_STEPS_OF_CODE)
+        revision = store.revision()
+        if self._reviewed[0] != revision:
+            spend(_STEPS_OF_REVIEW)
+            from biograft.mapping import export_decisions  # with SQLAlchemy, where there is one
+
+            maps = []
+            for queue in store.queues():
+                name = str(queue["queue"])
+                decisions = export_decisions(store, name, left_out=[])
+                mappings = MappingSet.of_decisions(decisions, source=name)
+                url = f"urn:biograft:review:{quoted(name)}"
+                maps.append(map_of_set(mappings, url, self._coding_of, f"review-{name}"))
+            self._reviewed = (revision, maps)
+        return self._reviewed[1]
+
+    @staticmethod
+    def _map(known: Sequence[TranslationMap], url: str, version: str | None) -> TranslationMap:
+        base, _, after = url.partition("|")
+        wanted = version or after
+        for each in known:
+            if each.url == base and (not wanted or fits(each.version, wanted)):
+                return each
+        raise TerminologyError(
+            "not-found", f"no concept map {url!r}; leave url out to translate by the store"
+        )
+
+    def _in_scope(
+        self,
+        asked: Parameters,
+        codes: CodeSystems,
+        question: Question,
+        listed: Sequence[TranslationMap],
+        side: str,
+    ) -> Callable[[Coding, TranslationMap | None], bool]:
+        """Return whether a code is in the value set that the answer has to be from."""
+        url = question.scope
+        if url is None:
+            return lambda coding, chosen: True
+        named = {id(m) for m in listed if m.scope(side).partition("|")[0] == url.partition("|")[0]}
+        value_set: ValueSet | None = None
+        try:
+            value_set = self._reader(asked, codes).of_url(url)
+        except TerminologyError as error:
+            if not named or error.code != "not-found":
+                raise
+
+        def is_in(coding: Coding, chosen: TranslationMap | None) -> bool:
+            if id(chosen) in named:
+                return True
+            system = codes.find(coding.system) if coding.system else None
+            entries = codes.resolve(system, coding.code or "") if system else []
+            return value_set is not None and any(value_set.has(e, codes) for e in entries)
+
+        return is_in
+
+    def _spellings(self, given: Coding) -> list[Coding]:
+        """Return a code as it was given, and as the store writes it."""
+        system = self.systems.find(given.system or "")
+        entries = self.systems.resolve(system, given.code or "")[:1] if system else []
+        codes = dict.fromkeys([given.code, *map(self.systems.code, entries)])
+        return [given._replace(code=code) for code in codes]
+
+    def _coding_of(self, identifier: str, label: str) -> Coding:
+        """Return the code of an id: as the store has it, else by its vocabulary."""
+        row = self.kb.find_row(identifier)
+        if row is None:
+            vocabulary = vocabulary_of(identifier)
+            system = system_of(vocabulary) if vocabulary else None
+            code = code_of(identifier, vocabulary) if system else identifier
+            return Coding(system or LOCAL, code, label or None)
+        own = (e for e in self.systems.entries_at(row) if self._is_id(e, identifier))
+        url, code, shown = self._described(next(own, row))
+        return Coding(url or LOCAL, code, label or shown)
+
+    def _is_id(self, entry: int, identifier: str) -> bool:
+        return canonical_id(self.systems.identifier(entry)) == canonical_id(identifier)
 
     def _translations(self, given: Coding) -> list[tuple[str, str | None, str, str | None]]:
         """Return (equivalence, system, code, display): ids of the concept before references."""
@@ -387,15 +531,33 @@ class Terminology:
             raise TerminologyError("required", f"{'system' if url is None else 'code'}: missing")
         return codes.entry(codes.known(url, given.version), code)
 
-    @staticmethod
-    def _codings(asked: Parameters) -> list[Coding]:
-        """Return the codes of a request, whichever way they are given."""
-        given = asked.codings("codeableConcept") or [
-            asked.coding("coding") or Coding(asked.text("system"), asked.required("code"))
-        ]
-        if any(each.code is None or each.system is None for each in given):
-            raise TerminologyError("required", "expected a code and its system")
-        return given
+
+def _answered(match: Match, question: Question) -> Resource:
+    """Return a translation in the words of R4, or of R5 where the request was."""
+    if question.reverse and not question.is_r5:
+        match = match.inverted()
+    target, source = match.target, match.source
+    has_source = question.is_r5 and question.reverse
+    origin = ("originMap", "Canonical") if question.is_r5 else ("source", "Uri")
+    names = ("attribute", "value") if question.is_r5 else ("element", "concept")
+    return parts(
+        "match",
+        part("equivalence", "Code", match.equivalence),
+        part("relationship", "Code", RELATIONSHIPS[match.equivalence]) if question.is_r5 else None,
+        part("concept", "Coding", coding(target.system, target.code, target.display))
+        if target.code
+        else None,
+        part("source", "Coding", coding(source.system, source.code or "", source.display))
+        if has_source
+        else None,
+        optional(*origin, match.origin if question.is_r5 else match.origin.partition("|")[0]),
+        *(
+            parts(kind, part(names[0], "Uri", each.name), part(names[1], "Coding", value))
+            for kind, listed in (("dependsOn", match.depends_on), ("product", match.products))
+            for each in listed
+            for value in (coding(each.system, each.value, each.display),)
+        ),
+    )
 
 
 def _brought(asked: Parameters, *kinds: str) -> list[Resource]:

@@ -162,8 +162,7 @@ class Validation:
         what = None
         if url in self._value_sets:
             what = f"The Coding references a value set, not a code system ('{url}')"
-        elif url in self._codes.known_supplements:
-            named = canonical(url, self._codes.known_supplements[url])
+        elif named := self._codes.supplement_of(url):
             what = f"CodeSystem {named} is a supplement, so can't be used as a value in "
             what += "Coding.system"
         if what is not None:

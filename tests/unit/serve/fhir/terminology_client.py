@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from biograft.kb import KnowledgeBase, NameSuggestions
+from biograft.mapping import ReviewStore
 from biograft.serve import Terminology
+from biograft.serve.fhir.content import read_content
 from biograft.serve.fhir.routes import add_fhir
 
 
-def opened(folder: Path, max_steps: float = 4e6, **urls: str) -> TestClient:
-    """Return a client of a store."""
+def opened(
+    folder: Path,
+    max_steps: float = 4e6,
+    fhir: Sequence[Path] = (),
+    review: ReviewStore | None = None,
+    **urls: str,
+) -> TestClient:
+    """Return a client of a store, and of the files and the review beside it."""
     kb, app = KnowledgeBase.open(folder), FastAPI()
-    terminology = Terminology(kb, NameSuggestions(kb), urls)
+    content = read_content(fhir)
+    terminology = Terminology(kb, NameSuggestions(kb), urls, content, lambda: review)
     add_fhir(app, lambda: terminology, max_steps=max_steps)
     return TestClient(app)
