@@ -503,6 +503,12 @@ class ValueSetReader:
 
     def _of_expression(self, system: CodeSystem, text: str) -> Condition:
         """Return the filter by an expression; its ids are codes of the system, or ids."""
+        if isinstance(system, SuppliedSystem):
+            raise TerminologyError(
+                "not-supported",
+                f"{system.url}: expressions are not supported for code systems that are not in "
+                "the knowledge base; use the filters is-a, descendent-of, in and others",
+            )
         codes, kb = self._codes, self._kb
 
         def find_row(identifier: str) -> int | None:

@@ -59,11 +59,12 @@ def read_content(paths: Iterable[str | Path]) -> FhirContent:
             try:
                 if not text_in(resource, "url", kind):
                     raise TerminologyError("required", "it has no url")
+                whole = _with_id(resource, ids)
                 if kind == "ConceptMap":
-                    content.maps.append(read_map(resource))
+                    content.maps.append(read_map(whole))
             except TerminologyError as error:
                 raise FormatError(f"{name}: {error}", path=path) from error
-            content.resources.setdefault(kind, []).append(_with_id(resource, ids))
+            content.resources.setdefault(kind, []).append(whole)
     return content
 
 

@@ -86,12 +86,19 @@ class Parameters:
     Args:
         pairs: Name and value of each parameter.
         accept_language: The header of this name: languages where the parameters state none.
+        is_r5: Whether the answer is to be one of FHIR R5, where it differs.
     """
 
     def __init__(
-        self, pairs: Iterable[tuple[str, Any]], accept_language: str | None = None
+        self,
+        pairs: Iterable[tuple[str, Any]],
+        accept_language: str | None = None,
+        *,
+        is_r5: bool = False,
     ) -> None:
         self._values: dict[str, list[Any]] = {}
+        self.is_r5 = is_r5
+        """Whether the answer is to be one of FHIR R5, where it differs."""
         self.accept_language = accept_language
         """The header of this name: languages where the parameters state none."""
         for name, value in pairs:
@@ -104,6 +111,8 @@ class Parameters:
         media_type: str,
         body: bytes,
         accept_language: str | None = None,
+        *,
+        is_r5: bool = False,
     ) -> Parameters:
         """Read a query, and a body that is a form, Parameters, or a ValueSet to expand.
 
@@ -112,13 +121,14 @@ class Parameters:
             media_type: Content type of the body.
             body: The body.
             accept_language: The header of this name.
+            is_r5: Whether the answer is to be one of FHIR R5, where it differs.
         """
         pairs: list[tuple[str, Any]] = list(query)
         if media_type.partition(";")[0].strip().lower() == FORM:
             pairs += parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
         elif body.strip():
             pairs += pairs_of(parse_json(body))
-        return cls(pairs, accept_language)
+        return cls(pairs, accept_language, is_r5=is_r5)
 
     def with_values(self, pairs: Sequence[tuple[str, Any]], without: str = "") -> Parameters:
         """Return these parameters, where others do not replace them; resources are added.
@@ -129,7 +139,7 @@ class Parameters:
         """
         replaced = {without, *(name for name, _ in pairs)} - {"tx-resource"}
         kept = [(k, v) for k, values in self._values.items() if k not in replaced for v in values]
-        return Parameters([*kept, *pairs], self.accept_language)
+        return Parameters([*kept, *pairs], self.accept_language, is_r5=self.is_r5)
 
     def __contains__(self, name: object) -> bool:
         return name in self._values

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 from weakref import WeakSet
 
 from fastapi import FastAPI, Request, Response
 
 import biograft
 from biograft.errors import BiograftError, NotFoundError
-from biograft.kb.code_systems import CodeSystem
+from biograft.kb.code_systems import CodeSystem, SuppliedSystem
 from biograft.kb.fhir import Resource, TerminologyError, Work, list_in, spend
 from biograft.serve.engine import to_json
 from biograft.serve.fhir.expansion import PARAMETERS
@@ -42,25 +42,56 @@ class Operation(NamedTuple):
     run: Callable[[Terminology, Parameters], Resource]
     own: str = ""
     """Parameter that has the URL of the resource, where one of them may be asked by its id."""
+    summary: str = ""
+    query: str = ""
+    """Parameters of GET that are described; all others of FHIR are taken as well."""
 
 
 OPERATIONS = (
-    Operation("CodeSystem", "lookup", Terminology.lookup),
-    Operation("CodeSystem", "validate-code", Terminology.validate_code, "url"),
+    Operation(
+        "CodeSystem",
+        "lookup",
+        Terminology.lookup,
+        "",
+        "Names and properties of a code",
+        "system code version property displayLanguage",
+    ),
+    Operation(
+        *("CodeSystem", "validate-code", Terminology.validate_code, "url"),
+        *("Whether a code system has a code, by a display", "url code display displayLanguage"),
+    ),
     Operation(
         "CodeSystem",
         "batch-validate-code",
         lambda terminology, asked: terminology.validate_batch(asked, terminology.validate_code),
+        summary="Several requests of $validate-code at once",
     ),
-    Operation("CodeSystem", "subsumes", Terminology.subsumes, "system"),
-    Operation("ValueSet", "expand", Terminology.expand, "url"),
-    Operation("ValueSet", "validate-code", Terminology.validate_member, "url"),
+    Operation(
+        *("CodeSystem", "subsumes", Terminology.subsumes, "system"),
+        *("How two codes stand to each other", "system codeA codeB"),
+    ),
+    Operation(
+        *("ValueSet", "expand", Terminology.expand, "url"),
+        *("The codes of a value set", "url filter count offset activeOnly displayLanguage"),
+    ),
+    Operation(
+        *("ValueSet", "validate-code", Terminology.validate_member, "url"),
+        *("Whether a value set has a code", "url system code display displayLanguage"),
+    ),
     Operation(
         "ValueSet",
         "batch-validate-code",
         lambda terminology, asked: terminology.validate_batch(asked, terminology.validate_member),
+        summary="Several requests of $validate-code at once",
     ),
-    Operation("ConceptMap", "translate", Terminology.translate),
+    Operation(
+        *("ConceptMap", "translate", Terminology.translate, "url"),
+        *("Codes of other systems for a code", "url system code targetsystem target reverse"),
+    ),
+    Operation(
+        *("", "closure", Terminology.closure, ""),
+        *("The is-a relations between the codes of a client", "name concept version"),
+    ),
 )
 _KINDS = ("CodeSystem", "ValueSet", "ConceptMap")
 _DEFINITION = "http://hl7.org/fhir/OperationDefinition"
@@ -125,6 +156,9 @@ def metadata(terminology: Terminology, asked: Parameters, base: str) -> Resource
                 "security": {"cors": False, "service": [{"text": "API key, where keys are given"}]},
                 "interaction": [{"code": "batch"}],
                 "resource": [_capability(kind) for kind in _KINDS],
+                "operation": [
+                    {"name": "closure", "definition": f"{_DEFINITION}/ConceptMap-closure"}
+                ],
             }
         ],
     }
@@ -139,38 +173,118 @@ def _capability(kind: str) -> Resource:
             if each.kind == kind
         ],
     }
-    if kind != "ConceptMap":
-        described["interaction"] = [{"code": "read"}, {"code": "search-type"}]
-        described["searchParam"] = [
-            {"name": "url", "type": "uri"},
-            {"name": "version", "type": "token"},
-        ]
+    described["interaction"] = [{"code": "read"}, {"code": "search-type"}]
+    described["searchParam"] = [
+        {"name": name, "type": kind}
+        for name, kind in (
+            *(("url", "uri"), ("version", "token"), ("status", "token"), ("_id", "token")),
+            *(("name", "string"), ("title", "string")),
+        )
+    ]
     return described
 
 
+_LARGE = ("concept", "group", "expansion", "contained", "text")
+"""Members that a list leaves out."""
+_PAGE = 100
+"""Resources of a page of a list."""
+
+
 def _search(kind: str, terminology: Terminology, asked: Parameters, base: str) -> Resource:
-    """Return the resources of a kind, or the one with a URL, as a Bundle."""
-    url, version = asked.text("url"), asked.text("version")
-    systems = terminology.systems if kind != "ConceptMap" else ()
-    found = [
+    """Return the resources of a kind that fit, by pages, as a Bundle."""
+    found = [each for each in _resources(kind, terminology) if _fits(each, asked)]
+    count, offset = asked.number("_count"), asked.number("_offset") or 0
+    count = _PAGE if count is None else min(count, _MAX_ENTRIES)
+    page = found[offset : offset + count]
+    bundle: Resource = {"resourceType": "Bundle", "type": "searchset", "total": len(found)}
+    query = [(name, value) for name in _SEARCHED for value in asked.all_texts(name)]
+    links = {"self": offset} | ({"next": offset + count} if page and page != found[offset:] else {})
+    bundle["link"] = [
         {
-            "fullUrl": f"{base}/{kind}/{each['id']}",
-            "resource": each,
-            "search": {"mode": "match"},
+            "relation": relation,
+            "url": f"{base}/{kind}?"
+            + urlencode([*query, ("_count", count), ("_offset", position)]),
         }
-        for each in (_describe(kind, terminology, system) for system in systems)
-        if (url is None or each["url"] == url.partition("|")[0])
-        and (version is None or each.get("version") == version)
+        for relation, position in links.items()
     ]
-    bundle: dict[str, Any] = {"resourceType": "Bundle", "type": "searchset", "total": len(found)}
-    return {**bundle, "entry": found} if found else bundle
+    if not page:
+        return bundle
+    return bundle | {
+        "entry": [
+            {
+                "fullUrl": f"{base}/{kind}/{each['id']}",
+                "resource": _in_brief(each),
+                "search": {"mode": "match"},
+            }
+            for each in page
+        ]
+    }
+
+
+def _resources(kind: str, terminology: Terminology) -> Iterator[Resource]:
+    """Yield what is listed: code systems, their implicit value sets, and what is served beside."""
+    if kind != "ConceptMap":
+        for system in terminology.systems:
+            if not isinstance(system, SuppliedSystem):
+                yield _describe(kind, terminology, system)
+    if kind == "ConceptMap":
+        yield from ({**each.resource, "group": []} for each in terminology.maps())
+    else:
+        yield from terminology.resources(kind)
+
+
+def _fits(resource: Resource, asked: Parameters) -> bool:
+    """Whether a resource is searched for: by URL, version, name, title, status or id."""
+    spend()
+    url = asked.text("url")
+    if url is not None:
+        base, bar, version = url.partition("|")
+        if resource.get("url") != base or (bar and resource.get("version") != version):
+            return False
+    for name in ("version", "status", "_id"):
+        wanted = asked.text(name)
+        if wanted is not None and resource.get(name.lstrip("_")) != wanted:
+            return False
+    for name in ("name", "title"):
+        own = str(resource.get(name, "")).casefold()
+        for key, holds in _TEXT_MATCHES.items():
+            wanted = asked.text(f"{name}{key}")
+            if wanted is not None and not holds(own, wanted.casefold()):
+                return False
+    return True
+
+
+_TEXT_MATCHES: Mapping[str, Callable[[str, str], bool]] = {
+    "": str.startswith,
+    ":contains": str.__contains__,
+    ":exact": str.__eq__,
+}
+_SEARCHED = (
+    *("url", "version", "status", "_id"),
+    *(f"{name}{key}" for name in ("name", "title") for key in _TEXT_MATCHES),
+)
+
+
+def _in_brief(resource: Resource) -> Resource:
+    """Return a resource as a list has it: without its codes."""
+    if not any(key in resource for key in _LARGE):
+        return resource
+    tag = {"system": "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"}
+    kept = {key: value for key, value in resource.items() if key not in (*_LARGE, "meta")}
+    return {**kept, "meta": {"tag": [{**tag, "code": "SUBSETTED"}]}}
 
 
 def _read(kind: str, terminology: Terminology, asked: Parameters, identifier: str) -> Resource:
     """Return the resource of a kind with an id, such as ``mesh``."""
-    for each in terminology.systems:
-        if each.id == identifier:
-            return _describe(kind, terminology, each)
+    for system in terminology.systems if kind != "ConceptMap" else ():
+        if system.id == identifier and not isinstance(system, SuppliedSystem):
+            return _describe(kind, terminology, system)
+    for resource in terminology.resources(kind):
+        if resource.get("id") == identifier:
+            return resource
+    for each in terminology.maps() if kind == "ConceptMap" else ():
+        if each.resource.get("id") == identifier:
+            return each.to_resource()
     raise TerminologyError("not-found", f"no {kind}/{identifier}; see /fhir/{kind}")
 
 
@@ -240,17 +354,31 @@ def _run_on_one(
     return operation.run(terminology, asked.with_values([(operation.own, resource["url"])]))
 
 
-def _answers() -> Iterator[tuple[str, tuple[str, ...], _Answer]]:
-    """Yield the path, the methods and the answer of each route; those of operations first."""
-    yield "metadata", _READ, metadata
+class _Route(NamedTuple):
+    """A route below ``/fhir``."""
+
+    path: str
+    methods: tuple[str, ...]
+    operation: _Answer
+    summary: str
+    query: str = ""
+    """Parameters of GET that are described."""
+
+
+def _answers() -> Iterator[_Route]:
+    """Yield the routes; those of operations first."""
+    yield _Route("metadata", _READ, metadata, "What the terminology service can do", "mode")
     for each in OPERATIONS:
-        yield f"{each.kind}/${each.name}", _BOTH, partial(_run, each)
+        path = f"{each.kind}/${each.name}".lstrip("/")
+        yield _Route(path, _BOTH, partial(_run, each), each.summary, each.query)
         if each.own:
-            yield f"{each.kind}/{{id}}/${each.name}", _BOTH, partial(_run_on_one, each)
+            path = f"{each.kind}/{{id}}/${each.name}"
+            query = " ".join(name for name in each.query.split() if name != each.own)
+            yield _Route(path, _BOTH, partial(_run_on_one, each), each.summary, query)
     for kind in _KINDS:
-        yield kind, _READ, partial(_search, kind)
-        if kind != "ConceptMap":
-            yield f"{kind}/{{id}}", _READ, partial(_read, kind)
+        query = " ".join(["_count", "_offset", *(n for n in _SEARCHED if ":" not in n)])
+        yield _Route(kind, _READ, partial(_search, kind), f"The resources {kind}, by pages", query)
+        yield _Route(f"{kind}/{{id}}", _READ, partial(_read, kind), f"A {kind} by its id")
 
 
 _ROUTES = tuple(_answers())
@@ -283,7 +411,12 @@ def add_fhir(
     working: WeakSet[Work] = WeakSet()
     threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="fhir")
 
-    def add(path: str, methods: tuple[str, ...], operation: _Answer | None) -> None:
+    def add(
+        path: str,
+        methods: tuple[str, ...],
+        operation: _Answer | None,
+        described: _Route | None = None,
+    ) -> None:
         def run(
             opened: Callable[[], Terminology], work: Work, request: Request, body: bytes
         ) -> tuple[int, bytes]:
@@ -305,10 +438,12 @@ def add_fhir(
                 )
             return Response(content, status, media_type=_JSON)
 
-        app.add_api_route(path, answer, methods=list(methods), include_in_schema=False)
+        for method in methods:
+            more = _description(described, method) if described else {"include_in_schema": False}
+            app.add_api_route(path, answer, methods=[method], **more)
 
-    for path, methods, operation in _ROUTES:
-        add(f"/fhir/{path}", methods, operation)
+    for each in _ROUTES:
+        add(f"/fhir/{each.path}", each.methods, each.operation, each)
     add("/fhir", ("POST",), None)
     add("/fhir/", ("POST",), None)
     add("/fhir/{rest:path}", ("GET", "POST", "PUT", "DELETE", "PATCH"), _unknown)
@@ -318,6 +453,40 @@ def add_fhir(
             work.stop()
 
     return stop
+
+
+class _FhirResponse(Response):
+    media_type = _JSON
+
+
+_OUTCOME = {kind: {"schema": {"type": "object"}} for kind in (_JSON, "application/json")}
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "a resource", "content": {_JSON: {"schema": {"type": "object"}}}},
+    "4XX": {"description": "an OperationOutcome, or a limit", "content": _OUTCOME},
+    503: {"description": "no answer in time; see Retry-After", "content": _OUTCOME},
+}
+
+
+def _description(route: _Route, method: str) -> dict[str, Any]:
+    """Return what OpenAPI says of a route."""
+    names = re.findall(r"{(\w+)}", route.path)
+    text = {"schema": {"type": "string"}}
+    extra: dict[str, Any] = {
+        "parameters": [{"name": name, "in": "path", "required": True, **text} for name in names]
+    }
+    if method == "GET":
+        extra["parameters"] += [{"name": n, "in": "query", **text} for n in route.query.split()]
+    else:
+        body = {"schema": {"type": "object", "title": "Parameters"}}
+        extra["requestBody"] = {"content": {_JSON: body, "application/json": body}}
+    return {
+        "summary": route.summary,
+        "tags": ["fhir"],
+        "operation_id": f"fhir_{method}_{re.sub(r'[^A-Za-z]+', '_', route.path)}".lower(),
+        "response_class": _FhirResponse,
+        "responses": _RESPONSES,
+        "openapi_extra": extra,
+    }
 
 
 def _carry_out(
@@ -330,7 +499,8 @@ def _carry_out(
         return _batch(terminology, parse_json(body), base, languages)
     media_type = request.headers.get("content-type", "")
     query = request.query_params.multi_items()
-    asked = Parameters.read(query, media_type, body, languages)
+    is_r5 = "fhirversion=5" in request.headers.get("accept", "").lower().replace(" ", "")
+    asked = Parameters.read(query, media_type, body, languages, is_r5=is_r5)
     place = request.path_params.get("id") or request.path_params.get("rest") or base
     return operation(terminology, asked, place)
 
@@ -403,8 +573,8 @@ def _one(terminology: Terminology, entry: Any, base: str, languages: str | None)
     if method == "POST" and entry.get("resource") is not None:
         pairs += pairs_of(entry["resource"])
     asked = Parameters(pairs, languages)
-    for pattern, methods, operation in _ROUTES:
-        found = re.fullmatch(re.escape(pattern).replace(r"\{id\}", "([^/$]+)"), path)
-        if found and method in methods:
-            return operation(terminology, asked, found[1] if found.groups() else base)
+    for route in _ROUTES:
+        found = re.fullmatch(re.escape(route.path).replace(r"\{id\}", "([^/$]+)"), path)
+        if found and method in route.methods:
+            return route.operation(terminology, asked, found[1] if found.groups() else base)
     raise TerminologyError("not-supported", f"{method} {path}: not supported", 404)

@@ -20,6 +20,7 @@ from biograft.kb.value_sets import UnknownImportError, ValueSet, ValueSetReader
 from biograft.kb.vocabularies import canonical_id, code_of, system_of, vocabulary_of
 from biograft.mapping import MappingSet
 from biograft.mapping.sssom import quoted
+from biograft.serve.fhir.closure import ClosureTables
 from biograft.serve.fhir.content import MAX_SERVED, FhirContent, codes_first
 from biograft.serve.fhir.expansion import (
     Expansion,
@@ -98,6 +99,7 @@ class Terminology:
         self._served_sets: dict[str, list[Resource]] = {}
         for each in self._content.of("ValueSet"):
             self._served_sets.setdefault(str(each["url"]), []).append(each)
+        self._closures = ClosureTables(self.systems)
         self._reviewed: tuple[int | None, list[TranslationMap]] = (None, [])
         self._expanded = lru_cache(4)(self._all_of_url)
 
@@ -348,6 +350,25 @@ class Terminology:
         return to_parameters(*answers)
 
     # ---- ConceptMap
+
+    def closure(self, asked: Parameters) -> Resource:
+        """Keep the is-a relations between the codes of a client (``$closure``).
+
+        Args:
+            asked: The parameters of the request.
+        """
+        return self._closures.answer(asked)
+
+    def resources(self, kind: str) -> list[Resource]:
+        """Return the resources of a type that are served beside the store.
+
+        Args:
+            kind: CodeSystem, ValueSet or ConceptMap.
+        """
+        if kind == "CodeSystem":
+            listed = [each.resource for each in self.systems.supplied]
+            return [*listed, *self.systems.known_supplements.values()]
+        return self._content.of(kind)
 
     def translate(self, asked: Parameters) -> Resource:
         """Return the codes of other systems for a code (``ConceptMap/$translate``).

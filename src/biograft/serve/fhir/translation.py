@@ -15,7 +15,7 @@ from biograft.errors import shorten
 from biograft.kb.fhir import Resource, TerminologyError, list_in, spend, text_in
 from biograft.mapping import MappingSet
 from biograft.mapping.sssom import concept_of, is_term, subject_of
-from biograft.serve.fhir.parameters import Coding, Parameters, coding_of, list_of_parts
+from biograft.serve.fhir.parameters import Coding, Parameters, coding, coding_of, list_of_parts
 
 UNMATCHED = "unmatched"
 NO_MATCH = (UNMATCHED, "disjoint")
@@ -120,6 +120,27 @@ class TranslationMap:
     def canonical(self) -> str:
         """Its URL, with its version."""
         return f"{self.url}|{self.version}" if self.version else self.url
+
+    def to_resource(self) -> Resource:
+        """Return the ConceptMap of R4."""
+        groups = []
+        for group in self.groups:
+            elements: list[Resource] = []
+            for code, matches in group.by_source.items():
+                spend(1 + len(matches))
+                targets = [
+                    {
+                        **coding(None, m.target.code or "", m.target.display),
+                        "equivalence": m.equivalence,
+                        **({} if m.target.code else {"comment": "no concept"}),
+                    }
+                    for m in matches
+                ]
+                element = coding(None, code, matches[0].source.display)
+                elements.append({**element, "target": targets})
+            ends = {"source": group.source, "target": group.target, "element": elements}
+            groups.append({key: value for key, value in ends.items() if value})
+        return self.resource | ({"group": groups} if groups else {})
 
     def has_scope(self, side: str, wanted: str | None) -> bool:
         """Return True if the map states no scope, or the one that is wanted.
