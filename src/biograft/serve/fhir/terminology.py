@@ -44,7 +44,7 @@ from biograft.serve.fhir.parameters import (
 from biograft.serve.fhir.translation import (
     NO_MATCH,
     RELATIONSHIPS,
-    Match,
+    CodeMatch,
     Question,
     TranslationMap,
     map_of_set,
@@ -392,7 +392,7 @@ class Terminology:
         def find_map(wanted: str) -> TranslationMap | None:
             return next((m for m in known if wanted in (m.url, m.canonical)), None)
 
-        found: dict[tuple[Any, ...], Match] = {}
+        found: dict[tuple[Any, ...], CodeMatch] = {}
         for given in question.codings:
             for each in self._spellings(given):
                 for chosen in listed:
@@ -405,7 +405,7 @@ class Terminology:
         for given in question.codings if own is None and url is None else ():
             for how, *described in self._translations(given):
                 other = Coding(*described)
-                match = Match(given, other, how)
+                match = CodeMatch(given, other, how)
                 match = match.inverted() if question.reverse else match
                 if other[:2] not in answered and question.select(match) and is_wanted(other, None):
                     found.setdefault(other[:2], match)
@@ -553,7 +553,7 @@ class Terminology:
         return codes.entry(codes.known(url, given.version), code)
 
 
-def _answered(match: Match, question: Question) -> Resource:
+def _answered(match: CodeMatch, question: Question) -> Resource:
     """Return a translation in the words of R4, or of R5 where the request was."""
     if question.reverse and not question.is_r5:
         match = match.inverted()

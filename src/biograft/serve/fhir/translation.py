@@ -65,7 +65,7 @@ class Attribute(NamedTuple):
     display: str | None = None
 
 
-class Match(NamedTuple):
+class CodeMatch(NamedTuple):
     """A mapping between two codes; without a code there is none on that side."""
 
     source: Coding
@@ -76,7 +76,7 @@ class Match(NamedTuple):
     depends_on: tuple[Attribute, ...] = ()
     products: tuple[Attribute, ...] = ()
 
-    def inverted(self) -> Match:
+    def inverted(self) -> CodeMatch:
         """Return the mapping in the other direction."""
         how = _INVERSE.get(self.equivalence, self.equivalence)
         return self._replace(source=self.target, target=self.source, equivalence=how)
@@ -88,11 +88,11 @@ class _Group:
 
     source: str | None
     target: str | None
-    by_source: dict[str, list[Match]] = field(default_factory=dict)
-    by_target: dict[str, list[Match]] = field(default_factory=dict)
+    by_source: dict[str, list[CodeMatch]] = field(default_factory=dict)
+    by_target: dict[str, list[CodeMatch]] = field(default_factory=dict)
     unmapped: Resource = field(default_factory=dict)
 
-    def add(self, match: Match) -> None:
+    def add(self, match: CodeMatch) -> None:
         self.by_source.setdefault(match.source.code or "", []).append(match)
         if match.target.code:
             self.by_target.setdefault(match.target.code, []).append(match)
@@ -168,7 +168,7 @@ class TranslationMap:
         reverse: bool,
         find_map: Callable[[str], TranslationMap | None] = lambda url: None,
         seen: tuple[str, ...] = (),
-    ) -> Iterator[Match]:
+    ) -> Iterator[CodeMatch]:
         """Yield the mappings of a code.
 
         Args:
@@ -193,7 +193,7 @@ class TranslationMap:
         given: Coding,
         find_map: Callable[[str], TranslationMap | None],
         seen: tuple[str, ...],
-    ) -> Iterator[Match]:
+    ) -> Iterator[CodeMatch]:
         """Yield what the map says of codes that it does not list."""
         mode = group.unmapped.get("mode")
         if mode in _OTHER_MAP:
@@ -210,7 +210,7 @@ class TranslationMap:
             shown = text_in(group.unmapped, "display", _PLACE) if is_fixed else given.display
             if code:
                 target = Coding(group.target, code, shown)
-                yield Match(given, target, _equivalence(group.unmapped), self.canonical)
+                yield CodeMatch(given, target, _equivalence(group.unmapped), self.canonical)
 
 
 def read_map(resource: Resource) -> TranslationMap:
@@ -242,14 +242,14 @@ def read_map(resource: Resource) -> TranslationMap:
             for each in targets:
                 group.add(_read_target(each, own, group, made.canonical, attributes))
             if not targets:
-                group.add(Match(own, Coding(group.target, None), UNMATCHED, made.canonical))
+                group.add(CodeMatch(own, Coding(group.target, None), UNMATCHED, made.canonical))
         made.groups.append(group)
     return made
 
 
 def _read_target(
     given: Any, source: Coding, group: _Group, origin: str, names: Mapping[str | None, str | None]
-) -> Match:
+) -> CodeMatch:
     place = f"{_PLACE}.element.target"
     spend()
     code, shown = (text_in(given, key, place) for key in ("code", "display"))
@@ -258,7 +258,7 @@ def _read_target(
         for key in ("dependsOn", "product")
     )
     how = _equivalence(given) if code else UNMATCHED
-    return Match(source, Coding(group.target, code, shown), how, origin, depends, products)
+    return CodeMatch(source, Coding(group.target, code, shown), how, origin, depends, products)
 
 
 def _equivalence(given: Any) -> str:
@@ -322,7 +322,7 @@ def map_of_set(
         if key not in groups:
             groups[key] = _Group(*key)
         how = _OF_SKOS[row.relation] if identifier else UNMATCHED
-        groups[key].add(Match(source, target, how, url))
+        groups[key].add(CodeMatch(source, target, how, url))
     made.groups = list(groups.values())
     return made
 
@@ -379,7 +379,7 @@ class Question(NamedTuple):
             True,
         )
 
-    def select(self, match: Match) -> Match | None:
+    def select(self, match: CodeMatch) -> CodeMatch | None:
         """Return a mapping as it is asked for, with what it still depends on; None: it is not.
 
         Args:
