@@ -659,7 +659,7 @@ def find_changed_files(
 class CheckedArtifact:
     """An artifact that was compared with what its manifest says."""
 
-    path: Path
+    path: Path | str
     format: str
     n_files: int
     n_bytes: int

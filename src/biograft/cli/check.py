@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
 
 def check(
-    path: Annotated[Path, typer.Argument(metavar="PATH")],
+    path: Annotated[str, typer.Argument(metavar="PATH")],
     as_json: Json = False,
 ) -> None:
     """Compare every file of a store, index, encoder or run with its recorded hash.
 
-    Of a review (a file .db) every row is compared. Of a store, the concepts are named that may be
-    two: one id without a namespace, and names of several sources that have none in common.
+    Of a review (a file .db, or a postgresql:// URL) every row is compared. Of a store, the concepts
+    are named that may be two: one id without a namespace, and names of several sources that have
+    none in common.
 
     Args:
         path: A store, index, encoder, run, corpus or review, or a folder that holds some.
     """
     from biograft.errors import InputError, visible
 
-    if not path.exists():
-        raise InputError("does not exist", path=path, remedy="check the path")
     n_checked = n_damaged = 0
     for artifact in check_all(path):
         n_checked += 1
@@ -82,10 +81,19 @@ def _mixed(artifact: CheckedArtifact) -> list[str]:
     return notes
 
 
-def check_all(path: Path) -> Iterator[CheckedArtifact]:
-    """Check all that biograft wrote to a path."""
+def check_all(place: str | Path) -> Iterator[CheckedArtifact]:
+    """Check all that biograft wrote to a path, or the review of a database."""
     from biograft.artifacts import check_artifacts
-    from biograft.mapping.review_check import check_review, find_reviews
+    from biograft.errors import InputError
+    from biograft.mapping.review_check import check_review, find_reviews, is_url
 
+    if is_url(str(place)):
+        from biograft.mapping.review_store import check_database
+
+        yield check_database(str(place))
+        return
+    path = Path(place)
+    if not path.exists():
+        raise InputError("does not exist", path=path, remedy="check the path")
     yield from check_artifacts(path)
     yield from map(check_review, find_reviews(path))

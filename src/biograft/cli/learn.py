@@ -113,8 +113,10 @@ def learn_from(
 
 def _is_decisions(source: str) -> bool:
     """Whether a source is a review or a file of SSSOM, or is not there at all."""
+    from biograft.mapping.review_check import is_url
+
     path = Path(source)
-    if "://" in source or source.lower().endswith(_TABLE) or not path.exists():
+    if is_url(source) or source.lower().endswith(_TABLE) or not path.exists():
         return True
     if path.is_dir():
         return False

@@ -71,6 +71,21 @@ def foreign_definitions(schema: Iterable[tuple[str, str, str | None]]) -> Iterat
             yield f"defines the {kind} {shorten(str(name))!r}, which no review has"
 
 
+def is_url(place: str) -> bool:
+    """Whether a place is a URL, or was meant to be one."""
+    return "://" in place or place.lower().startswith(("postgresql:", "postgres:"))
+
+
+def damaged_row(table: str, id_: object) -> str:
+    """Say that the content of a row is damaged.
+
+    Args:
+        table: Name of its table.
+        id_: Its id.
+    """
+    return f"{table}, row {id_}: its content is not what was written"
+
+
 def find_reviews(path: Path) -> Iterator[Path]:
     """Yield the review databases of a folder, or the file that was named, if it is one."""
     files = [path] if path.is_file() else sorted(path.rglob("*.db"))
@@ -148,4 +163,4 @@ def _problems(database: sqlite3.Connection) -> Iterator[str]:
             except _UNREADABLE:
                 is_right = False
             if not is_right:
-                yield f"{table}, row {values['id']}: its content is not what was written"
+                yield damaged_row(table, values["id"])

@@ -23,7 +23,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -34,6 +34,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, Row
 
 import biograft
+from biograft.artifacts import CheckedArtifact
 from biograft.config import check_choice
 from biograft.errors import (
     BiograftError,
@@ -48,6 +49,7 @@ from biograft.kb.names import name_fault, term_key
 from biograft.mapping.decisions import EXACT, RELATIONS
 from biograft.mapping.review_check import (
     BLIND,
+    FORMAT,
     HASH,
     HASH_BYTES,
     LATER,
@@ -55,7 +57,9 @@ from biograft.mapping.review_check import (
     REASON,
     SCHEMA,
     TABLES,
+    damaged_row,
     foreign_definitions,
+    is_url,
     row_hash,
 )
 from biograft.mapping.review_records import (
@@ -111,6 +115,9 @@ VERSIONS = sa.Table(
     _required("made_at", sa.String(32)),
     _required("made_by", sa.String(64)),
 )
+_PLACE = ("queue", "term_key", "code", "context")
+_UNIQUE = "review_terms_queue_term_key_code_context_key"
+"""Name of the constraint that PostgreSQL had until version 4, where it held no long text."""
 QUEUES = sa.Table(
     "review_queues",
     METADATA,
@@ -149,7 +156,13 @@ TERMS = sa.Table(
     _required("rejected", sa.JSON),  # concepts that the term does not mean
     sa.Column(PART, sa.Text),  # of a term with several concepts
     sa.Column(REASON, sa.Text),  # what the mapping says about its suggestion
-    sa.UniqueConstraint("queue", "term_key", "code", "context"),
+    sa.UniqueConstraint(*_PLACE).ddl_if(dialect="sqlite"),
+    sa.Index(
+        "review_terms_by_text",
+        "queue",
+        *(sa.func.md5(sa.column(name)) for name in _PLACE[1:]),  # an index holds no long text
+        unique=True,
+    ).ddl_if(dialect="postgresql"),
     sa.Index("review_terms_by_priority", "queue", "status", "priority"),
     *_hashes("review_terms"),
 )
@@ -214,14 +227,18 @@ def _add_columns(connection: Connection) -> None:
         for name in {*LATER, HASH} & {*table.c.keys()} - known:
             kind = table.c[name].type.compile(connection.dialect)
             connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}")
-        for index in table.indexes if HASH not in known else ():
+        for index in table.indexes:
             index.create(connection, checkfirst=True)
+    if connection.dialect.name == "postgresql":
+        drop = f"ALTER TABLE {TERMS.name} DROP CONSTRAINT IF EXISTS {_UNIQUE}"
+        connection.exec_driver_sql(drop)
 
 
-VERSION = 4
+VERSION = 5
 DEFAULT_QUEUE = "review"
 _WRITES = "biograft_writes"
 _BUSY_SECONDS = 120
+_CONNECT_SECONDS = "10"
 _POSTGRES = "postgresql+psycopg"
 _DISK_FULL = "53100"
 """The code of a full disk in PostgreSQL."""
@@ -269,6 +286,7 @@ class ReviewStore:
             url,
             hide_parameters=True,  # errors must not show terms
             json_deserializer=_read_json,
+            pool_pre_ping=True,  # a connection that was lost is opened anew
         )
         if engine.dialect.name == "sqlite":
             sa.event.listen(engine, "connect", _prepare_sqlite)
@@ -285,6 +303,11 @@ class ReviewStore:
                 ) from error
             closed_on_error.pop_all()
         return store
+
+    def check(self) -> None:
+        """Ask the database for its version, which fails if it cannot be reached."""
+        with self.reading() as connection:
+            connection.scalar(sa.select(VERSIONS.c.version).limit(1))
 
     def close(self) -> None:
         """Close all connections."""
@@ -315,19 +338,19 @@ class ReviewStore:
         """Say in one line that the disk is full, fails, or that another writer does not end."""
         try:
             yield
-        except sa.exc.OperationalError as error:
+        except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
             code = getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY
             if "decode" in str(error.orig):  # bytes in a column of texts
                 raise _damaged("a row") from error
             full = code == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", "") == _DISK_FULL
-            if not full and code not in _FAILED:
+            is_file = self.engine.dialect.name == "sqlite"
+            if is_file and not full and code not in _FAILED:
                 raise
             remedy = "free space" if full else "try again, or look at the disk"
             if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 remedy = "the file and its folder must be writable, also to read"
-            raise OutputError(
-                f"{self.where}: {error.orig}; nothing was changed; {remedy}"
-            ) from error
+            change = "nothing was changed" if is_file else "what had no answer may be undone"
+            raise OutputError(f"{self.where}: {error.orig}; {change}; {remedy}") from error
 
     def _migrate(self, *, create: bool) -> None:
         with self.writing() as connection:
@@ -853,10 +876,26 @@ class ReviewStore:
             return reversed(_read_events(connection, own, EVENTS.c.undone.is_(False), *conditions))
 
 
+def check_database(place: str) -> CheckedArtifact:
+    """Check all rows of a review in PostgreSQL against their hashes, without writing."""
+    url, where = _url_of(place, create=False)
+    engine, problems = sa.create_engine(url, hide_parameters=True), []
+    with closing(ReviewStore(engine, where)) as store, store.reading() as connection:
+        known = sa.inspect(connection).get_table_names()
+        problems += [f"the table {name} is missing" for name in TABLES if name not in known]
+        for name in (each for each in TABLES if each in known):
+            table = sa.Table(name, sa.MetaData(), autoload_with=connection)  # of any version
+            rows = connection.execution_options(yield_per=_SEALED_AT_ONCE).execute(sa.select(table))
+            for values in (dict(row._mapping) for row in rows):
+                if HASH in values and row_hash(values) != values[HASH]:
+                    problems.append(damaged_row(name, values["id"]))
+    return CheckedArtifact(where, FORMAT, 1, 0, tuple(f"{where}: {each}" for each in problems))
+
+
 def _url_of(place: str | Path, *, create: bool) -> tuple[sa.URL, str]:
     """Return the URL of a database, and what it is called in messages (without a password)."""
     text = str(place)
-    if "://" not in text:
+    if not is_url(text):
         path = Path(place)
         if path.exists() and not path.is_file():
             what = "folder" if path.is_dir() else "pipe or a device"
@@ -876,15 +915,19 @@ def _url_of(place: str | Path, *, create: bool) -> tuple[sa.URL, str]:
         return sa.URL.create("sqlite", database=os.fspath(path)), str(path)
     try:
         url = sa.make_url(text)
-    except sa.exc.ArgumentError as error:
-        raise ConfigError("review: the URL of the database cannot be read") from error
+    except (sa.exc.ArgumentError, ValueError):  # they may quote a password
+        problem = "the URL cannot be read: expected postgresql://USER@HOST/DATABASE"
+        raise ConfigError(f"review: {problem}") from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername=_POSTGRES)
     if url.drivername not in (_POSTGRES, "sqlite"):
         raise ConfigError(
             f"review: expected a file or a postgresql:// URL, found {url.drivername}://"
         )
-    return url, url.render_as_string(hide_password=True)
+    where = url.difference_update_query(["password", "sslpassword"])
+    if url.drivername == _POSTGRES:
+        url = url.update_query_dict({"connect_timeout": _CONNECT_SECONDS, **url.query})
+    return url, where.render_as_string(hide_password=True)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

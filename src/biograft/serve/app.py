@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import biograft
 from biograft.config import check_choice
+from biograft.errors import BiograftError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate
 from biograft.linking.config import LinkerConfig, LinkerFiles
@@ -205,7 +206,7 @@ def create_app(
     )
     add_review(app, reviewed, lambda: service.engine)
     _add_page(app)
-    _add_health(app, service)
+    _add_health(app, service, reviewed)
     return Guard(app, config, service.metrics, opened, allowed_hosts, token)
 
 
@@ -354,15 +355,20 @@ def _add_page(app: FastAPI) -> None:
         add(path, content, media_type)
 
 
-def _add_health(app: FastAPI, service: Service) -> None:
+def _add_health(app: FastAPI, service: Service, review: ReviewStore | None) -> None:
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> Response:
         return json_answer({"status": "ok"})
 
     @app.get("/readyz", include_in_schema=False)
-    async def readyz() -> Response:
+    def readyz() -> Response:
         if service.stopping:
             return json_answer({"status": "stopping"}, 503)
+        try:
+            if review is not None:
+                review.check()
+        except BiograftError:
+            return json_answer({"status": "the review cannot be reached"}, 503)
         return json_answer({"status": "ready"})
 
     @app.get("/v1/version", summary="The store that answers")

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from biograft.config import described_fields
-from biograft.errors import BiograftError, ConflictError, NotFoundError
+from biograft.errors import BiograftError, ConflictError, NotFoundError, OutputError
 from biograft.linking.config import LinkerConfig
 from biograft.serve.batches import QueueFullError
 from biograft.serve.engine import json_answer
@@ -332,7 +332,7 @@ def add_problems(app: FastAPI) -> None:
             status, detail = 503, "too many requests wait; try again"
             headers = {"retry-after": str(error.retry_after)}
         elif isinstance(error, BiograftError):
-            known = {NotFoundError: 404, ConflictError: 409}
+            known = {NotFoundError: 404, ConflictError: 409, OutputError: 503}
             status = next((n for kind, n in known.items() if isinstance(error, kind)), 422)
             detail = str(error)
         else:

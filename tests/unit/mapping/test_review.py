@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,9 +25,10 @@ import os
 from pathlib import Path
 
 import sqlalchemy
-from review_places import postgresql
+from review_places import end_all_connections, postgresql
 
 from biograft.errors import (
+    BiograftError,
     ConfigError,
     ConflictError,
     FormatError,
@@ -33,6 +36,8 @@ from biograft.errors import (
     OutputError,
     StoreError,
 )
+from biograft.kb import BuildConfig, build_store
+from biograft.kb.sources import SourceConfig
 from biograft.mapping import (
     MappingSet,
     ReviewFilter,
@@ -68,6 +73,14 @@ def place(request, tmp_path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "review.db")
     return request.getfixturevalue("server")
+
+
+@pytest.fixture(scope="module")
+def small_kb(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("kb")
+    (folder / "names.csv").write_text("id,name\n1,heart attack\n", encoding="utf-8")
+    build_store(BuildConfig(sources=(SourceConfig(path=folder / "names.csv"),)), folder / "KB")
+    return folder / "KB"
 
 
 @pytest.fixture
@@ -132,6 +145,102 @@ def test_who_comes_second_with_the_same_version_gets_a_conflict(store, queue):
     state = store.item(term).state
     assert (state.status, state.concept, state.reviewer) == ("approved", "D1", "ann")
     assert [event.action for event in store.history(term_id=term)] == ["approve", "add"]
+
+
+@pytest.mark.parametrize("of", ["text", "code", "context", "part"])
+def test_long_texts_are_keys(store, queue, of):
+    """A context of 950 Chinese characters was too long for an index of PostgreSQL."""
+    rng = random.Random(1)
+    texts = ["".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(1950)) for _ in range(2)]
+    terms = [replace(TERMS[0], **{of: text}) for text in texts]
+    for _ in range(2):  # the second time, they are there
+        store.add_terms(terms, reviewer="ann", queue=queue)
+    first = terms[0]
+    found = store.find(queue, first.text, first.code, first.context, first.part)
+    assert found.term == first
+    assert store.count(queue) == 2
+
+
+def test_two_imports_at_once_do_not_double_a_term(store, queue):
+    """The key is unique in the database, whoever looked first."""
+    fill(store, queue)
+    with pytest.raises(sqlalchemy.exc.IntegrityError), store.writing() as connection:  # noqa: PT012
+        table = sqlalchemy.Table("review_terms", sqlalchemy.MetaData(), autoload_with=connection)
+        row = dict(connection.execute(sqlalchemy.select(table).limit(1)).one()._mapping)
+        del row["id"]
+        connection.execute(table.insert().values(**row))
+
+
+def test_a_review_of_an_earlier_version_in_postgresql(queue):
+    """Its key was an index of whole texts."""
+    with postgresql() as own_server, ReviewStore.open(own_server, create=True) as store:
+        fill(store, queue)
+        with store.engine.begin() as connection:
+            for change in (
+                "DROP INDEX review_terms_by_text",
+                "ALTER TABLE review_terms ADD UNIQUE (queue, term_key, code, context)",
+                "ALTER TABLE review_terms DROP COLUMN part, DROP COLUMN reason",
+                "DELETE FROM review_versions WHERE version > 2",
+                "INSERT INTO review_versions VALUES (2, 'long ago', 'biograft')",
+            ):
+                connection.exec_driver_sql(change)
+        with ReviewStore.open(own_server) as opened:
+            long = replace(TERMS[0], context="".join(map(chr, range(0x4E00, 0x4E00 + 1900))))
+            opened.add_terms([long], reviewer="ann", queue=queue)
+            assert opened.count(queue) == len(TERMS) + 1
+            assert opened.find(queue, "chill").term == TERMS[2]
+
+
+def test_a_lost_connection_is_opened_anew_and_said_in_a_line(server, queue):
+    with ReviewStore.open(server, create=True) as store:
+        ids = fill(store, queue)
+        assert end_all_connections(server)
+        store.decide(ids["chill"], "nil", reviewer="ann")  # found out before it was used
+        with pytest.raises(OutputError, match="try again"), store.writing() as used:  # noqa: PT012
+            used.execute(sqlalchemy.text("UPDATE review_terms SET frequency = 99"))
+            end_all_connections(server)
+            used.execute(sqlalchemy.text("SELECT 1"))
+        assert store.item(ids["zzq"]).term.frequency == 2
+
+
+SECRET = "s3cr3t"
+PLACES = [
+    f"postgresql://ann:{SECRET}@127.0.0.1:1/db",
+    f"postgresql://ann@127.0.0.1:1/db?password={SECRET}",
+    f"postgres://ann:{SECRET}@local host:x/db",
+    f"postgresql:/ann:{SECRET}@127.0.0.1/db",
+    f"POSTGRESQL://ann:{SECRET}@127.0.0.1:1/db",
+    f"mysql://ann:{SECRET}@127.0.0.1/db",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "{}"],
+        ["learn", "{}", "--kb", "{kb}", "--index", "{kb}"],
+        ["serve", "--kb", "{kb}", "--review", "{}"],
+        ["review", "import", "{kb}/manifest.json", "--review", "{}"],
+        ["review", "list", "--review", "{}"],
+        ["review", "export", "--review", "{}", "-o", "x.csv"],
+    ],
+    ids=lambda words: " ".join(words[:2]).rstrip(" {}"),
+)
+def test_no_message_has_the_password_of_a_database(run_main, small_kb, caplog, command, place):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    done = run_main(*(word.format(place, kb=small_kb) for word in command))
+    assert done.code == 2
+    assert SECRET not in done.out + done.err + caplog.text
+    assert done.err.count("\n") == 1
+
+
+def test_no_traceback_has_the_password_of_a_database():
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    for place in PLACES:
+        with pytest.raises(BiograftError) as caught:
+            ReviewStore.open(place)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_change_that_is_sent_again_is_not_done_twice(store, queue):

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from biograft.errors import StoreError
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept, check_review
 from biograft.mapping.review_check import HASH, find_reviews, row_hash
-from biograft.mapping.review_store import SEALED, VERSION
+from biograft.mapping.review_store import SEALED, VERSION, check_database
 
 TABLES = ("review_queues", "review_terms", "review_events")
 TEXTS = ("heart attack", "chill", "zzq", "心肌梗死")
@@ -112,6 +112,11 @@ def test_rows_in_postgresql():
                 rows = connection.execute(sa.select(table)).all()
                 assert rows
                 assert all(row_hash(dict(row._mapping)) == row._mapping[HASH] for row in rows)
+        assert check_database(url).problems == ()
+        with store.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE review_terms SET frequency = 77 WHERE id = 1"))
+        (problem,) = check_database(url).problems
+        assert "review_terms, row 1" in problem
 
 
 def contents(folder):

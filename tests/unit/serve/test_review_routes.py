@@ -14,6 +14,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 from fastapi.testclient import TestClient
+from review_places import end_all_connections, postgresql, stop
 
 from biograft.mapping import ReviewStore, ReviewTerm, SuggestedConcept
 from biograft.serve import KeyFile, create_app
@@ -27,10 +28,19 @@ TERMS = (
 
 
 @pytest.fixture(scope="module")
-def app(kb, tmp_path_factory):
+def server():
+    with postgresql() as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def app(request, kb, tmp_path_factory):
     place = tmp_path_factory.mktemp("review") / "review.db"
+    if request.param == "postgresql":
+        place = request.getfixturevalue("server")
     opened = create_app(kb.folder, review=place)
-    return opened, ReviewStore.open(place)
+    with ReviewStore.open(place) as store:
+        yield opened, store
 
 
 @pytest.fixture
@@ -108,6 +118,23 @@ def test_wrong_requests_are_refused(client, queue, path, body, status):
     answer = client.post(f"/v1/review/{path}", json=body)
     assert answer.status_code == status, answer.text
     assert "detail" in answer.json()
+
+
+def test_readiness_knows_the_database(kb, tmp_path):
+    with postgresql() as url:
+        app = create_app(kb.folder, review=url)
+        with TestClient(app, base_url="http://localhost") as client:
+            assert client.get("/readyz").json() == {"status": "ready"}
+            end_all_connections(url)
+            assert client.get("/readyz").status_code == 200  # another one is opened
+            body = {"text": "cold", "concept": "D009203", "decision": "wrong", "reviewer": "ann"}
+            assert client.post("/v1/review/findings", json=body).status_code == 200
+            stop(url)
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/readyz").status_code == 503
+            answer = client.post("/v1/review/findings", json=body)
+            assert answer.status_code == 503
+            assert "try again" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("number", [1 << 63, 1 << 64, 10**50])

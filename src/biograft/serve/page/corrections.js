@@ -124,7 +124,16 @@ const decisions = new Decisions((row, problem) => {
   });
   refresh();
   showDetail();
-});
+}, () => state.who);
+
+async function watch() {
+  if (document.hidden || !state.open) return;
+  for (const row of await decisions.look("findings")) {
+    if (!state.mentions.some((each) => each.record.row === row && !isKept(each))) continue;
+    row.refused = state.words.changedSince;
+    decisions.told(row, {});
+  }
+}
 
 async function keep(mention, suggested) {
   if (!mention.concept) return;
@@ -133,7 +142,7 @@ async function keep(mention, suggested) {
   const {open, reviewer = null} = await state.review;
   state.open = open;
   if (!open) return;
-  const who = reviewer || sessionStorage.getItem("reviewer") || "page";
+  const who = state.who = reviewer || sessionStorage.getItem("reviewer") || "page";
   const row = record.row ??= decisions.row(text.toLowerCase().replace(/\s+/g, " ").trim(), {});
   if (row.last && row.last === record.kept) row.last = decisions.undo(who, record.kept);
   const preview = (seen) => ({...seen, action: decision === "wrong" ? "reject" : "approve", concept});
@@ -593,4 +602,5 @@ for (const element of document.querySelectorAll("[data-decide]")) {
 for (const element of document.querySelectorAll("[data-step]")) {
   element.addEventListener("click", () => step(Number(element.dataset.step)));
 }
+setInterval(() => trying(watch), LOOK_AGAIN);
 speak((navigator.language || "en").startsWith("zh") ? "zh" : "en");

@@ -5,7 +5,7 @@
    twice. Where somebody else was first, the changes of the row that wait were made without knowing
    of it: they are dropped, and nothing is changed until what is stored was seen. */
 
-const PAUSES = [250, 1000, 2000, 5000], PATIENCE = 30000;
+const PAUSES = [250, 1000, 2000, 5000], PATIENCE = 30000, LOOK_AGAIN = 5000;
 const TEMPORARY = [undefined, 401, 408, 429, 500, 502, 503, 504];  // undefined: there was no answer
 
 const newId = () => [...crypto.getRandomValues(new Uint8Array(8))]
@@ -25,9 +25,11 @@ async function insist(path, body, failed) {
 }
 
 class Decisions {
-  /* `told(row, problem)` is called when what a row shows may have changed. */
-  constructor(told) {
-    Object.assign(this, {told, rows: new Map(), log: [], clock: 0});
+  /* `told(row, problem)` is called when what a row shows may have changed; `viewer()` says for whom
+     it is read. */
+  constructor(told, viewer) {
+    Object.assign(this, {told, rows: new Map(), log: [], clock: 0, seen: 0});
+    this.asking = (values = {}) => new URLSearchParams({...values, reviewer: viewer()});
     addEventListener("beforeunload", (event) => {
       if (this.waiting) event.preventDefault();
     });
@@ -101,6 +103,29 @@ class Decisions {
   #refuse(row, why) {
     this.log = this.log.filter((each) => !row.waiting.includes(each));
     Object.assign(row, {waiting: [], refused: why});
+  }
+
+  /* Read a row anew; whether somebody else had changed it. */
+  async read(row) {
+    const {clock} = this, {version} = row.stored;
+    const {history, ...stored} = await ask(`v1/review/terms/${row.stored.id}?${this.asking()}`);
+    this.row(row.key, stored, clock);
+    return {history, isOther: row.stored === stored && stored.version !== version};
+  }
+
+  /* Read anew what was changed in a queue since the last look; the rows that others had changed. */
+  async look(queue) {
+    const limit = 50, {events} = await ask(`v1/review/history?${this.asking({limit, queue})}`);
+    const since = events.filter((each) => each.id > this.seen), others = [];
+    this.seen = Math.max(this.seen, ...since.map((each) => each.id));
+    const isAll = since.length === limit, changed = new Set(since.map((each) => each.term_id));
+    for (const row of this.rows.values()) row.isOld ||= isAll || changed.has(row.stored.id);
+    for (const row of [...this.rows.values()].filter((each) => each.isOld && each.stored.id)) {
+      if (row.waiting.length) continue;  // it is read later
+      row.isOld = false;
+      if ((await this.read(row).catch((problem) => { row.isOld = true; throw problem; })).isOther) others.push(row);
+    }
+    return others;
   }
 
   /* Wait until all is stored, or refused. */

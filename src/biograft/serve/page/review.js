@@ -1,9 +1,9 @@
 "use strict";
 /* The page of a review. What comes from the service is only ever set as text. */
 
-const PAGE = 50, LOOK_AGAIN = 5000;
+const PAGE = 50;
 const DECIDED = {approve: "approved", reject: "rejected", nil: "nil"};
-const state = {words: {}, rows: [], at: -1, chosen: 0, approvals: 1, seen: 0, busy: null,
+const state = {words: {}, rows: [], at: -1, chosen: 0, approvals: 1, busy: null,
   owner: null, key: sessionKey()};
 
 const current = () => state.rows[state.at];
@@ -12,7 +12,7 @@ const decisions = new Decisions((row, problem) => {
   if (problem) say(row.refused ? "" : `${state.words.notYet} ${problem.message}`);
   show();
   if (!decisions.waiting) trying(progress);
-});
+}, () => viewer());
 
 /* One thing at a time. A key that is pressed meanwhile does nothing: it was meant for what was
    there before. Another queue or filter waits its turn. */
@@ -92,21 +92,20 @@ function filters() {
 function query(limit) {
   const status = $("status").value;
   const waiting = status === "waiting";
-  return asking({queue: $("queue").value, limit, ...filters(),
+  return decisions.asking({queue: $("queue").value, limit, ...filters(),
     ...(waiting ? {waits_for: viewer() || " "} : status ? {status} : {})});
 }
 
 const viewer = () => state.owner || $("reviewer").value.trim();
-const asking = (values) => new URLSearchParams({...values, reviewer: viewer()});
 
 async function load() {
+  await decisions.look($("queue").value);
   const {clock} = decisions;
-  const {events: [last]} = await ask(`v1/review/history?${asking({limit: 1, queue: $("queue").value})}`);
   const {terms, total} = await ask(`v1/review/terms?${query(PAGE)}`);
   const rows = terms.map((each) => decisions.row(each.id, each, clock));
   const refused = [...decisions.rows.values()].filter((each) =>
     each.refused && each.stored.queue === $("queue").value && !rows.includes(each));
-  Object.assign(state, {rows: [...refused, ...rows], seen: last ? last.id : 0, at: -1});
+  Object.assign(state, {rows: [...refused, ...rows], at: -1});
   $("total").textContent = state.words.total(total);
   await progress();
   if (state.rows.length) return go(0);
@@ -115,7 +114,7 @@ async function load() {
 }
 
 async function progress() {
-  const {queues} = await ask(`v1/review?${asking({})}`);
+  const {queues} = await ask(`v1/review?${decisions.asking()}`);
   const own = queues.find((each) => each.queue === $("queue").value);
   if (!own) return;
   state.approvals = own.approvals;
@@ -211,14 +210,17 @@ function choose(number) {
   show();
 }
 
-/* Read what is stored about a row. Where somebody changed the one in view, that is to be seen first. */
+/* Show what others changed; where it is the row in view, that is to be seen first. */
+function changed(rows) {
+  if (rows.includes(current())) current().refused = state.words.changedSince;
+  show();
+}
+
+/* Read what is stored about a row. */
 async function reread(row) {
   if (!row) return;
-  const {clock} = decisions, {version} = row.stored;
-  const {history, ...stored} = await ask(`v1/review/terms/${row.key}?${asking({})}`);
-  const isOther = decisions.row(row.key, stored, clock).stored === stored && stored.version !== version;
-  if (isOther && row === current()) row.refused = state.words.changedSince;
-  if (isOther) show();
+  const {history, isOther} = await decisions.read(row);
+  if (isOther) changed([row]);
   if (row !== current()) return;
   $("history").replaceChildren(...history.map((each) => {
     const concept = each.after && each.after.concept;
@@ -231,12 +233,9 @@ async function reread(row) {
 /* Look for what others decided meanwhile. */
 async function watch() {
   if (document.hidden || state.busy || !$("queue").value) return;
-  const {events} = await ask(`v1/review/history?${asking({limit: PAGE, queue: $("queue").value})}`);
-  const since = events.filter((each) => each.id > state.seen), changed = since.map((each) => each.term_id);
-  state.seen = Math.max(state.seen, ...since.map((each) => each.id));
-  const rows = state.rows.filter((row) => since.length === PAGE || changed.includes(row.key));
-  for (const row of rows.filter((each) => !each.waiting.length)) await reread(row);
-  if (since.length) await progress();
+  const others = await decisions.look($("queue").value);
+  if (others.length) changed(others);
+  if (others.length) await progress();
 }
 
 /* ---- decisions */
