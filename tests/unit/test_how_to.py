@@ -108,7 +108,9 @@ def check_omop(page):
         "INSERT INTO source_diagnosis VALUES (?, ?)", [(n, f"K{n}") for n in range(1, 7)]
     )
     (query,) = blocks(page, "sql")
-    assert [(person, int(target)) for person, _, target in base.execute(query)] == [
+    found = base.execute(query).fetchall()
+    base.close()
+    assert [(person, int(target)) for person, _, target in found] == [
         *((1, 201826), (2, 320128), (3, 317009), (4, 201826), (4, 443767))
     ]
     seen = list(csv.DictReader(Path("next.csv").read_text("utf-8").splitlines()))

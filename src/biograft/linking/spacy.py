@@ -189,7 +189,7 @@ class SpacyLinker:
         """
         try:
             saved = str(json.loads(data)["store"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreError(f"{self.name}: {_FILE} is damaged; save the pipeline again") from error
         if saved != store_fingerprint(self.linker.kb):
             warnings.warn(

@@ -217,7 +217,7 @@ def _read_pooling(path: Path) -> str:
 def _read_json(path: Path, kind: type = dict) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path}: cannot be read ({error}); get the encoder again") from error
     if not isinstance(content, kind):
         raise StoreError(f"{path}: expected a JSON {kind.__name__}; get the encoder again")

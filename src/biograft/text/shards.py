@@ -120,7 +120,7 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         metadata = pq.read_schema(path).metadata or {}
         report: dict[str, Any] = json.loads(metadata[_REPORT])
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+    except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError) as error:
         raise SHARDS.damaged(path, error) from error
     return report
 

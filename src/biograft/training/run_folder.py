@@ -168,6 +168,6 @@ class MetricsLog:
         for text in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 lines.append(json.loads(text))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
         return lines

@@ -99,7 +99,7 @@ def _load(file: Path) -> dict[str, Tensor]:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot be read ({error})", path=path) from error
     if not isinstance(content, dict):
         raise InputError("expected a JSON object", path=path)
