@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import biograft
 from biograft.errors import BiograftError, MissingExtraError, NotFoundError
-from biograft.kb import ConceptRelation, Match, Replacement
+from biograft.kb import ConceptRelation, Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.verify import Status, Verifier
 from biograft.serve.agent_sets import ServedSets
@@ -144,10 +144,14 @@ class ConceptTools:
 
         Use it to look around. The spelling must be right: for misspelt or reworded terms, and to
         decide on the one code of a term, call map_terms. An empty list means that no name has
-        these words.
+        these words. `matched` is the name that was found, if it is not the label.
         """
         found = self.engine.search(text, limit + 1, language)
-        hits = [{**self.of_id(each.concept), "evidence": _evidence(each)} for each in found[:limit]]
+        hits = []
+        for each in found[:limit]:
+            concept = self.of_id(each.concept)
+            other = "" if each.name == concept["label"] else _cut(each.name)
+            hits.append({**concept, "matched": other})
         return self._answer(concepts=hits, truncated=len(found) > limit)
 
     def concept(self, id: Id, limit: Limit = 20) -> Answer:  # noqa: A002 - what a caller writes
@@ -160,15 +164,22 @@ class ConceptTools:
         row = self.engine.row(id)
         lists = {
             "definitions": list(map(self._shown, known["definitions"])),
-            "names": list(map(self._shown, known["names"])),
+            "names": [(each["language"], _cut(each["text"])) for each in known["names"]],
             "parents": [self.described(each) for each in self.kb.hierarchy.parents(row)],
             "types": known["types"],
             "ids": known["ids"],
             "relations": known["relations"],
         }
+        shown = {key: each[:limit] for key, each in lists.items()}
+        names: dict[str, list[str]] = {}
+        for language, text in shown["names"]:
+            names.setdefault(language, []).append(text)
+        relations: dict[str, dict[str, int]] = {}
+        for each in shown["relations"]:
+            relations.setdefault(each["direction"], {})[each["relation"]] = each["n"]
         return self._answer(
             **self.described(row),
-            **{key: each[:limit] for key, each in lists.items()},
+            **shown | {"names": names, "relations": relations},
             n_names=len(known["names"]),
             n_children=len(self.kb.hierarchy.children(row)),
             truncated=any(len(each) > limit for each in lists.values()),
@@ -511,7 +522,9 @@ class ConceptTools:
             "score": None if mapping.score is None else round(mapping.score, _DECIMALS),
             "probability": mapping.probability,
             "flag": _FLAGS.get(mapping.flag, mapping.flag),
-            "others": [self._candidate(each) for each in mapping.others[: k - found]],
+            "others": []
+            if mapping.flag == "exact"
+            else [self._candidate(each) for each in mapping.others[: k - found]],
         }
 
     # ---- checks
@@ -554,14 +567,13 @@ class ConceptTools:
             status = "cross_reference"
         concept = None if row is None else self.kb.id_at(row)
         named = self.kb.find(label) if label.strip() else []
-        match = next((each for each in named if each.concept == concept), None)
+        known = None if row is None else self.described(row)
         others = [each.concept for each in named if each.concept != concept]
         return {
             "id": identifier,
             "label": label,
             "status": status,
-            "concept": None if row is None else self.described(row),
-            "evidence": None if match is None else _evidence(match),
+            **({} if known == {"id": identifier, "label": label} else {"concept": known}),
             "label_belongs_to": [self.of_id(each) for each in others[:_SUGGESTED]],
             **({} if judged.replacement is None else self._successors(judged.replacement)),
         }
@@ -649,11 +661,6 @@ def _listed(
         "total": len(items),
         "truncated": len(items) > limit,
     }
-
-
-def _evidence(match: Match) -> Answer:
-    """Return the name by which a concept was found."""
-    return {"name": _cut(match.name), "language": match.language, "how": match.how}
 
 
 def _cut(text: str) -> str:
