@@ -53,6 +53,7 @@ _ALTERNATE = ID_KINDS.index(IdKind.ALTERNATE)
 _RETIRED = tuple(map(ID_KINDS.index, RETIRED))
 _NONE = -1
 _IDS_AT_ONCE = 1 << 18
+_FEW = 200
 _DIGITS = str.maketrans("123456789", "0" * 9)
 Entries = npt.NDArray[np.int64]
 
@@ -527,6 +528,9 @@ class CodeSystems:
         if isinstance(system, SuppliedSystem):
             return np.array([row for row in rows if self.owner(int(row)) is system], np.int64)
         wanted = np.asarray(rows, np.int64)
+        if len(wanted) <= _FEW:  # no array of the size of the store
+            found = (e for row in wanted.tolist() for e in self.codes_at(row, system))
+            return self.distinct(np.fromiter(found, np.int64))
         rank = np.full(self._n, _NONE, np.int64)
         rank[wanted] = np.arange(len(wanted))
         own = wanted[self._of_entry[wanted] == system.number]

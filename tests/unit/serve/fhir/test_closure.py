@@ -247,3 +247,34 @@ def test_expressions_are_refused_where_the_store_has_no_codes(client):
     assert "not supported" in refused["issue"][0]["diagnostics"]
     url = f"{URL}?fhir_vs=ecl/<<red"
     assert ask(client, "ValueSet/$expand", COLOURS, url=url, status=422)
+
+
+def test_few_concepts_have_the_codes_that_many_have(kb, monkeypatch):
+    systems, random_ = CodeSystems(kb), random.Random(3)
+    for system in systems:
+        for n in (0, 1, 5, 60):
+            rows = random_.sample(range(len(kb)), n)
+            few = systems.of_rows(system, rows).tolist()
+            monkeypatch.setattr("biograft.kb.code_systems._FEW", -1)
+            assert systems.of_rows(system, rows).tolist() == few
+            monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/fhir/CodeSystem/mesh", 200),
+        ("GET", "/fhir/CodeSystem/none", 404),
+        ("GET", "/fhir/CodeSystem/mesh/$lookup", 404),
+        ("GET", "/fhir/CodeSystem/mesh/$subsumes?codeA=D003920&codeB=D003924", 200),
+        ("GET", "/fhir/CodeSystem/", 404),
+        ("GET", "/fhir/CodeSystem/a/b/c", 404),
+        ("GET", "/fhir/$closure", 400),
+        ("POST", "/fhir/metadata", 404),
+        ("DELETE", "/fhir/CodeSystem/mesh", 404),
+        ("GET", "/fhirs", 404),
+        ("GET", "/fhir/Patient/1", 404),
+    ],
+)
+def test_routes_that_are_looked_up(client, method, path, status):
+    assert client.request(method, path).status_code == status
