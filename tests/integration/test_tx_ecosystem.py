@@ -43,6 +43,14 @@ def test_the_table_of_the_guide_is_that_of_the_result_file(suite):
     assert suite.to_markdown(json.loads(RESULT.read_text())) in page
 
 
+def test_the_table_of_look_ups_is_that_of_its_result_file(suite):
+    import terminology_load
+
+    page = (BENCHMARKS.parent / "docs" / "service.md").read_text(encoding="utf-8")
+    result = json.loads((BENCHMARKS / "results" / "terminology_load.json").read_text())
+    assert terminology_load.markdown(result) in page
+
+
 COMPARED = [
     ({"a": 1}, {"a": 1}, True),
     ({"a": 1}, {"a": 2}, False),
