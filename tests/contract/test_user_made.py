@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -115,9 +116,14 @@ def expected() -> Any:
     return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def review(tmp_path: Path) -> Path:
-    return Path(shutil.copy(FOLDER / "review.db", tmp_path))
+@pytest.fixture(params=["review.db", "review-1.db.gz", "review-3.db.gz", "review-4.db.gz"])
+def review(request: Any, tmp_path: Path) -> Path:
+    """The review as each version of the schema has it."""
+    if request.param == "review.db":
+        return Path(shutil.copy(FOLDER / "review.db", tmp_path))
+    place = tmp_path / request.param.removesuffix(".gz")
+    place.write_bytes(gzip.decompress((FOLDER / request.param).read_bytes()))
+    return place
 
 
 @pytest.fixture(scope="module")

@@ -844,12 +844,42 @@ def test_ten_findings_are_marked_from_nothing_by_keys_alone(page):
     assert keys.n <= 40
 
 
+KEPT = """async () => [localStorage.length, document.cookie, await indexedDB.databases(),
+  "caches" in window ? await caches.keys() : [],
+  Array.from({length: sessionStorage.length}, (_, n) => sessionStorage.key(n)),
+  (await navigator.serviceWorker?.getRegistrations() ?? []).length]"""
+
+
 def test_nothing_is_kept_in_the_browser(page):
     link(page, NOTE)
     page.keyboard.press("w")
-    kept = "[localStorage.length, sessionStorage.length, document.cookie]"
-    assert page.evaluate(kept) == [0, 0, ""]
-    assert page.evaluate("indexedDB.databases()") == []
+    assert page.evaluate(KEPT) == [0, "", [], [], [], 0]
+
+
+def test_only_the_key_is_kept_and_no_answer_in_a_cache(page, folder, tmp_path):
+    from biograft.serve import KeyFile, create_app
+
+    keys = KeyFile.open(tmp_path / "keys.toml", create=True)
+    key = keys.add("ann", "review")
+    app = create_app(folder / "KB", keys=keys.path, review=tmp_path / "review.db")
+    with served(app) as at:
+        page.asked.clear()
+        headers = []
+        page.on("response", lambda answer: headers.append(answer.headers.get("cache-control")))
+        page.goto(at)
+        page.fill("#text", NOTE)
+        page.click("#find")
+        page.fill("#key", key)
+        page.click("#use-key")
+        page.click("#find")
+        page.wait_for_selector("#marked .finding")
+        page.keyboard.press("c")
+        expect(page.locator("#message")).to_have_text("Kept in the review.")
+        assert page.evaluate(KEPT) == [0, "", [], [], ["key"], 0]
+        assert set(headers) == {"no-store"}
+        page.goto("about:blank")
+    page.asked.clear()
+    page.problems[:] = [each for each in page.problems if "401" not in each]
 
 
 def test_a_service_that_is_gone_is_said_in_one_line(page, address):

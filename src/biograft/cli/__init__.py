@@ -64,6 +64,9 @@ _COMMANDS = {
 }
 """The module and the function, or group, of each command, in the order of the help."""
 
+_WITH_TEXT = ("corpus", "link", "learn", "review", "evaluate", "serve")
+"""Commands that write words of texts: the files and folders that they make are for their owner."""
+
 COMMANDS: Registry[Any] = Registry(
     "command",
     {name: (target, "") for name, target in _COMMANDS.items()},
@@ -156,8 +159,14 @@ def _open_catalogue() -> Catalogue | None:
 
 def main() -> None:
     """Run the command line; nothing that it prints acts on the terminal."""
-    with visible_output():
-        _run()
+    mask = os.umask(0o077)
+    if _first_argument() not in _WITH_TEXT:
+        os.umask(mask)
+    try:
+        with visible_output():
+            _run()
+    finally:
+        os.umask(mask)
 
 
 def _run() -> None:
