@@ -113,10 +113,10 @@ class ServiceEngine:
         self.kb, self._open_linker, self._systems = kb, open_linker, systems
         self._max_steps, self._content, self._review = max_steps, content, review
         self._linker: Linker | None = None
-        self._opening = threading.Lock()
+        self._opening, self._sorting = threading.Lock(), threading.Lock()
         self.warm_terminology: Terminology | None = None
         """The terminology, once it has answered, so that nothing has to be opened."""
-        self.suggestions = NameSuggestions(kb)
+        self._suggestions: NameSuggestions | None = None
         self._linker_of = lru_cache(_MAX_LINKERS)(self._with_settings)
         self._kept = lru_cache(_KEPT_SEARCHES)(self._search_json)
 
@@ -143,7 +143,7 @@ class ServiceEngine:
             max_steps: Microseconds of processor time for the texts that are linked together.
             fhir: FHIR packages, resources and mapping sets to serve beside the store.
             review: Returns the review whose decisions are served.
-            at_once: Open the linker now; else when it is first needed.
+            at_once: Open linker and suggestions now; else each when it is first needed.
         """
         if not isinstance(files, LinkerFiles):
             files = LinkerFiles(index=None if files is None else Path(files))
@@ -179,10 +179,18 @@ class ServiceEngine:
                 self._linker = self._open_linker()
             return self._linker
 
+    @property
+    def suggestions(self) -> NameSuggestions:
+        """Suggestions of names, sorted when they are first needed."""
+        with self._sorting:
+            if self._suggestions is None:
+                self._suggestions = NameSuggestions(self.kb)
+            return self._suggestions
+
     def warm_up(self) -> None:
-        """Link and search once, so that no request waits for the first use."""
-        self.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
+        """Search and link once, so that no request waits for the first use."""
         self.search_json("a", 1, None)
+        self.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
         self.suggestions.pinyin.find("aa")
 
     # ---- text
