@@ -131,7 +131,7 @@ class CandidateSearch:
             ranked = self._rank(found, around, k, depth, by_concept=by_concept)
             if self.reviewed is not None:
                 # scores of a ranker are not compared with those of names
-                by_similarity, allowed = self.ranker is None, self._is_wanted
+                by_similarity, allowed = self.ranker is None, self.is_wanted
                 ranked = self.reviewed.apply(
                     found,
                     ranked,
@@ -145,7 +145,8 @@ class CandidateSearch:
             known.update(zip(chunk, map(tuple, ranked), strict=True))
         return [known[key] for key in keys]
 
-    def _is_wanted(self, concept: str) -> bool:
+    def is_wanted(self, concept: str) -> bool:
+        """Return whether a concept may be an answer."""
         return self._wanted is None or bool(self._wanted.concepts[self._kb.row(concept)])
 
     def _rank(

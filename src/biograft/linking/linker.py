@@ -435,6 +435,10 @@ class Linker:
         """The search over the names of the store; None where the ranker needs none."""
         return self._ranking.search.fused
 
+    def is_wanted(self, concept: str) -> bool:
+        """Return whether a concept may be an answer: types, sources and value set allow it."""
+        return self._ranking.search.is_wanted(concept)
+
     @property
     def reviewed(self) -> ReviewedNames | None:
         """Decisions of reviewers about terms, if the index learned them (`biograft learn`)."""

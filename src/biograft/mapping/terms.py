@@ -471,6 +471,7 @@ class _TermReader:
         concepts: Sequence[Candidate] = ()
         if self._reviewed is not None and found.is_answer:
             concepts = self._reviewed.combined(found.candidates[0])
+        concepts = [each for each in concepts if self._linker.is_wanted(each.concept)]
         return [
             found._replace(
                 candidates=(each, *(c for c in found.candidates if c.concept != each.concept))

@@ -117,6 +117,10 @@ def test_a_term_that_means_several_concepts_is_learned_with_all_of_them(kb, inde
     decided = [approved("pump failure + raised pressure", each) for each in ("D3", "D2")]
     learn(kb, index, decided)
     assert answers(Linker.open(kb, index), decided[0].term) == ["D3", "D2"]
+    decided = [approved("pump failure + cold weather", each) for each in ("D2", "D4")]
+    learn(kb, index, decided)
+    assert answers(Linker.open(kb, index), decided[0].term) == ["D2", "D4"]
+    assert answers(Linker.open(kb, index, types=["T047"]), decided[0].term) == ["D2"]
     apart = [approved("chill", "D4", code="1"), approved("chill", "D5", code="2")]
     learn(kb, index, apart)
     assert answers(Linker.open(kb, index), "chill") == ["D4"]
