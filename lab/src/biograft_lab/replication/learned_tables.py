@@ -61,7 +61,7 @@ def map_terms(result: Mapping[str, Any]) -> str:
         contrasts = of.get("contrasts")
         over = f"{contrasts['over']} of {contrasts['n']:,}" if contrasts else ""
         top = f"{of['top1']:.1f} ({low:.1f}-{high:.1f}) / {of['top5']:.1f}"
-        accepted = f"{n / total:.0%}, {of['right']:.1f}"
+        accepted = f"{n / total:.0%}, {of['right']:.1f}" if n else "0%"
         one = "{} of {}, {:.1f}".format(*of["marked"], of["marked_right"]) if "marked" in of else ""
         rows.append([title, top, left, combined, one, decorated, accepted, over])
     heads = (
