@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -299,9 +300,9 @@ class Terminology:
         kept = codes is self.systems and is_own and "filter" not in asked
         return made.answer(self._expanded(asked.required("url")) if kept else None)
 
-    def _value_set_urls(self, asked: Parameters) -> set[str]:
-        return {str(each.get("url")) for each in _brought(asked, "ValueSet")} | set(
-            self._served_sets
+    def _value_set_urls(self, asked: Parameters) -> Container[str]:
+        return ChainMap(
+            {str(e.get("url")): [e] for e in _brought(asked, "ValueSet")}, self._served_sets
         )
 
     def _all_of_url(self, url: str) -> Entries:
