@@ -273,7 +273,7 @@ def test_the_token_of_the_address_is_for_the_session_of_the_page_alone(attack, r
     )
     assert page.evaluate("location.href") == f"{attack.own}/review"
     with page.expect_download() as download:
-        page.click("#export")
+        page.click("#exports button")
     assert download.value.suggested_filename == "review.sssom.tsv"
     page.goto(f"{attack.own}/")
     page.fill("#text", "Myocardial infarction.")

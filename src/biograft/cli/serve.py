@@ -14,7 +14,8 @@ from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.config import ServiceConfig
 
 KeyPath = Annotated[
-    Path, typer.Option("--file", metavar="FILE", help="File of the keys' hashes (TOML).")
+    Path,
+    typer.Option("--keys", "--file", metavar="FILE", help="File of the keys' hashes (TOML)."),
 ]
 
 

@@ -108,9 +108,9 @@ class Decisions {
   /* Read a row anew; whether somebody else had changed it. */
   async read(row) {
     const {clock} = this, {version} = row.stored;
-    const {history, ...stored} = await ask(`v1/review/terms/${row.stored.id}?${this.asking()}`);
+    const {history, targets, ...stored} = await ask(`v1/review/terms/${row.stored.id}?${this.asking()}`);
     this.row(row.key, stored, clock);
-    return {history, isOther: row.stored === stored && stored.version !== version};
+    return {history, targets, isOther: row.stored === stored && stored.version !== version};
   }
 
   /* Read anew what was changed in a queue since the last look; the rows that others had changed. */

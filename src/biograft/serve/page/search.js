@@ -17,7 +17,7 @@ async function request(path, body, signal) {
     throw new Error(state.words.failed);
   }
   if (!answer.ok) {
-    if (answer.status === 401 && $("key-row")) $("key-row").hidden = false;
+    if ([401, 403].includes(answer.status) && $("key-row")) $("key-row").hidden = false;
     const problem = await answer.json().catch(() => ({}));
     throw Object.assign(new Error(problem.detail || `${answer.status}`),
       {status: answer.status, term: problem.term});
