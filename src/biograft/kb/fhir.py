@@ -69,7 +69,7 @@ class Work:
             TerminologyError: There were too many steps, or they took too long.
 
         """
-        self._left -= steps
+        self._left -= steps or 1  # so that the time is looked at
         if self._left > self._checked_at:
             return
         used = 1e6 * (time.thread_time() - self._started)
@@ -78,7 +78,7 @@ class Work:
             raise TerminologyError(
                 "too-costly", "the request needs too much work; send less at a time"
             )
-        self._checked_at = self._left - _UNCHECKED
+        self._checked_at = max(self._left - _UNCHECKED, 0)
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:

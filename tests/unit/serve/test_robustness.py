@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -93,6 +96,52 @@ class TestBodies:
             ["D007251"],
             [],
         ]
+
+
+ODD = (2**63, 2**64, -(2**63) - 1, 10**400, 1e308, True, [], {}, "1e999", "\0", "\x1b[31m", "a\x7f")
+"""Values that no parameter has: numbers of more than 64 bits, control characters, other types."""
+
+
+@pytest.fixture(scope="module")
+def described(client: TestClient) -> Any:
+    return client.get("/openapi.json").json()
+
+
+class TestOddValues:
+    def test_every_parameter_of_every_route(self, client, described):
+        for path, operations in described["paths"].items():
+            for method, operation in operations.items():
+                parameters = operation.get("parameters", ())
+                for name, value in itertools.product([p["name"] for p in parameters], ODD):
+                    query = dict.fromkeys((p["name"] for p in parameters if p["required"]), "1")
+                    query[name] = str(value)
+                    filled = re.sub(
+                        r"{(\w+)[^}]*}", lambda m, q=query: quote(q.pop(m[1]), ""), path
+                    )
+                    answer = client.request(method, filled, params=query)
+                    if answer.status_code != 200:
+                        refused(answer, 400, 404, 405, 415, 422)
+
+    def test_every_field_of_every_body(self, client, described):
+        known = {"text": "flu", "mentions": ["flu"], "spans": [[0, 1]], "action": "nil"}
+        known |= {"version": 1, "queue": "q", "expected": 1, "reviewer": "ann"}
+        for path, operations in described["paths"].items():
+            for method, operation in operations.items():
+                if "requestBody" not in operation:
+                    continue
+                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                fields = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+                for name, value in itertools.product(fields["properties"], ODD):
+                    own = {key: known[key] for key in fields["properties"] if key in known}
+                    body = json.dumps({**own, name: value})
+                    answer = client.request(
+                        method,
+                        path.replace("{term_id}", "1"),
+                        content=body,
+                        headers={"content-type": "application/json"},
+                    )
+                    if answer.status_code != 200:
+                        refused(answer, 400, 404, 409, 422)
 
 
 class TestPaths:

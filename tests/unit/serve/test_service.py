@@ -348,8 +348,11 @@ class TestOtherSites:
         headers = {} if kind is None else {"content-type": kind}
         answer = ask("POST", "/v1/link", content=b'{"text": "flu"}', headers=headers)
         assert answer.status_code == 415
-        if kind == "text/plain":  # FHIR has forms
-            assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
+        assert ask("POST", "/fhir", content=b"{}", headers=headers).status_code == 415
+        # an operation of FHIR has forms
+        expected = 400 if kind and "form" in kind else 415
+        path = "/fhir/ValueSet/$expand"
+        assert ask("POST", path, content=b"{}", headers=headers).status_code == expected
 
     @pytest.mark.parametrize(
         ("site", "status"),
@@ -443,6 +446,35 @@ def test_every_answer_of_every_route_has_the_headers(kb, tmp_path):
                     assert "unsafe" not in policy
                     assert policy.count("default-src") == 1
     assert {200, 401, 422} <= seen
+
+
+def test_the_same_answer_at_once_and_in_a_thread(kb):
+    """What needs few steps is answered in the loop once the terminology is open."""
+    system = "http://www.nlm.nih.gov/research/umls/msh"
+    asked = [f"CodeSystem/$lookup?system={system}&code={code}" for code in ("D003924", "x")]
+    asked += [
+        f"ValueSet/$expand?url={system}?fhir_vs&{rest}" for rest in ("count=3", "filter=a", "")
+    ]
+    app = create_app(kb.folder)
+    engine = app._app.state.service.engine
+    with TestClient(app, base_url="http://localhost") as client:
+        while engine.warm_terminology is None:
+            time.sleep(0.01)
+
+        def answers() -> list[Any]:
+            found = [client.get(f"/fhir/{each}") for each in asked]
+            bodies = [each.json() for each in found]
+            for each in bodies:
+                each.get("expansion", {}).pop("identifier", None)
+            return [(each.status_code, body) for each, body in zip(found, bodies, strict=True)]
+
+        at_once = answers()
+        opened, engine.warm_terminology = engine.warm_terminology, None
+        assert answers() == at_once
+        engine.warm_terminology = opened
+        client.post("/v1/admin/reload")
+        assert app._app.state.service.engine.warm_terminology is not None
+    assert [status for status, _ in at_once] == [200, 404, 200, 200, 200]
 
 
 def test_refusals_under_fhir_are_an_outcome(kb):

@@ -11,7 +11,7 @@ from terminology_client import opened
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
-from biograft.kb.fhir import Work, spend
+from biograft.kb.fhir import TerminologyError, Work, spend
 
 MESH = "http://www.nlm.nih.gov/research/umls/msh"
 ONE = {"system": MESH, "concept": [{"code": "D003924"}]}
@@ -144,6 +144,51 @@ class TestWork:
         answer = client.post("/fhir/CodeSystem/$subsumes", json=body).json()
         assert answer["parameter"] == [{"name": "outcome", "valueCode": "subsumes"}]
         assert time.process_time() - started < 5
+
+    def test_as_many_languages_as_are_spoken(self, client):
+        tags = ",".join(f"{a}{b}" for a in "abcde" for b in "abcdefghij")
+        address = f"/fhir/ValueSet/$expand?url={MESH}?fhir_vs&count=1&displayLanguage="
+        assert client.get(address + tags).status_code == 200
+        assert "at most 50 languages" in refused(client.get(f"{address}{tags},zz"))
+
+    def test_a_filter_is_no_text(self, client):
+        address = f"/fhir/ValueSet/$expand?url={MESH}?fhir_vs&filter="
+        assert client.get(address + "a" * 1000).status_code == 200
+        assert "at most 1000" in refused(client.get(address + "a" * 1001))
+
+    @pytest.mark.parametrize(
+        ("length", "status"), [(40, 200), (1 << 16, 200), (1 + (1 << 16), 422)]
+    )
+    def test_a_pattern_is_tried_on_all_values(self, client, length, status):
+        pytest.importorskip("pyarrow")
+        texts = ["a" * length, "b", "a" * 30_000, "a" * 30_000, "b", "aa"]
+        concepts = [{"code": f"{n}", "display": text} for n, text in enumerate(texts)]
+        own = {"resourceType": "CodeSystem", "url": "http://x.org/s", "concept": concepts}
+        matching = {"property": "display", "op": "regex", "value": "a+"}
+        chosen = value_set(0, {"system": "http://x.org/s", "filter": [matching]})
+        body = parameters([own, chosen], url="http://x.org/0")
+        answer = client.post("/fhir/ValueSet/$expand", json=body)
+        assert answer.status_code == status
+        if status == 200:
+            found = [each["code"] for each in answer.json()["expansion"]["contains"]]
+            assert sorted(found) == ["0", "2", "3", "5"]
+
+    def test_processor_time_is_counted_and_steps_are(self):
+        def use(seconds: float) -> None:
+            until = time.thread_time() + seconds
+            while time.thread_time() < until:
+                spend(0)
+
+        work = Work(max_steps=1_000_000)
+        with work.counted(), pytest.raises(TerminologyError, match="too much work"):
+            use(3)
+        assert work.spent
+        work = Work(max_steps=20_000)
+        with work.counted():
+            spend(20_000)
+            assert not work.spent
+            with pytest.raises(TerminologyError, match="too much work"):
+                spend()
 
     def test_work_ends_when_nobody_waits(self):
         with Work(seconds=-1).counted(), pytest.raises(Exception, match="too much work"):
