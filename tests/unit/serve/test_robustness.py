@@ -107,13 +107,17 @@ def described(client: TestClient) -> Any:
     return client.get("/openapi.json").json()
 
 
+def own_paths(described: Any) -> dict[str, Any]:
+    return {path: each for path, each in described["paths"].items() if path.startswith("/v1/")}
+
+
 class TestOddValues:
     def test_every_parameter_of_every_route(self, client, described):
-        for path, operations in described["paths"].items():
+        for path, operations in own_paths(described).items():
             for method, operation in operations.items():
                 parameters = operation.get("parameters", ())
                 for name, value in itertools.product([p["name"] for p in parameters], ODD):
-                    query = dict.fromkeys((p["name"] for p in parameters if p["required"]), "1")
+                    query = dict.fromkeys((p["name"] for p in parameters if p.get("required")), "1")
                     query[name] = str(value)
                     filled = re.sub(
                         r"{(\w+)[^}]*}", lambda m, q=query: quote(q.pop(m[1]), ""), path
@@ -125,7 +129,7 @@ class TestOddValues:
     def test_every_field_of_every_body(self, client, described):
         known = {"text": "flu", "mentions": ["flu"], "spans": [[0, 1]], "action": "nil"}
         known |= {"version": 1, "queue": "q", "expected": 1, "reviewer": "ann"}
-        for path, operations in described["paths"].items():
+        for path, operations in own_paths(described).items():
             for method, operation in operations.items():
                 if "requestBody" not in operation:
                     continue
