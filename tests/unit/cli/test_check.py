@@ -73,3 +73,16 @@ def test_damaged_reviews_are_found_in_folders(run_main, tmp_path):
     for path in (place, tmp_path):
         done = run_main("check", path)
         assert (done.code, "review_terms, row 1" in done.out) == (1, True)
+
+
+def test_an_annotation_that_was_interrupted_is_no_finished_one(run_main, written, tmp_path):
+    """Guards: its folder was said to be ok."""
+    (tmp_path / "a.txt").write_text("heart attack\nstroke\n", encoding="utf-8")
+    out = tmp_path / "C"
+    words = ("corpus", "annotate", written / "KB", tmp_path / "a.txt", "-o", out, "--workers", "1")
+    assert run_main(*words).code == 0
+    assert run_main("check", out).code == 0
+    (out / "manifest.json").unlink()
+    done = run_main("check", out)
+    assert done.code == 1
+    assert "was not finished; continue it (--resume), or remove it" in done.out
