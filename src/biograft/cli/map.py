@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -159,6 +160,7 @@ def map_column(
         source=source_vocabulary or table.name.partition(".")[0],
     )
     changed: list[dict[str, Any]] = []
+    gc.freeze()  # what was opened stays: no collection has to go through it
     found = map_terms(opened, terms, earlier)
     if targets is not None:
         found = targets.follow(found)

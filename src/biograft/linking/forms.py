@@ -16,7 +16,7 @@ from biograft.kb.names import HAN
 from biograft.linking.candidates import Context, Query
 from biograft.linking.composites import Parts, Similarity, split_composites
 from biograft.linking.detection import outside
-from biograft.text.abbreviations import LongForms, abbreviates, find_appositions
+from biograft.text.abbreviations import LongForms, abbreviates, find_appositions, has_bracket
 from biograft.text.documents import Mention
 
 _CACHE_SIZE = 1 << 16
@@ -68,14 +68,16 @@ class MentionForms:
             mentions: Texts of its mentions.
             spans: Spans of its mentions; with them, those in appositions count, too.
         """
+        texts = list(dict.fromkeys(mentions))
+        if len(texts) < 2 and not has_bracket(text):
+            return LongForms()
         defined = LongForms.of(text, self.is_name) if self._abbreviations else LongForms()
-        if not mentions and not spans:
+        if not texts and not spans:
             return defined
         beside = self._beside(text, spans, defined) if self._appositions else ()
         found = LongForms([*beside, *defined.items()])
         if not self._abbreviations:
             return found
-        texts = list(dict.fromkeys(mentions))
         short = [t for t in texts if " " not in t and not self.is_name(t)]
         undefined = [t for t in short if found.expand(t) is None]
         bare = [(s, long) for s in undefined for long in texts if abbreviates(s, long)]

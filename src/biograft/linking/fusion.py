@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from biograft.kb.tables import NAME_KINDS
 from biograft.linking.candidates import Candidate, Evidence, Generator, NameHits, Rows, Scores
 
 Ranks = npt.NDArray[np.int32]
+
+_CACHE_SIZE = 1 << 14
+"""Concepts that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +303,7 @@ class CandidateBuilder:
         self._kinds: npt.NDArray[np.uint8] = kb.numbers("names", "kind")
         self._types: npt.NDArray[np.uint32] = kb.numbers("types", "type")
         self._types_end: npt.NDArray[np.uint32] = kb.numbers("concepts", "types_end")
+        self._concept_of = lru_cache(_CACHE_SIZE)(self._read_concept)
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
         """Return the k best names of each text, one candidate per name.
@@ -327,9 +332,10 @@ class CandidateBuilder:
         results = self._build(pool, scores, groups, k)
         starts = np.searchsorted(groups.text, np.arange(len(pool) + 1)).tolist()
         for text, built in enumerate(results):
-            if built and built[0].score >= SAME_NAME:
-                firsts = groups.column[starts[text] : starts[text + 1]]
-                built[0] = replace(built[0], tied=self._tied(pool.rows[text], scores[text], firsts))
+            firsts = groups.column[starts[text] : starts[text + 1]]
+            if len(firsts) > 1 and built[0].score >= SAME_NAME:
+                tied = self._tied(pool.rows[text], scores[text], firsts)
+                built[0] = replace(built[0], tied=tied) if tied else built[0]
         return results
 
     def _group(self, pool: CandidatePool, scores: Scores, *, by_concept: bool) -> _NameGroups:
@@ -363,7 +369,7 @@ class CandidateBuilder:
         text, column, best = (part[..., number < k] for part in groups)
         rows = pool.rows[text, column]
         evidence: list[list[Evidence]] = [[] for _ in rows]
-        text_at, id_at, name_at = self._kb.name_texts.__getitem__, self._kb.id_at, self._kb.name_at
+        text_at, concept_at = cache(self._kb.name_texts.__getitem__), self._concept_of
         for name, own, found, ranks in zip(
             pool.generators, best, pool.scores, pool.ranks, strict=True
         ):
@@ -377,17 +383,20 @@ class CandidateBuilder:
         for n, concept, row, score, reasons in zip(
             *(each.tolist() for each in columns), evidence, strict=True
         ):
+            identifier, name, types = concept_at(concept)
             results[n].append(
                 Candidate(
-                    concept=id_at(concept),
-                    concept_name=name_at(concept),
-                    name=text_at(row),
-                    score=score,
-                    evidence=tuple(reasons),
-                    types=self._types_of(concept),
+                    identifier, name, text_at(row), score, evidence=tuple(reasons), types=types
                 )
             )
         return results
+
+    def _read_concept(self, row: int) -> tuple[str, str, tuple[str, ...]]:
+        """Return the id, the preferred name and the codes of the types of a concept."""
+        first = int(self._types_end[row - 1]) if row else 0
+        codes = self._types[first : int(self._types_end[row])].tolist()
+        types = tuple(self._kb.types[code].code for code in codes)
+        return self._kb.id_at(row), self._kb.name_at(row), types
 
     def _order(self, rows: Rows, scores: Scores) -> Rows:
         """Return the columns of each text, the best name first."""
@@ -403,12 +412,6 @@ class CandidateBuilder:
             self._kb.id_at(int(self.concepts[rows[columns[i]]]))
             for i in np.flatnonzero(same)[1:].tolist()
         )
-
-    def _types_of(self, concept: int) -> tuple[str, ...]:
-        """Return the codes of a concept's semantic types."""
-        first = int(self._types_end[concept - 1]) if concept else 0
-        codes = self._types[first : int(self._types_end[concept])].tolist()
-        return tuple(self._kb.types[code].code for code in codes)
 
 
 class _NameGroups(NamedTuple):

@@ -101,8 +101,10 @@ class NoFinding:
             for key in ("names", "before", "after", "line", "unless")
         }
         self.reason: str = entry["reason"]
-        self._names = frozenset(wordings["names"])
-        self._where = entry.get("where", "")
+        self.names = frozenset(wordings["names"])
+        """The mentions that it is a context of; none: of any."""
+        self.where: str = entry.get("where", "")
+        """How they are written."""
         self._wordings = wordings
         self.begins = _beginnings(wordings["after"]) if wordings["after"] else None
         """Words that what stands behind the mention begins with; None: any."""
@@ -118,12 +120,6 @@ class NoFinding:
         options = (before and rf"{before}{_BETWEEN}$", line, behind and f"{_BETWEEN}{behind}")
         return [re.compile(option) if option else None for option in options]
 
-    def concerns(self, mention: str) -> bool:
-        """Whether the context is one of a mention, by its text alone."""
-        is_where = _WHERE.get(self._where)
-        is_named = not self._names or mention.lower() in self._names
-        return is_named and (is_where is None or is_where(mention))
-
     def holds(self, text: str, start: int, end: int) -> bool:
         """Whether a mention that the context concerns stands in it.
 
@@ -132,7 +128,7 @@ class NoFinding:
             start: Start of the mention.
             end: Its end.
         """
-        if self._where == "heading" and not _is_heading(text, start, end):
+        if self.where == "heading" and not _is_heading(text, start, end):
             return False
         before, within, behind = self._patterns
         if behind is not None and not behind.match(text, end):
@@ -190,10 +186,8 @@ class ClinicalLexicon:
     def __init__(self) -> None:
         content = {name: _read(name) for name in ("contexts", "en", "zh")}
         contexts = content.pop("contexts")
-        no_finding = [NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]]
-        self.contexts_of = lru_cache(_CACHE_SIZE)(
-            lambda mention: [each for each in no_finding if each.concerns(mention)]
-        )
+        self._no_finding = [NoFinding(each, contexts["lists"]) for each in contexts["no_finding"]]
+        self.contexts_of = lru_cache(_CACHE_SIZE)(self._contexts_of)
         """The contexts in which a mention is no finding."""
         self.kinds = {
             kind: [wording for each in phrases for wording in expand(each, {})]
@@ -226,6 +220,15 @@ class ClinicalLexicon:
         """Corrects the words of English."""
         followers = [w for each in content["en"]["after_predicate"] for w in expand(each, {})]
         self.after_predicate = re.compile(rf"\s*{_compile(followers)}|{_CLAUSE_END.pattern}")
+
+    def _contexts_of(self, mention: str) -> list[NoFinding]:
+        """Return the contexts that concern a mention by its text alone."""
+        low, written = mention.lower(), {name: test(mention) for name, test in _WHERE.items()}
+        return [
+            each
+            for each in self._no_finding
+            if (not each.names or low in each.names) and written.get(each.where, True)
+        ]
 
     def kinds_in(self, text: str, start: int, end: int) -> frozenset[str]:
         """Return the kinds of documents that a part of a text has words of.
@@ -428,6 +431,16 @@ class StoreLexicon:
         self._rows = lru_cache(_CACHE_SIZE)(lambda text: frozenset(kb.rows_by_name(text)))
         self.read = lru_cache(2 * BATCH)(NoteContext)
         """Read a note."""
+
+    def places(self, text: str, start: int, end: int) -> Iterator[frozenset[str]]:
+        """Yield what :meth:`NoteContext.places` does; the note is read when the first is asked for.
+
+        Args:
+            text: The note.
+            start: Start of a span.
+            end: Its end.
+        """
+        yield from self.read(text).places(start, end)
 
     def find(self, text: str, mentions: Collection[str]) -> Iterator[KnownForm]:
         """Find the short forms and words in a text that have a meaning in the store.

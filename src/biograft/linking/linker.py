@@ -447,14 +447,27 @@ class Linker:
     @cached_property
     def reader(self) -> Linker:
         """Reads terms as running text, to find names inside them."""
-        reader = self.with_settings(mentions="find", assertions=True, explain=False, k=1)
-        reader.steps = [step for step in reader.steps if step.name != ChooseMentions.name]
-        return reader
+        return self.for_terms(mentions="find", assertions=True, explain=False, k=1, depth=LOOKED_UP)
+
+    def for_terms(self, **settings: Unpack[LinkerSettings]) -> Linker:
+        """Return a linker with other settings and without the steps that terms do not need.
+
+        Args:
+            settings: Settings, see :class:`LinkerConfig`.
+        """
+        linker, left_out = self.with_settings(**settings), (ChooseMentions, AddMeasurements)
+        linker.steps = [step for step in linker.steps if not isinstance(step, left_out)]
+        return linker
 
     @property
     def uses_context(self) -> bool:
         """Whether the trained ranker reads the text around a mention."""
         return self._ranking.search.uses_context
+
+    @property
+    def is_name(self) -> Callable[[str], bool]:
+        """Says whether a text is a name of the store, but for case and punctuation."""
+        return self._ranking.forms.is_name
 
     @property
     def score_source(self) -> str:

@@ -223,6 +223,10 @@ STEPS = {
 }
 
 
+_BEYOND_ASCII = (simplify, chinese, greek)
+"""Functions that leave ASCII as it is."""
+
+
 class _PerWord:
     """Applies steps to the words of a text, with a cache, since names share most words."""
 
@@ -266,13 +270,17 @@ class Steps:
 
     names: tuple[str, ...]
     _functions: tuple[Callable[[str], str], ...] = field(init=False, compare=False, repr=False)
+    _of_ascii: tuple[Callable[[str], str], ...] = field(init=False, compare=False, repr=False)
 
     def __init__(self, names: Sequence[str]) -> None:
         for name in names:
             if name not in STEPS:
                 raise ConfigError(f"steps: no step is called {name!r}; {nearest(name, STEPS)}")
         object.__setattr__(self, "names", tuple(names))
-        object.__setattr__(self, "_functions", tuple(_functions([STEPS[name] for name in names])))
+        functions = tuple(_functions([STEPS[name] for name in names]))
+        of_ascii = tuple(each for each in functions if each not in _BEYOND_ASCII)
+        object.__setattr__(self, "_functions", functions)
+        object.__setattr__(self, "_of_ascii", of_ascii)
 
     @classmethod
     def parse(cls, text: str) -> Steps:
@@ -284,7 +292,7 @@ class Steps:
 
     def __call__(self, text: str) -> str:
         """Normalise one text."""
-        for function in self._functions:
+        for function in self._of_ascii if text.isascii() else self._functions:
             text = function(text)
         return text
 

@@ -246,7 +246,7 @@ class Expand:
             for each in mentions:
                 if forms.is_name(each.text):
                     continue
-                places = self.lexicon.read(text).places(each.start, each.end)
+                places = self.lexicon.places(text, each.start, each.end)
                 if long := self.lexicon.expand(each.text, texts, places):
                     span = (each.start, each.end)
                     listed[span] = KnownForm(*span, each.text, long)

@@ -235,7 +235,8 @@ def core(text: str, is_name: Callable[[str], bool]) -> str:
     for reduce in (*reductions, _without_absent):
         if is_name(current):
             return current
-        shorter = _tidy(reduce(current))
+        reduced = reduce(current)
+        shorter = _tidy(reduced) if reduced != current else ""
         if shorter and shorter != current:
             current = shorter
             if reduce is _without_sides:
@@ -313,6 +314,8 @@ def is_plain(text: str) -> bool:
     >>> is_plain("severe, left (ICD-10 J45)"), is_plain("in pregnancy")
     (True, False)
     """
+    if not text or text.isspace():
+        return True
     text = _STAGE.sub(" ", _SIDE.sub(" ", _without_values(text)))
     text = _lists().plain_han.sub(" ", text)
     words = (word.lower() for word in _WORD.findall(text))
@@ -401,6 +404,15 @@ def _of(found: Iterable[tuple[str, str]], kind: str) -> bool:
     return any(each[0] == kind for each in found)
 
 
+@lru_cache(1 << 16)
+def _features_of_word(word: str) -> tuple[tuple[str, str], ...]:
+    """Return what a word, or a part of one with hyphens, excludes."""
+    lists, words = _lists(), {word_form(part) for part in {word, *word.split("-")}}
+    found = [(lists.opposites[each], each) for each in words if each in lists.opposites]
+    prefixed = filter(None, map(lists.prefixed.fullmatch, words))
+    return (*found, *((f"{lists.prefixes[m[1]]} {m[2]}", m[0]) for m in prefixed))
+
+
 @lru_cache(1 << 17)
 def features(text: str) -> frozenset[tuple[str, str]]:
     """Return what tells a name from similar ones: kind and value of each.
@@ -411,15 +423,9 @@ def features(text: str) -> frozenset[tuple[str, str]]:
     lists = _lists()
     low = text.lower() if text.isascii() else chinese(simplify(text)).lower()
     is_han = not low.isascii() and HAN_CHARACTER.search(low) is not None
-    words = [word_form(part) for word in _WORD.findall(low) for part in {word, *word.split("-")}]
-    found = {(lists.opposites[word], word) for word in words if word in lists.opposites}
+    found = {each for word in _WORD.findall(low) for each in _features_of_word(word)}
     if is_han:
         found |= {(lists.opposites[m[0]], m[0]) for m in lists.opposites_han.finditer(low)}
-    found |= {
-        (f"{lists.prefixes[m[1]]} {m[2]}", m[0])
-        for w in words
-        if (m := lists.prefixed.fullmatch(w))
-    }
     if sign := _SIGN.search(low):
         found.add((lists.opposites["positive"], "positive" if sign[1] else "negative"))
     if _WITHOUT.search(_NOTHING_ELSE.sub("", low)):

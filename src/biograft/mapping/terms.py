@@ -147,13 +147,11 @@ def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
         if is_invisible(text):
             continue
         context = tuple((fold_lines(column), fold_lines(value)) for column, value in term.context)
-        term = replace(term, text=text, code=fold_lines(term.code), context=context)  # noqa: PLW2901
-        key = (term_key(text), term.code, term.context)
-        earlier = found.get(key)
-        if earlier is None:
-            found[key] = term
-        else:
-            found[key] = replace(earlier, frequency=earlier.frequency + term.frequency)
+        code, frequency = fold_lines(term.code), term.frequency
+        key = (term_key(text), code, context)
+        if earlier := found.get(key):
+            text, frequency = earlier.text, earlier.frequency + frequency
+        found[key] = SourceTerm(text, code, frequency, context)
     return list(found.values())
 
 
@@ -409,20 +407,19 @@ class _TermReader:
         self._learned = reviewed if reviewed and reviewed.weight and not linker.ranker else None
         is_pool = has_context or self._learned is not None
         k = max(linker.config.k, _POOL) if is_pool else linker.config.k
-        self._whole = linker.with_settings(
+        self._whole = linker.for_terms(
             composites=False, assertions=False, mentions="given", k=max(k, _POOL_OF_DIFFERENT)
         )
         self._k = k
         self._contexts = ContextHints(linker.kb)
         self._decided = linker.reviewed or ()
-        self._is_name = lru_cache(1 << 16)(self._is_a_name)
 
-    def _is_a_name(self, text: str) -> bool:
-        return text in self._decided or bool(self._kb.rows_by_name(text))
+    def _is_name(self, text: str) -> bool:
+        return text in self._decided or self._whole.is_name(text)
 
     def _names(self, concept: str) -> Iterator[str]:
         """Yield all names of a concept, which is read when the first is asked for."""
-        yield from (name.text for name in self._kb[concept].names)
+        yield from self._kb.name_texts_at(self._kb.row(concept))
 
     def read(self, terms: Sequence[SourceTerm]) -> Iterator[list[_Answer]]:
         """Yield the answers of each term: one, or several where it lists several concepts.
@@ -451,7 +448,7 @@ class _TermReader:
                 if form in listed and self._is_doubtful(own)
             )
         )
-        texts = iter(self._linker.reader.pipe(doubtful)) if doubtful else iter(())
+        texts = iter(self._linker.reader.pipe(doubtful, _BATCH)) if doubtful else iter(())
         inside = {form: next(texts) for form in doubtful}
         for term, each in zip(terms, parts, strict=True):
             own = [linked[key] for key in _looked_up(each)]
@@ -662,7 +659,7 @@ def _flag(kb: KnowledgeBase, best: Candidate, form: str, part: str) -> str:
         return AMBIGUOUS
     if is_short(form):
         return SHORT if best.score >= _READ else ""
-    names = (best.name, *(each.name for each in best.evidence if each.generator != PART))
+    names = {best.name, *(each.name for each in best.evidence if each.generator != PART)}
     if _SPELLING(normalise(form)) not in {_SPELLING(normalise(each)) for each in names}:
         return WORDING if not part and is_listed_word(form) and best.score >= AS_WORD else ""
     if part and best.score < _READ:
@@ -686,6 +683,8 @@ def _is_translated(kb: KnowledgeBase, concept: str, form: str) -> bool:
 
 def _distinct(kb: KnowledgeBase, answers: Sequence[_Answer]) -> list[_Answer]:
     """Leave out parts with the concept of another part, or a broader one."""
+    if len(answers) == 1:
+        return [*answers]
     kept: list[_Answer] = []
     concepts = [each.candidates[0].concept if each.is_answer else "" for each in answers]
     for n, (answer, concept) in enumerate(zip(answers, concepts, strict=True)):
@@ -716,6 +715,8 @@ class ContextHints:
             term: A term with the columns beside it.
             candidates: Its candidates, best first.
         """
+        if not term.context:
+            return ()
         words = _words(" ".join(value for _, value in term.context)) - _words(term.text)
         is_name = bool(candidates) and normalise(candidates[0].name) == normalise(term.text)
         margin = _EQUAL if is_name else NEAR

@@ -76,10 +76,15 @@ def find_abbreviations(text: str, is_name: IsName | None = None) -> list[Abbrevi
     >>> [found.long for found in find_abbreviations("诊断为前列腺增生(BPH)")]
     ['前列腺增生']
     """
-    if not any(bracket in text for bracket in _OPENING):
+    if not has_bracket(text):
         return []
     candidates = (_in_bracket(text, match, is_name) for match in _BRACKET.finditer(text))
     return [abbreviation for abbreviation in candidates if abbreviation is not None]
+
+
+def has_bracket(text: str) -> bool:
+    """Return True if a text may define an abbreviation."""
+    return any(bracket in text for bracket in _OPENING)
 
 
 def find_appositions(text: str, spans: Iterable[tuple[int, int]]) -> list[Abbreviation]:

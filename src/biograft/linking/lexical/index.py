@@ -330,12 +330,12 @@ class LexicalIndex:
         n_cores = os.cpu_count() or 1
         size = min(max(-(-len(forms) // n_cores), _FEW), _CHUNK)
         chunks = [forms[a : a + size] for a in range(0, len(forms), size)]
-        find = partial(self._search_forms, k)
         if len(chunks) == 1:
-            all_hits = [find(forms)]
+            found = [self._nearest(k, forms)]
         else:
             with ThreadPoolExecutor(n_cores) as pool:
-                all_hits = list(pool.map(find, chunks))
+                found = list(pool.map(partial(self._nearest, k), chunks))
+        all_hits = [self._with_substituted(*each, k) for each in zip(chunks, found, strict=True)]
         hits = NameHits(*(np.concatenate(arrays) for arrays in zip(*all_hits, strict=True)))
         self._prefer_equal(distinct, forms, hits)
         index_of = {text: i for i, text in enumerate(distinct)}
@@ -368,7 +368,7 @@ class LexicalIndex:
                 same = name_forms[query] == synonym
                 scores[query, same] = np.maximum(scores[query, same], np.float32(score))
         for query, column in zip(*np.nonzero(scores > SIMILAR * _EQUAL), strict=True):
-            name = self.kb.name(int(rows[query, column])).text
+            name = self.kb.name_texts[int(rows[query, column])]
             scores[query, column] = self._equality(texts[query], forms[query], name)
         return scores
 
@@ -393,11 +393,22 @@ class LexicalIndex:
         forms[rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
-    def _search_forms(self, k: int, forms: list[str]) -> NameHits:
-        hits, cosines = search_texts(
-            join_texts(forms), self._vocabulary, self._weights, self._unknown, k
-        )
-        scores = cosines * np.float32(SIMILAR)
+    def _nearest(self, k: int, forms: list[str]) -> tuple[npt.NDArray[np.int64], Scores]:
+        queries = join_texts(forms)
+        texts, cosines = search_texts(queries, self._vocabulary, self._weights, self._unknown, k)
+        return texts, cosines
+
+    def _with_substituted(
+        self, forms: list[str], found: tuple[npt.NDArray[np.int64], Scores], k: int
+    ) -> NameHits:
+        """Add the names with synonymous words to the nearest ones.
+
+        Args:
+            forms: What was searched.
+            found: The nearest forms, and their cosines.
+            k: Names of each.
+        """
+        hits, scores = found[0], found[1] * np.float32(SIMILAR)
         for query, synonyms, synonym_scores in self._find_substituted(forms):
             merged = np.append(hits[query], synonyms)
             merged_scores = np.append(scores[query], synonym_scores)
@@ -443,7 +454,7 @@ class LexicalIndex:
         for query in np.flatnonzero(equal[:, 0]):
             n = int(equal[query].sum())
             for column in range(n):
-                name = self.kb.name(int(hits.rows[query, column])).text
+                name = self.kb.name_texts[int(hits.rows[query, column])]
                 hits.scores[query, column] = self._equality(texts[query], forms[query], name)
             order = np.lexsort((hits.rows[query, :n], -hits.scores[query, :n]))
             hits.rows[query, :n] = hits.rows[query, order]

@@ -117,6 +117,7 @@ class WordSynonyms:
     ) -> None:
         self.substitutions, self.keys, self.forms = substitutions, keys, forms
         self._hashes: dict[str, int] = {"": 0}
+        self._choices: dict[str, list[tuple[float, str, int]]] = {}
 
     @classmethod
     def learn(cls, forms: Sequence[str], of_row: I64, concepts: I64) -> WordSynonyms:
@@ -161,40 +162,48 @@ class WordSynonyms:
 
     def _variants(self, words: Sequence[str]) -> dict[int, float]:
         """Return the keys of the synonymous bags, with the highest ratio of each."""
-        variants = {self._key(words): 1.0}
+        whole = self._key(words)
+        variants = {whole: 1.0}
         if len(words) > _MAX_WORDS:
             return variants
-        once = list(self._substitute(self._key(words), words, 1.0, _CHOICES[0]))
-        twice = [
-            variant
-            for key, ratio, rest in once
-            for variant in self._substitute(key, rest, ratio, _CHOICES[1])
+        once = [
+            (key, ratio, (*words[:i], *((other,) if other else ()), *words[i + 1 :]))
+            for i, key, ratio, other in self._substitute(whole, words, 1.0, _CHOICES[0])
         ]
-        originals = set(words)
-        for key, ratio, bag in (*once, *twice):
-            # of several words, at least one must be from the mention
-            if len(words) == 1:
-                allowed = ratio >= MIN_SINGLE_RATIO
-            else:
-                allowed = not originals.isdisjoint(bag)
-            if allowed and ratio > variants.get(key, 0.0):
+        least = MIN_SINGLE_RATIO if len(words) == 1 else 0.0
+        for key, ratio, _ in once:
+            if ratio >= least and ratio > variants.get(key, 0.0):
                 variants[key] = ratio
+        for first, first_ratio, rest in once:
+            for i, key, ratio, other in self._substitute(first, rest, first_ratio, _CHOICES[1]):
+                if ratio < least or ratio <= variants.get(key, 0.0):
+                    continue
+                # of two words, at least one must be from the mention; of more, one always is
+                if len(words) != 2 or not {*rest[:i], other, *rest[i + 1 :]}.isdisjoint(words):
+                    variants[key] = ratio
         variants.pop(0, None)  # all words dropped
         return variants
 
     def _substitute(
         self, key: int, words: Sequence[str], ratio: float, n_choices: int
-    ) -> Iterator[tuple[int, float, tuple[str, ...]]]:
-        """Substitute each word in turn, including one that is a substitute itself."""
+    ) -> Iterator[tuple[int, int, float, str]]:
+        """Substitute each word in turn, including one that is a substitute itself.
+
+        Yields:
+            The number of the word, the key and the ratio of the variant, and the substitute.
+        """
         for i, word in enumerate(words):
-            before, after = words[:i], words[i + 1 :]
-            without = key - self._hash(word)
-            for other_ratio, other in self.substitutions.get(word, ())[:n_choices]:
+            choices = self._choices.get(word)
+            if choices is None:
+                choices = self._choices[word] = [
+                    (other_ratio, other, self._hash(other) - self._hash(word))
+                    for other_ratio, other in self.substitutions.get(word, ())[: _CHOICES[0]]
+                ]
+            for other_ratio, other, change in choices[:n_choices]:
                 if ratio * other_ratio < MIN_RATIO:
                     break
                 if other not in words:
-                    bag = (*before, other, *after) if other else (*before, *after)
-                    yield (without + self._hash(other)) & _MASK, ratio * other_ratio, bag
+                    yield i, (key + change) & _MASK, ratio * other_ratio, other
 
     def _key(self, words: Iterable[str]) -> int:
         return sum(map(self._hash, words)) & _MASK
