@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
     from biograft.mapping import Decision
 
-_TABLE = ".tsv"
+_TABLES = (".tsv", ".csv", ".xlsx")
 _DATABASE = b"SQLite format 3\0"
 _SETTINGS = ("overlaps", "misspelt", "reworded", "short_forms", "threshold", "assertion_rules")
 """Settings that change which mentions are found, and their status."""
@@ -71,8 +71,9 @@ def learn_from(
 
     Args:
         index: Index that learns (`biograft index`).
-        source: Decisions: SSSOM (.tsv), or a review: its file, or a postgresql:// URL. Or
-            annotated text: a file or folder of any document format (`biograft corpus formats`).
+        source: Decisions: all that `map --apply` takes, or a review: its file, or a postgresql://
+            URL. Or annotated text: a file or folder of any document format (`biograft corpus
+            formats`).
         form: Document format of annotated text; default: recognise it by content.
         detector: Also learn a detector of mentions from annotated text, which chooses among names,
             learned forms and other likely spans; kept only if cross-validation gains.
@@ -112,11 +113,11 @@ def learn_from(
 
 
 def _is_decisions(source: str) -> bool:
-    """Whether a source is a review or a file of SSSOM, or is not there at all."""
+    """Whether a source is a review or a table of decisions, or is not there at all."""
     from biograft.mapping.review_check import is_url
 
     path = Path(source)
-    if is_url(source) or source.lower().endswith(_TABLE) or not path.exists():
+    if is_url(source) or source.lower().endswith(_TABLES) or not path.exists():
         return True
     if path.is_dir():
         return False
@@ -216,12 +217,12 @@ def _manage(index: Path, forget_form: str, *, forget: bool, as_json: bool) -> No
 
 
 def _read_decisions(place: str, queue: str) -> list[Decision]:
-    from biograft.mapping import read_decisions
+    from biograft.mapping import read_earlier
 
-    if place.lower().endswith(_TABLE) and "://" not in place:
+    if place.lower().endswith(_TABLES) and "://" not in place:
         if queue:
-            raise ConfigError("--queue: belongs to a review, and a file of SSSOM was given")
-        return read_decisions(place)
+            raise ConfigError("--queue: belongs to a review, and a table was given")
+        return read_earlier(place)
     from biograft.cli.review import open_review
     from biograft.mapping import export_decisions
 

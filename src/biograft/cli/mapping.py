@@ -108,8 +108,9 @@ def convert(
 ) -> None:
     """Write mappings as SSSOM, as Usagi saves them, or as source_to_concept_map of OMOP.
 
-    source_to_concept_map needs the knowledge base of an Athena bundle: a target that it does not
-    have, or that is not standard, is listed and not written, and the exit status is 1.
+    source_to_concept_map needs the knowledge base of an Athena bundle: a target that is not
+    standard is followed along 'Maps to' and 'Concept replaced by'; one that it does not have, or
+    that leads to no standard one, is listed and not written, and the exit status is 1.
 
     Args:
         mappings: SSSOM, a file of Usagi, or source_to_concept_map.

@@ -21,7 +21,7 @@ from biograft.errors import ConfigError, EncodingError, FormatError, NotFoundErr
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_version
 from biograft.kb.names import decimal_cell, fold_lines, whole_cell
-from biograft.kb.records import MAPS_TO_VALUE
+from biograft.kb.records import MAPS_TO, MAPS_TO_VALUE
 from biograft.kb.vocabularies import code_of, system_of, vocabulary_of
 from biograft.linking import Linker
 from biograft.linking.outputs.findings import DECIMALS, cut, delimited_rows, plain
@@ -466,17 +466,22 @@ def omop_set_chunks(
     left_out: list[tuple[str, str]],
     *,
     proposals: bool = False,
+    counts: Counter[str] | None = None,
 ) -> Iterator[str]:
     """Give the header, then the rows of ``source_to_concept_map`` of a mapping set.
+
+    A concept that is not standard is followed to those that it maps to, or was replaced by.
 
     Args:
         mappings: Mappings of terms; rejections and values have no row.
         run: Knowledge base, and vocabulary of the terms.
         left_out: Filled with the terms that the table cannot hold, and why.
         proposals: Write what nobody decided, too.
+        counts: Filled with the mappings that were followed, and values that these lead to.
     """
     yield delimited_rows([OMOP_COLUMNS])
-    row_of = _omop_writer(run)
+    row_of, counts = _omop_writer(run), Counter() if counts is None else counts
+    standard = StandardConcepts(run.kb) if says_standard(run.kb) else None
     for row in mappings.rows:
         decision = row.decision()
         if decision.verdict == REJECTED or not (decision.is_decided or proposals):
@@ -485,7 +490,14 @@ def omop_set_chunks(
             continue
         try:
             concept = run.kb.id_at(run.kb.row(decision.concept)) if decision.concept else None
-            yield row_of(decision.term, decision.code, concept, kept_cells(row, OMOP))
+            found, kept = [concept], kept_cells(row, OMOP)
+            if concept and standard and not standard.is_standard(concept):
+                targets = standard.proposed(concept)
+                found = [t.concept for t in targets if t.mapping_type == MAPS_TO] or found
+                counts["n_followed"] += bool(targets)
+                counts["n_values"] += sum(t.mapping_type != MAPS_TO for t in targets)
+            for each in found:
+                yield row_of(decision.term, decision.code, each, kept)
         except (ConfigError, NotFoundError) as error:
             left_out.append((repr(decision.term or decision.code), str(error)))
 
@@ -532,13 +544,14 @@ def write_set(
             file.write(encoded(json.dumps(content, ensure_ascii=False, indent=1) + "\n"))
         n_open = sum(not each.is_decided for each in found)
         return {**counts, "n_written": len(decided), "n_not_decided": n_open}
-    lines = list(omop_set_chunks(mappings, run, left_out, proposals=proposals))
+    more = Counter(n_followed=0, n_values=sum(map(is_value, mappings.rows)))
+    lines = list(omop_set_chunks(mappings, run, left_out, proposals=proposals, counts=more))
     with new_file(path, overwrite=overwrite) as file:
         for line in lines:
             file.write(encoded(line))
     n_open = sum(row.decision().verdict == PROPOSED for row in mappings.rows)
     counts |= {"n_written": len(lines) - 1, "n_not_decided": 0 if proposals else n_open}
-    return {**counts, "n_values": sum(map(is_value, mappings.rows))}
+    return {**counts, **more}
 
 
 def _of_decision(decision: Decision) -> TermMapping:

@@ -27,8 +27,8 @@ from biograft.mapping.sssom import PLACEHOLDER, SOURCE, concept_curie, quoted
 from biograft.progress import Progress
 from biograft.text.vocabulary import ROMAN_NUMBERS
 
-_MEANT = (NameKind.PREFERRED, NameKind.SYNONYM)
-"""Kinds of names that mean the concept, and nothing broader, narrower or ambiguous."""
+_MEANT = (NameKind.PREFERRED, NameKind.SYNONYM, NameKind.RELATED)
+"""Kinds of names that mean the concept, or nearly so, and nothing broader or narrower."""
 _NUMBER = re.compile(r"\d+|\b(?:i{1,3}|iv|vi{0,3}|ix|x)\b")
 _PREFERRED_WEIGHT = 0.3
 """What a similarity to a preferred name adds to the standing of a pair among its rivals."""
@@ -40,21 +40,21 @@ _SAME = float(SAME_NAME)
 _CHUNK = 4096
 
 WEIGHTS = {
-    "intercept": -1.778,
-    "similarity": 2.108,
-    "same": 0.173,
-    "subject_preferred": -0.324,
-    "target_preferred": -0.582,
-    "subject_same": 0.686,
-    "target_same": 0.476,
-    "shared_names": 0.536,
-    "rival": -3.698,
-    "rival_similarity": -4.863,
-    "rival_names": -1.395,
-    "suitor": -0.492,
-    "suitor_names": -0.731,
-    "other_numbers": -1.022,
-    "structure": 0.654,
+    "intercept": -2.362,
+    "similarity": 3.024,
+    "same": 0.385,
+    "subject_preferred": -0.387,
+    "target_preferred": -0.901,
+    "subject_same": 0.556,
+    "target_same": 0.275,
+    "shared_names": 0.616,
+    "rival": -3.307,
+    "rival_similarity": -6.328,
+    "rival_names": -1.334,
+    "suitor": -0.444,
+    "suitor_names": -0.401,
+    "other_numbers": -0.843,
+    "structure": 0.521,
 }
 """Weights of the logistic model, fitted by ``biograft_lab.scripts.match_ontologies`` to HPO and the
 Disease Ontology, which are matched by their UMLS ids."""

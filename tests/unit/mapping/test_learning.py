@@ -268,6 +268,16 @@ def test_the_command_prints_each_part_with_its_gain(kb, index, tmp_path, run_mai
     assert [part["name"] for part in parts if part["applied"]] == []
 
 
+def test_the_command_learns_from_what_usagi_saves(kb, index, tmp_path, run_main):
+    usagi = tmp_path / "labs.csv"
+    usagi.write_text(
+        "sourceCode,sourceName,sourceFrequency,mappingStatus,equivalence,conceptId,conceptName\n"
+        "1,nothing known,3,APPROVED,EQUAL,0,Unmapped\n"
+    )
+    done = run_main("learn", str(usagi), "--kb", str(kb.folder), "--index", str(index), "--json")
+    assert (done.code, json.loads(done.out)["n_nil"]) == (0, 1)
+
+
 def test_probabilities_of_an_earlier_biograft_are_learned_again(kb, index):
     """They named no knowledge base, so they may have been fitted with another one."""
     learn(kb, index, [approved("widow maker", "D1")])

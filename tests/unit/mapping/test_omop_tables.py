@@ -209,17 +209,17 @@ def test_only_approved_standard_targets_are_written(saved, tmp_path, run_main, a
         run_main, saved, "--to", "omop", "--kb", athena.folder, "-o", out, *VOCABULARY
     )
     assert done.code == 1
-    counts = {"n_rows": 10, "n_written": 4, "n_not_decided": 4, "n_left_out": 2, "n_values": 1}
-    assert said == {**counts, "out": str(out)}
-    assert "OMOP:1567956 Non-insulin-dependent diabetes (ICD10CM) is not a standard" in done.err
+    counts = {"n_rows": 10, "n_written": 5, "n_not_decided": 4, "n_left_out": 1, "n_values": 1}
+    assert said == {**counts, "n_followed": 1, "out": str(out)}
     assert "OMOP:4000001 is retired: replaced by OMOP:201826" in done.err
     targets = [(row["source_code"], row["target_concept_id"]) for row in rows_of(out)]
-    assert targets == [("1", "201826"), ("2", "201826"), ("2", "443767"), ("4", "0")]
+    standard = [("1", "201826"), ("2", "201826"), ("2", "443767"), ("4", "0"), ("7", "201826")]
+    assert targets == standard
     more = tmp_path / "p.csv"
     done, said = convert(
         run_main, saved, "--to", "omop", "--kb", athena.folder, "-o", more, "--proposals"
     )
-    assert (said["n_written"], said["n_left_out"], said["n_not_decided"]) == (6, 3, 0)
+    assert (said["n_written"], said["n_left_out"], said["n_not_decided"]) == (8, 1, 0)
     assert "4112853" not in more.read_text("utf-8")  # only a value: a history is no diagnosis
 
 

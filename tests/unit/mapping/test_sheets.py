@@ -11,6 +11,7 @@ import pytest
 import python_calamine
 
 from biograft.errors import ConfigError, FormatError
+from biograft.kb.sources.workbooks import read_sheet
 from biograft.linking import ConceptIds
 from biograft.linking.outputs.tables import write_table
 from biograft.mapping import (
@@ -208,3 +209,16 @@ def test_decisions_of_a_sheet_are_applied(mapped, kb, linker):
     flags = [each.flag for each in map_terms(linker, TERMS, earlier)]
     assert flags == ["seen"] * len(TERMS)
     assert earlier.n_unused == 0
+
+
+def test_a_formula_that_was_never_computed_is_one_line(tmp_path):
+    """It read as an empty cell."""
+    path = tmp_path / "t.xlsx"
+    book = openpyxl.Workbook()
+    book.active.append(["code", "term"])
+    book.active.append(["1", '="fe" & "ver"'])
+    book.create_sheet("whole").append(["fever", "cough"])
+    book.save(path)
+    with pytest.raises(FormatError, match="B2 of 'Sheet' is a formula that was never computed"):
+        list(read_sheet(path))
+    assert list(read_sheet(path, "whole")) == [(1, ["fever", "cough"])]

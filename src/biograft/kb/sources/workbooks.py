@@ -23,6 +23,14 @@ _OLD_SUFFIXES = (".xls", ".xlt", ".et", ".ett")  # the latter two of WPS
 _ZIP = b"PK\x03\x04"
 _MEMBERS = ("xl/workbook.xml", "xl/workbook.bin")
 _STYLES, _ZEROS = "xl/styles.xml", re.compile(rb'formatCode="00+"')
+_SHEETS, _UNCOMPUTED = (
+    re.compile(r"xl/worksheets/[^/]+\.xml"),
+    re.compile(
+        rb'<c\b(?![^>]*\bt="str")[^>]*\br="([A-Z]+\d+)"[^>]*>\s*<f\b[^>]*(?:/>|>[^<]*</f>)\s*'
+        rb"(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+    ),
+)
+"""Files of the sheets, and a cell in one whose formula has no value, not even an empty text."""
 _MAX_WHOLE = 10**15
 _ROUNDED = re.compile(r"[+-]?\d(?:[.,]\d+)?[Ee]\+\d+")
 _ODS = b"application/vnd.oasis.opendocument.spreadsheet"
@@ -61,10 +69,11 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
             cells, among those that are not hidden.
 
     Raises:
-        FormatError: The file is damaged or encrypted, or has no such sheet.
+        FormatError: The file is damaged or encrypted, has no such sheet, or no value of a formula.
     """
     with _damage_explained(path), _open(path) as book:
         chosen = _choose(book, path, sheet)
+        _refuse_uncomputed(path, chosen.name)
         top, left = chosen.start or (0, 0)
         merged, padded = _merged_columns(chosen), _padded_cells(path, chosen.name)
         shown: dict[tuple[int, int], str] = {}
@@ -83,6 +92,26 @@ def read_sheet(path: Path, sheet: str = "") -> Iterator[tuple[int, list[str]]]:
                         key = (first, column)
                         cells[column - left] = shown.setdefault(key, cells[column - left])
                 yield row + 1, cells
+
+
+def _refuse_uncomputed(path: Path, sheet: str) -> None:
+    """Refuse a sheet with a formula that no program has computed: it would read as empty."""
+    found: set[str] = set()
+    if zipfile.is_zipfile(path):
+        with open_zip(path) as archive:
+            for name in filter(_SHEETS.fullmatch, archive.namelist()):
+                found |= {each.decode() for each in _UNCOMPUTED.findall(archive.read(name))}
+    if not found:
+        return
+    openpyxl = import_extra("openpyxl", "reading formulas")
+    with closing(openpyxl.load_workbook(path, read_only=True)) as book:
+        for cell in itertools.chain.from_iterable(book[sheet].iter_rows()):
+            if cell.data_type == "f" and cell.coordinate in found:
+                raise FormatError(
+                    f"{cell.coordinate} of {sheet!r} is a formula that was never computed",
+                    path=path,
+                    remedy="open it in a spreadsheet program and save it, or write the values",
+                )
 
 
 def _padded_cells(path: Path, sheet: str) -> dict[int, dict[int, int]]:
