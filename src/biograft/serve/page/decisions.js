@@ -109,7 +109,7 @@ class Decisions {
   async read(row) {
     const {clock} = this, {version} = row.stored;
     const {history, targets, ...stored} = await ask(`v1/review/terms/${row.stored.id}?${this.asking()}`);
-    this.row(row.key, stored, clock);
+    row.isOld = this.row(row.key, stored, clock).stored !== stored;  // overtaken by a change
     return {history, targets, isOther: row.stored === stored && stored.version !== version};
   }
 
@@ -122,8 +122,7 @@ class Decisions {
     for (const row of this.rows.values()) row.isOld ||= isAll || changed.has(row.stored.id);
     for (const row of [...this.rows.values()].filter((each) => each.isOld && each.stored.id)) {
       if (row.waiting.length) continue;  // it is read later
-      row.isOld = false;
-      if ((await this.read(row).catch((problem) => { row.isOld = true; throw problem; })).isOther) others.push(row);
+      if ((await this.read(row)).isOther) others.push(row);
     }
     return others;
   }
