@@ -190,7 +190,7 @@ class ServiceEngine:
     def warm_up(self) -> None:
         """Search and link once, so that no request waits for the first use."""
         self.search_json("a", 1, None)
-        self.link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
+        self._link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
         self.suggestions.pinyin.find("aa")
 
     # ---- text
