@@ -684,14 +684,14 @@ def _check_artifact(file: Path, manifest: Mapping[str, Any]) -> CheckedArtifact:
     files = described if isinstance(described, Mapping) else {}
     changed = find_changed_files(file.parent, files, hashes=True)
     problems += [f"{file.parent / name}: {problem}" for name, problem in changed]
-    if manifest["format"] == UNFINISHED and not (file.parent / MANIFEST).exists():
+    if manifest["format"] == ANNOTATION and not (file.parent / MANIFEST).exists():
         problems.append(f"{file.parent}: was not finished; continue it (--resume), or remove it")
     sizes = [entry.get("bytes", 0) for entry in files.values() if isinstance(entry, Mapping)]
     path = file.parent if file.name == MANIFEST else file
     return CheckedArtifact(path, manifest["format"], len(files), sum(sizes), tuple(problems))
 
 
-UNFINISHED = "biograft-annotation"
+ANNOTATION = "biograft-annotation"
 """Format of the plan of an annotation, which has a manifest beside it when it is finished."""
 _HASH_CHUNK = 1 << 20
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2

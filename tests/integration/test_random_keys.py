@@ -199,9 +199,10 @@ def compare(tabs: list[Any], store: Any, queue: str) -> tuple[int, list[str]]:
     history = store.history(queue)
     stored = {event.batch: event for event in history}
     for tab in tabs:
-        tab.wait_for_function("() => !state.busy")
+        tab.wait_for_function("() => !state.busy", timeout=120_000)
         tab.evaluate("watch()")
-        tab.wait_for_function("() => ![...decisions.rows.values()].some((row) => row.isOld)")
+        seen = "() => ![...decisions.rows.values()].some((row) => row.isOld)"
+        tab.wait_for_function(seen, timeout=120_000)  # a lost answer is waited for 30 s
         for shown in tab.evaluate(SHOWN[tab.kind]):
             state = items[shown["id"]].state
             is_same = all(

@@ -1,12 +1,12 @@
-"""Texts that the demo and the page show: what biograft finds in them is exactly the gold standard.
+"""Texts that the demo shows: what biograft finds in them is exactly the gold standard.
 
-The page and the demo once showed wrong findings: *Tetanus up to date* as present, the cut of a
-friend as the patient's, *chest X-ray* as possible.
+Those of the page are in serve/test_example_notes.py. The page and the demo once showed wrong
+findings: *Tetanus up to date* as present, the cut of a friend as the patient's, *chest X-ray* as
+possible.
 """
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -56,19 +56,3 @@ def test_texts_of_the_start_demo(kb, language):
     text, findings = gold(language, "start")
     mentions = Linker.open(kb)(Document("start", text)).mentions
     assert [(m.text, m.concept, m.status) for m in mentions] == findings
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_example_of_the_page(kb, language):
-    """The picture of the README shows it."""
-    testclient = pytest.importorskip("fastapi.testclient", reason="the extra `serve` is missing")
-    from biograft.serve import create_app
-
-    text, findings = gold(language, "page")
-    with testclient.TestClient(create_app(kb.folder), base_url="http://127.0.0.1") as client:
-        words = client.get("/page/words.js").text
-        example = re.findall(r'sample: ("(?:[^"\\]|\\.)*"(?: \+\s*"(?:[^"\\]|\\.)*")*)', words)
-        parts = re.findall(r'"(?:[^"\\]|\\.)*"', example[("en", "zh").index(language)])
-        assert "".join(map(json.loads, parts)) == text
-        answer = client.post("/v1/link", json={"text": text}).json()
-    assert [(m["text"], m["concept"], m["status"]) for m in answer["mentions"]] == findings

@@ -32,6 +32,8 @@ _DOUBTFUL, _EXACT = {"ambiguous": 0.5, "short": 0.2, "translated": 0.2}, "exact"
 """Least doubt of flags, and the flag with hardly any."""
 _MAX_ACRONYM = 5
 TRANSLATED = "translated"
+_CERTAIN = ("", _EXACT, TRANSLATED, "mapped", "wording")
+"""Flags of terms that many others may be approved with: of names, and what they map to."""
 
 
 def to_json(record: Any) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class ReviewTerm:
         text = self.part or self.text
         if self.flag == NO_CONCEPT or not self.candidates:
             return "none"
-        if self.flag not in ("", _EXACT, TRANSLATED):
+        if self.flag not in _CERTAIN:
             return "flag"
         if self.reason:
             return "reason"

@@ -176,7 +176,7 @@ def test_a_value_stays_a_value_through_review(athena, tmp_path, run_main):
     assert run_main("review", "approve", "1", "2", "--yes", *review).code == 0
     assert run_main("review", "export", *review[:2], "-o", str(decided)).code == 0
     parts = [each.part for each in read_decisions(decided)]
-    assert parts == ["Family history of disorder", "value: Malignant tumor of breast"]
+    assert parts == ["", "value: Malignant tumor of breast"]
     done, said = convert(
         run_main, decided, "--to", "omop", "--kb", athena.folder, "-o", tmp_path / "o.csv"
     )
@@ -230,7 +230,7 @@ VOCABULARY = ("--source-vocabulary", "LOCAL")
     ("options", "problem"),
     [
         (("--to", "omop"), "--to omop: name the knowledge base of the targets (--kb)"),
-        (("--to", "excel"), "--to: expected one of sssom, usagi, omop, found 'excel'"),
+        (("--to", "excel"), "--to: expected one of sssom, usagi, omop, fhir, found 'excel'"),
     ],
 )
 def test_wrong_options_of_convert_are_one_line(saved, tmp_path, run_main, options, problem):

@@ -95,7 +95,7 @@ def test_reviewers_choose_verdict_and_relation_from_lists(mapped):
         lambda sheet: sheet.insert_cols(1, 2),
         lambda sheet: (sheet.insert_rows(1), sheet.cell(1, 1, "Reviewed by Ann, 2026")),
         lambda sheet: [sheet.append(["", None, " "]) for _ in range(5)],
-        lambda sheet: (sheet.cell(1, 20, "my note"), sheet.cell(3, 20, "=A1")),
+        lambda sheet: (sheet.cell(1, 20, "my note"), sheet.cell(3, 20, "see above")),
         lambda sheet: sheet.cell(4, 22, "a note under no header"),
         lambda sheet: sheet.move_range("A1:A20", cols=30),
     ],

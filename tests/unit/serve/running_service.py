@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,7 +27,12 @@ def running(*command: str, **settings: Any) -> Iterator[tuple[subprocess.Popen[s
         port = free.getsockname()[1]
     whole = [sys.executable, "-m", "biograft", *command, "--port", str(port)]
     settings = {"stderr": subprocess.DEVNULL, "env": os.environ, "text": True, **settings}
-    with subprocess.Popen(whole, **settings) as process:
+    hangup = getattr(signal, "SIGHUP", None)
+    before = signal.signal(hangup, signal.SIG_DFL) if hangup else None  # nohup: it is inherited
+    process = subprocess.Popen(whole, **settings)
+    if hangup:
+        signal.signal(hangup, before)
+    with process:
         try:
             for _ in range(1200):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):

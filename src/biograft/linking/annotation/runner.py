@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from biograft.artifacts import (
-    UNFINISHED,
+    ANNOTATION,
     ArtifactKind,
     describe_files,
     new_file,
@@ -162,7 +162,7 @@ def _unfinished(out: Path, chunks: Iterable[Chunk]) -> Iterator[Chunk | Finished
 
 
 PLAN = ArtifactKind(
-    format=UNFINISHED,
+    format=ANNOTATION,
     version=1,
     called="annotation in progress",
     remedy="remove the folder and run `biograft corpus annotate` again",
