@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from served_app import served
 
 from biograft.kb import BuildConfig, build_store
 from biograft.kb.sources import SourceConfig
@@ -65,17 +63,8 @@ class Recorder:
 
 @contextlib.contextmanager
 def serving(app: Any) -> Iterator[int]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield port
-    server.should_exit = True
-    thread.join(10)
+    with served(app) as address:
+        yield int(address.rpartition(":")[2])
 
 
 @pytest.fixture(scope="module")

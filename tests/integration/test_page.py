@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
-import socket
-import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served_app import served
 
 from biograft.kb import BuildConfig, build_store
 from biograft.kb.sources import SourceConfig
@@ -64,22 +61,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
     build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
     return folder
-
-
-@contextlib.contextmanager
-def served(app: Any) -> Iterator[str]:
-    """Serve an application in a thread; give its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
 
 
 @pytest.fixture(scope="module")

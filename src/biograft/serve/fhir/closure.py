@@ -22,7 +22,7 @@ _R5 = {_SUBSUMES: "source-is-narrower-than-target", _EQUAL: "equivalent"}
 
 
 @dataclass
-class _Table:
+class _ClosureTable:
     """The codes of a client, and the relations that it was told."""
 
     version: int = 0
@@ -49,7 +49,7 @@ class ClosureTables:
         self, systems: CodeSystems, max_tables: int = MAX_TABLES, max_cells: int = MAX_CELLS
     ) -> None:
         self._systems, self._max_tables, self._max_cells = systems, max_tables, max_cells
-        self._tables: OrderedDict[str, _Table] = OrderedDict()
+        self._tables: OrderedDict[str, _ClosureTable] = OrderedDict()
         self._lock = threading.Lock()
 
     def answer(self, asked: Parameters) -> Resource:
@@ -68,7 +68,7 @@ class ClosureTables:
         added = [self._entry(each) for each in codings]
         with self._lock:
             if version is None and not codings:
-                self._tables[name] = _Table()
+                self._tables[name] = _ClosureTable()
             if (table := self._tables.get(name)) is None:
                 raise TerminologyError(
                     "not-found",
@@ -89,7 +89,7 @@ class ClosureTables:
             raise TerminologyError("required", "concept: expected a code and its system")
         return self._systems.entry(self._systems.known(given.system, given.version), given.code)
 
-    def _add(self, table: _Table, added: list[int]) -> None:
+    def _add(self, table: _ClosureTable, added: list[int]) -> None:
         systems, made = self._systems, []
         wanted = [(e, systems.ancestors(systems.row(e))) for e in dict.fromkeys(added)]
         wanted = [(entry, above) for entry, above in wanted if entry not in table.entries]
@@ -126,7 +126,12 @@ class ClosureTables:
             n_cells -= self._tables.popitem(last=False)[1].n_cells
 
     def _described(
-        self, name: str, table: _Table, found: list[tuple[int, int, int, str]], *, is_r5: bool
+        self,
+        name: str,
+        table: _ClosureTable,
+        found: list[tuple[int, int, int, str]],
+        *,
+        is_r5: bool,
     ) -> Resource:
         """Return relations as a ConceptMap, a group for each code system."""
         systems = self._systems
@@ -159,7 +164,7 @@ def _coding(text: str) -> Coding:
     return Coding(system or None, code)
 
 
-def _number(version: str, table: _Table) -> int:
+def _number(version: str, table: _ClosureTable) -> int:
     """Return a version that the table had."""
     if not (version.isascii() and version.isdecimal() and len(version) < 10):
         raise TerminologyError("invalid", "version: expected one that an answer had")
