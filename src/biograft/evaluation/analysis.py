@@ -64,6 +64,20 @@ def sub_populations(
         base: The knowledge base that was searched.
         training: Training gold; None: populations that need it are left out.
     """
+    flags = population_flags(result, base, training)
+    return [_score(name, result.judgements, mask) for name, mask in flags.items()]
+
+
+def population_flags(
+    result: LinkingResult, base: KnowledgeBase, training: Sequence[LinkQuery] | None = None
+) -> dict[str, Flags]:
+    """Return which queries are in each population of :func:`sub_populations`.
+
+    Args:
+        result: The evaluation.
+        base: The knowledge base that was searched.
+        training: Training gold; None: populations that need it are left out.
+    """
     queries = result.resolved.queries
     single = np.array([len(query.mention.split()) == 1 for query in queries])
     ids = [base.ids_of(query.gold) for query in queries]
@@ -91,7 +105,7 @@ def sub_populations(
             "unseen concept": np.array([q.gold.isdisjoint(concepts) for q in queries]),
             f"top {TOP_CONCEPTS} concepts": np.array([not q.gold.isdisjoint(top) for q in queries]),
         }
-    return [_score(name, result.judgements, mask) for name, mask in flags.items()]
+    return flags
 
 
 def score_reachable(result: LinkingResult) -> Population:

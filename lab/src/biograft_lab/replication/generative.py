@@ -16,6 +16,7 @@ from pathlib import Path
 
 from biograft.config import check_choice
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
+from biograft.evaluation.analysis import population_flags
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker, build_index
 from biograft.linking.config import SEARCHES, LinkerConfig
@@ -30,7 +31,7 @@ from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking import missing_split, read_resolved
 from biograft_lab.replication.linking_sets import SETS, LinkingSet
-from biograft_lab.replication.protocols import metrics_of
+from biograft_lab.replication.protocols import answers_of, metrics_of
 from biograft_lab.replication.results import Row
 from biograft_lab.replication.runner import (
     TOY_LINKER,
@@ -49,6 +50,8 @@ RECIPES = {
     "bc5cdr-disease": "bc5cdr",
 }
 
+UNSEEN = ("unseen mention", "unseen concept")
+"""Populations of which each row has the queries, so that arms are compared on them."""
 _TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 
 
@@ -246,10 +249,15 @@ class _Models:
         config = EvaluationConfig(seed=0)
         result = evaluate_linking(linker, self.kb, queries, "lenient", config, Progress())
         learned = self.chosen.read_gold(self.job.data, "train").queries
-        parts = sub_populations(result, self.kb, learned)
+        scored = sub_populations(result, self.kb, learned)
         about = {"n_without_text": gold.n_without_text} if variant.text else {}
-        parts_json = [part.to_json() for part in parts]
-        return {**metrics_of(result), **about, "populations": parts_json}
+        flags = population_flags(result, self.kb, learned)
+        return {
+            **metrics_of(result),
+            **about,
+            "populations": [part.to_json() for part in scored],
+            **answers_of(result, {part: flags[part] for part in UNSEEN}),
+        }
 
     def _alone(self, ranker: Seq2SeqLinker, variant: GenerativeVariant) -> Row:
         """Measure a generative linker without a search."""

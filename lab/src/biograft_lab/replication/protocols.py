@@ -178,7 +178,7 @@ class LinkingTask:
             **metrics_of(result),
             "causes": _causes(result, linker.kb),
             "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
-            **_answers(result, [_has_name(linker.kb, query) for query in queries]),
+            **answers_of(result, {NOT_A_NAME: [not _has_name(linker.kb, q) for q in queries]}),
         }
         return self._described(row, linker.kb) | self._against(result, data, work, is_floor)
 
@@ -274,11 +274,11 @@ def _has_name(kb: KnowledgeBase, query: LinkQuery) -> bool:
     return all(is_name_of(kb, part, query.gold) for part in query.parts)
 
 
-def _answers(result: LinkingResult, are_names: Sequence[bool]) -> Row:
+def answers_of(result: LinkingResult, parts: Mapping[str, Any]) -> Row:
     """Return which queries are right at the first rank, and how many each document has.
 
     The queries of a document stand together; a tie that counts in part counts as wrong. ``parts``
-    has the queries whose mention is no name of its concept, so that the surface does not decide.
+    are flags of the queries, such as those whose mention is no name of its concept.
     """
     judged = result.judgements
     order = sorted(range(len(judged)), key=lambda row: str(judged.documents[row]))
@@ -286,7 +286,7 @@ def _answers(result: LinkingResult, are_names: Sequence[bool]) -> Row:
     return {
         "right": pack_flags(judged.right[row, 0] == 1 for row in order),
         "documents": pack_sizes(sizes[name] for name in sorted(sizes)),
-        "parts": {NOT_A_NAME: pack_flags(not are_names[row] for row in order)},
+        "parts": {part: pack_flags(flags[row] for row in order) for part, flags in parts.items()},
     }
 
 
