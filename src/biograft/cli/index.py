@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from biograft.linking.dense.encoders import NameEncoder
 
 
-_OF_TRANSFORMERS = ("pooling", "max_length", "encoder_engine")
+_OF_TRANSFORMERS = (
+    *("pooling", "max_length", "query_prompt", "document_prompt", "encoder_engine"),
+)
 _OF_DENSE = ("storage", "similarity", "approximate")
 
 
@@ -35,8 +37,10 @@ def index(
     out: Annotated[Path, "-o", "--out", "INDEX"],
     dense: Annotated[DenseConfig, Offered("similarity", "storage", "approximate", "languages")],
     encoder: Annotated[str | None, "NAME_OR_DIR|none"] = None,
-    pooling: Annotated[str | None, "mean|cls"] = None,
+    pooling: Annotated[str | None, "mean|cls|lasttoken|..."] = None,
     max_length: Annotated[int | None, "N"] = None,
+    query_prompt: Annotated[str | None, "TEXT"] = None,
+    document_prompt: Annotated[str | None, "TEXT"] = None,
     encoder_engine: Annotated[str | None, "torch|openvino"] = None,
     steps: Annotated[str | None, "case,plural,..."] = None,
     update: Annotated[bool, "--update"] = False,
@@ -56,6 +60,8 @@ def index(
         pooling: Pooling of the encoder; default: from its files, or as known for SapBERT.
         max_length: Maximum number of tokens of a name; default: as for --pooling, else the
             model's.
+        query_prompt: Text before each mention, such as 'query: ' of E5; default: from its files.
+        document_prompt: Text before each name; default: from its files.
         encoder_engine: Engine that computes vectors of names: torch, or openvino, faster on
             processors; queries are encoded by torch. Default: torch.
         steps: Normalisation steps of lexical search.
@@ -69,7 +75,12 @@ def index(
     loaded: NameEncoder | None = None
     if encoder not in (None, "none"):
         loaded = load_encoder(
-            encoder, pooling=pooling, max_length=max_length, engine=encoder_engine
+            encoder,
+            pooling=pooling,
+            max_length=max_length,
+            query_prompt=query_prompt,
+            document_prompt=document_prompt,
+            engine=encoder_engine,
         )
     elif encoder is None and not update:
         loaded = default_encoder(base, dense.languages)

@@ -416,6 +416,7 @@ class StaticEncoder:
         self,
         texts: Sequence[str],
         *,
+        prompt_name: str = "document",
         batch_size: int = 64,
         precision: str = "auto",
         normalize: bool = True,
@@ -427,6 +428,7 @@ class StaticEncoder:
 
         Args:
             texts: Names.
+            prompt_name: Changes nothing, since there are no prompts.
             batch_size: Changes nothing.
             precision: Changes nothing, since there is one.
             normalize: Changes nothing, since the length of an output has no meaning.
@@ -494,7 +496,7 @@ class StaticEncoder:
     def _description(self) -> dict[str, Any]:
         """The manifest, without the files."""
         return {
-            "settings": asdict(self.settings),
+            "settings": self.settings.to_json(),
             "tokenizer": asdict(self.tokenizer.settings),
             "scripts": list(self.scripts),
             "n_tokens": len(self.tokenizer.vocabulary),

@@ -1,4 +1,8 @@
-"""Text encoders: texts to vectors, with a transformers model, a tokenizer and a pooling."""
+"""Text encoders: texts to vectors, with a transformers model, a tokenizer and a pooling.
+
+The model is an encoder (BERT, XLM-R, DeBERTa, ModernBERT), the encoder of an encoder-decoder, or a
+decoder (Qwen3), whose usual pooling is that of the last token.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +40,18 @@ Pooling = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 POOLINGS: Registry[Pooling] = Registry(
     "pooling",
     {
-        "cls": ("biograft.models.encoder:pool_first", "the state of the first token (SapBERT)"),
-        "mean": ("biograft.models.encoder:pool_mean", "the mean of all tokens except padding"),
+        "cls": ("encoder:pool_first", "the state of the first token (SapBERT)"),
+        "mean": ("encoder:pool_mean", "the mean of all tokens"),
+        "mean_sqrt_len_tokens": ("encoder:pool_scaled", "their sum by the root of their number"),
+        "weightedmean": ("encoder:pool_weighted", "the mean weighted by position (SGPT)"),
+        "max": ("encoder:pool_max", "the maximum of each dimension"),
+        "lasttoken": ("encoder:pool_last", "the state of the last token (decoders)"),
     },
+    group="biograft.poolings",
+    home="biograft.models",
 )
+"""Poolings by the names that sentence-transformers has for them. Masks are 0 at padding, and at
+prompts that are not pooled."""
 
 
 def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -47,20 +59,67 @@ def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
     Args:
         states: States of the tokens: (batch, tokens, dim).
-        mask: 1 where there is a token; unused.
+        mask: 1 at the tokens that count: (batch, tokens).
     """
-    return states[:, 0].float()  # (batch, dim)
+    return _states_at(states, mask.int().argmax(1))
 
 
-def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Average the states of all tokens except padding; a text without tokens gives zeros.
+def pool_last(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Take the state of the last token.
 
     Args:
         states: States of the tokens: (batch, tokens, dim).
-        mask: 1 where there is a token: (batch, tokens).
+        mask: 1 at the tokens that count: (batch, tokens).
     """
-    weights = mask.unsqueeze(-1).to(torch.float32)  # (batch, tokens, 1)
+    return _states_at(states, mask.shape[1] - 1 - mask.int().flip(1).argmax(1))
+
+
+def _states_at(states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    return states[torch.arange(len(states), device=states.device), positions].float()
+
+
+def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Average the states of all tokens; a text without tokens gives zeros.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 at the tokens that count: (batch, tokens).
+    """
+    weights = mask.unsqueeze(-1).float()  # (batch, tokens, 1)
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def pool_scaled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Divide the sum of the states of all tokens by the root of their number.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 at the tokens that count: (batch, tokens).
+    """
+    return pool_mean(states, mask) * mask.sum(1, keepdim=True).float().sqrt()
+
+
+def pool_weighted(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Average the states of all tokens, each weighted by its position, from 1.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 at the tokens that count: (batch, tokens).
+    """
+    positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    weights = (mask * positions).unsqueeze(-1).float()  # (batch, tokens, 1)
+    return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+def pool_max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Take the maximum of each dimension over all tokens.
+
+    Args:
+        states: States of the tokens: (batch, tokens, dim).
+        mask: 1 at the tokens that count: (batch, tokens).
+    """
+    lowest = torch.finfo(torch.float32).min
+    return states.float().masked_fill(mask.unsqueeze(-1) == 0, lowest).amax(dim=1)
 
 
 Vectors = npt.NDArray[np.float32]
@@ -72,7 +131,7 @@ class TextEncoder:
     Args:
         model: Model of transformers that returns states.
         tokenizer: Its tokenizer.
-        settings: Pooling, maximum length and lowercasing.
+        settings: Pooling, maximum length, lowercasing, prompts.
         name: Name in manifests and messages.
 
     >>> encoder = TextEncoder.from_pretrained("ENCODER")  # doctest: +SKIP
@@ -85,7 +144,7 @@ class TextEncoder:
         """The folder it was loaded from, if any."""
         self.engine = "torch"
         """Engine of ``encode``: one of ``models.openvino.ENGINES``."""
-        self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "given")
+        self.origins = dict.fromkeys(settings.to_json(), "given")
         """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
         shortest = tokenizer.num_special_tokens_to_add() + 1
@@ -110,6 +169,8 @@ class TextEncoder:
         pooling: str | None = None,
         max_length: int | None = None,
         lower: bool | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
         device: str | None = None,
         engine: str = "torch",
     ) -> TextEncoder:
@@ -123,6 +184,8 @@ class TextEncoder:
             pooling: One of ``POOLINGS``; default: as known, else mean, with a warning.
             max_length: Maximum number of tokens; default: as known, else that of the model.
             lower: Make texts lower-case first; default: as known, else as the tokenizer does.
+            query_prompt: Text before what is searched for; default: as its files say.
+            document_prompt: Text before what is searched; default: as its files say.
             device: Device of torch; default: a GPU where there is one.
             engine: ``torch``, or ``openvino``, which encodes faster on processors.
         """
@@ -130,7 +193,13 @@ class TextEncoder:
             raise ConfigError(f"engine: expected one of {', '.join(ENGINES)}, found {engine!r}")
         folder = find_encoder(name_or_folder)
         model, tokenizer = load_parts(folder)
-        given = {"pooling": pooling, "max_length": max_length, "lower": lower}
+        given = {
+            "pooling": pooling,
+            "max_length": max_length,
+            "lower": lower,
+            "query_prompt": query_prompt,
+            "document_prompt": document_prompt,
+        }
         defaults = {
             "pooling": "mean",
             "max_length": max_input_tokens(model, tokenizer),
@@ -176,23 +245,54 @@ class TextEncoder:
         """Normalise whitespace, and lowercase if so set."""
         return prepare_text(text, lower=self.lower)
 
-    def tokenize(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Tokenise texts to a padded batch of ``input_ids`` and ``attention_mask``."""
-        return pad(self._token_ids(texts), self._padding)
+    def tokenize(self, texts: Sequence[str], n_queries: int = 0) -> dict[str, torch.Tensor]:
+        """Tokenise texts to a padded batch: ``input_ids``, ``attention_mask``, ``pooled``.
+
+        Args:
+            texts: Texts, without their prompts.
+            n_queries: The number of texts, from the first, that get the prompt of queries; the
+                others get that of documents.
+        """
+        queries = self._token_ids(texts[:n_queries], "query")
+        return self._pad(queries + self._token_ids(texts[n_queries:], "document"), n_queries)
+
+    def _pad(self, token_ids: Sequence[Sequence[int]], n_queries: int) -> dict[str, torch.Tensor]:
+        """Pad a batch; where a prompt is not pooled, ``pooled`` is 0 at its tokens, too."""
+        batch = pad(token_ids, self._padding)
+        pooled = batch["attention_mask"].clone()
+        if not self.settings.include_prompt:
+            pooled[:n_queries, : self._n_prompt_tokens("query")] = 0
+            pooled[n_queries:, : self._n_prompt_tokens("document")] = 0
+        return batch | {"pooled": pooled}
+
+    def _prompt(self, name: str) -> str:
+        prompt = self.settings.prompt(name)
+        return prompt.lower() if self.lower else prompt
+
+    def _n_prompt_tokens(self, name: str) -> int:
+        """Count the tokens of a prompt, and the special ones before it."""
+        if not self._prompt(name):
+            return 0
+        ids: list[int] = self.tokenizer(self._prompt(name))["input_ids"]
+        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def embed(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Compute the pooled vectors of a batch, with gradients."""
-        on_device = {key: value.to(self.device) for key, value in batch.items()}
-        inputs = self.add_entity_inputs(on_device)
+        """Compute the pooled vectors of a batch, with gradients.
+
+        Args:
+            batch: The tensors of ``tokenize``; without ``pooled`` all tokens are pooled.
+        """
+        inputs = {key: value.to(self.device) for key, value in batch.items()}
+        pooled = inputs.pop("pooled", inputs["attention_mask"])
         is_seq2seq = self.model.config.is_encoder_decoder
         model = self.model.get_encoder() if is_seq2seq else self.model
-        states = model(**inputs).last_hidden_state  # (batch, tokens, dim)
-        return self._pool(states, inputs["attention_mask"])
+        states = model(**self.add_entity_inputs(inputs)).last_hidden_state  # (batch, tokens, dim)
+        return self._pool(states, pooled)
 
     def _embed_by_engine(self, batch: dict[str, torch.Tensor], precision: str) -> torch.Tensor:
         if self.engine == "torch":
             return self.embed(batch)
-        return self._pool(self._openvino.states(batch, precision), batch["attention_mask"])
+        return self._pool(self._openvino.states(batch, precision), batch["pooled"])
 
     @cached_property
     def _openvino(self) -> OpenVinoModel:
@@ -224,6 +324,7 @@ class TextEncoder:
         self,
         texts: Sequence[str],
         *,
+        prompt_name: str = "document",
         batch_size: int = 64,
         precision: str = "auto",
         normalize: bool = True,
@@ -233,6 +334,8 @@ class TextEncoder:
 
         Args:
             texts: Names.
+            prompt_name: The prompt before each, where the encoder has prompts: ``query`` for
+                mentions to search for, ``document`` for names that are searched.
             batch_size: Names of typical length in a batch: fewer longer ones, more shorter ones.
             precision: One of ``models.precision.PRECISIONS``.
             normalize: Scale each vector to length 1.
@@ -240,7 +343,7 @@ class TextEncoder:
         """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
-        token_ids = self._token_ids(texts)
+        token_ids = self._token_ids(texts, prompt_name)
         lengths = np.fromiter(map(len, token_ids), dtype=np.int64, count=len(token_ids))
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         n_done, n_tokens = 0, max(1, int(lengths.sum()))
@@ -248,7 +351,8 @@ class TextEncoder:
             for rows in token_batches(lengths, batch_size * USUAL_LENGTH):
                 if lengths[rows[0]] == 0:
                     continue  # no tokens: zeros; only with tokenizers without special tokens
-                batch = pad([token_ids[row] for row in rows], self._padding)
+                n_queries = len(rows) if prompt_name == "query" else 0
+                batch = self._pad([token_ids[row] for row in rows], n_queries)
                 vectors[rows] = self._embed_by_engine(batch, precision).float().cpu().numpy()
                 if progress:
                     n_done += int(lengths[rows].sum())
@@ -274,11 +378,12 @@ class TextEncoder:
     def _padding(self) -> int:
         return int(self.tokenizer.pad_token_id or 0)
 
-    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _token_ids(self, texts: Sequence[str], prompt_name: str) -> list[list[int]]:
         if not texts:
             return []
+        prompt = self._prompt(prompt_name)
         encoded = self.tokenizer(
-            [self.prepare(text) for text in texts],
+            [prompt + self.prepare(text) for text in texts],
             truncation=True,
             max_length=self.max_length,
             return_attention_mask=False,

@@ -27,7 +27,12 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokeni
 from transformers.utils import logging
 
 from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, shorten
-from biograft.models.settings import EncoderSettings, write_settings
+from biograft.models.settings import (
+    OLD_POOLING_KEYS,
+    PROMPT_NAMES,
+    EncoderSettings,
+    write_settings,
+)
 
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
 """Files that are downloaded of an encoder, and of a tokenizer."""
@@ -295,11 +300,14 @@ def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any
             "max_seq_length": settings.max_length,
             "do_lower_case": settings.lower,
         },
-        "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+        "config_sentence_transformers.json": {
+            "similarity_fn_name": "cosine",
+            "prompts": {name: settings.prompt(name) for name in PROMPT_NAMES},
+        },
         "1_Pooling/config.json": {
             "word_embedding_dimension": dim,
-            "pooling_mode_cls_token": settings.pooling == "cls",
-            "pooling_mode_mean_tokens": settings.pooling == "mean",
+            **{key: settings.pooling == mode for key, mode in OLD_POOLING_KEYS.items()},
+            "include_prompt": settings.include_prompt,
         },
         "2_Normalize/config.json": {},
     }
@@ -322,9 +330,7 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     plain = {
         "config": config,
         "tokenizer": describe_tokenizer(tokenizer),
-        "pooling": settings.pooling,
-        "max_length": settings.max_length,
-        "lower": settings.lower,
+        **settings.to_json(),
     }
     return hash_model(plain, model)
 

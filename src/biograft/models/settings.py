@@ -1,4 +1,4 @@
-"""The settings of a text encoder beside its weights: pooling, maximum length, lowercasing.
+"""The settings of a text encoder beside its weights: pooling, maximum length, case, prompts.
 
 They are given, or read from ``biograft_encoder.json``, else from the files of
 sentence-transformers; of published families of encoders they are known by name. What none of these
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import ArtifactKind, describe_files
+from biograft.config import check_choice
 from biograft.errors import ConfigError, EncoderWarning, StoreError
 
 SETTINGS = ArtifactKind(
@@ -26,7 +27,17 @@ SETTINGS = ArtifactKind(
     file="biograft_encoder.json",
 )
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
-_OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+OLD_POOLING_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""Poolings by the keys of sentence-transformers before version 6."""
+PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""The sides of a search, and the names that sentence-transformers has for the prompt of each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,15 +45,34 @@ class EncoderSettings:
     """Settings that turn a text into one vector."""
 
     pooling: str
-    """Name of a pooling: ``cls`` or ``mean``."""
+    """Name of a pooling, one of ``POOLINGS``."""
     max_length: int
     """Maximum number of tokens of a text, special tokens included; longer texts are truncated."""
     lower: bool
     """Whether texts are lowercased before tokenisation."""
+    query_prompt: str = ""
+    """Text before each text that is searched for, such as ``query: `` of E5."""
+    document_prompt: str = ""
+    """Text before each text that is searched, such as a name in an index."""
+    include_prompt: bool = True
+    """Whether the tokens of the prompt are pooled, too."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise ConfigError(f"max_length: expected at least 1, found {self.max_length}")
+
+    def prompt(self, name: str) -> str:
+        """Return the prompt called ``query`` or ``document``."""
+        check_choice("prompt_name", name, PROMPT_NAMES)
+        return self.query_prompt if name == "query" else self.document_prompt
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as plain values; prompts only where there are any."""
+        values = asdict(self)
+        if not (self.query_prompt or self.document_prompt):
+            for name in ("query_prompt", "document_prompt", "include_prompt"):
+                del values[name]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +188,11 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
         for name, entry in describe_files(folder).items()
         if name != SETTINGS.file and name.endswith((".safetensors", ".json", ".txt"))
     }
-    SETTINGS.write(folder, {**asdict(settings), "files": files}, overwrite=True)
+    SETTINGS.write(folder, {**settings.to_json(), "files": files}, overwrite=True)
 
 
 def find_settings(folder: Path) -> dict[str, Any]:
-    """Read pooling, max_length and lower from a folder; what its files do not state is absent."""
+    """Read the settings of a folder; what its files do not state is absent."""
     if (folder / SETTINGS.file).exists():
         return _read_own(folder)
     if (folder / "modules.json").exists():
@@ -172,11 +202,22 @@ def find_settings(folder: Path) -> dict[str, Any]:
 
 def _read_own(folder: Path) -> dict[str, Any]:
     content = SETTINGS.read(folder)
-    kinds = {"pooling": str, "max_length": int, "lower": bool}
-    for key, kind in kinds.items():
-        if type(content.get(key)) is not kind:
+    required = ("pooling", "max_length", "lower")
+    known = [name for name in _TYPES if name in content or name in required]
+    for key in known:
+        if type(content.get(key)) is not _TYPES[key]:
             raise SETTINGS.damaged(folder / SETTINGS.file, f"{key} is {content.get(key)!r}")
-    return {key: content[key] for key in kinds}
+    return {key: content[key] for key in known}
+
+
+_TYPES = {
+    "pooling": str,
+    "max_length": int,
+    "lower": bool,
+    "query_prompt": str,
+    "document_prompt": str,
+    "include_prompt": bool,
+}
 
 
 def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
@@ -190,28 +231,45 @@ def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
                 f"biograft reads {', '.join(_KNOWN_MODULES)} only"
             )
         if kind == "Pooling":
-            settings["pooling"] = _read_pooling(path / "config.json")
+            settings |= _read_pooling(path / "config.json")
         if kind == "Transformer" and (path / "sentence_bert_config.json").exists():
             content = _read_json(path / "sentence_bert_config.json")
             if content.get("max_seq_length"):
                 settings["max_length"] = int(content["max_seq_length"])
             if content.get("do_lower_case"):
                 settings["lower"] = True
-    return settings
+    return settings | _read_prompts(folder / "config_sentence_transformers.json")
 
 
-def _read_pooling(path: Path) -> str:
+def _read_pooling(path: Path) -> dict[str, Any]:
     """Read the pooling from a file of sentence-transformers, before and since version 6."""
     content = _read_json(path)
-    if "pooling_mode" in content:
-        return str(content["pooling_mode"])
-    chosen = [key for key, value in content.items() if key.startswith("pooling_mode") and value]
-    if len(chosen) == 1 and chosen[0] in _OLD_MODES:
-        return _OLD_MODES[chosen[0]]
-    raise StoreError(
-        f"{path}: pooling is {', '.join(chosen) or 'missing'}; expected one of "
-        f"{', '.join(_OLD_MODES)}; name a pooling yourself"
-    )
+    chosen = content.get("pooling_mode") or [
+        OLD_POOLING_KEYS.get(key, key)
+        for key, value in content.items()
+        if key.startswith("pooling_mode_") and value
+    ]
+    modes = [chosen] if isinstance(chosen, str) else list(chosen)
+    if len(modes) != 1 or modes[0] not in OLD_POOLING_KEYS.values():
+        raise StoreError(
+            f"{path}: pooling is {', '.join(map(str, modes)) or 'missing'}; expected one of "
+            f"{', '.join(OLD_POOLING_KEYS.values())}; name a pooling yourself"
+        )
+    skipped = {"include_prompt": False} if content.get("include_prompt") is False else {}
+    return {"pooling": modes[0], **skipped}
+
+
+def _read_prompts(path: Path) -> dict[str, str]:
+    """Read the prompts of both sides from a file of sentence-transformers."""
+    content = _read_json(path) if path.exists() else {}
+    prompts = content.get("prompts")
+    if not isinstance(prompts, dict) or not any(prompts.values()):
+        return {}
+    usual = prompts.get(content.get("default_prompt_name")) or ""
+    return {
+        f"{side}_prompt": str(next((prompts[n] for n in names if n in prompts), usual))
+        for side, names in PROMPT_NAMES.items()
+    }
 
 
 def _read_json(path: Path, kind: type = dict) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ class NameEncoder(Protocol):
         self,
         texts: Sequence[str],
         *,
+        prompt_name: str = "document",
         batch_size: int = 64,
         precision: str = "auto",
         normalize: bool = True,
@@ -52,6 +53,7 @@ class NameEncoder(Protocol):
 
         Args:
             texts: Names.
+            prompt_name: The prompt before each: ``query`` or ``document``.
             batch_size: Number of names that are encoded at a time.
             precision: One of ``models.precision.PRECISIONS``.
             normalize: Scale each vector to length 1.
@@ -76,6 +78,8 @@ def load_encoder(
     pooling: str | None = None,
     max_length: int | None = None,
     lower: bool | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
     engine: str | None = None,
 ) -> NameEncoder:
     """Load an encoder: one of :data:`SHIPPED`, a static one, else a transformers model.
@@ -84,20 +88,23 @@ def load_encoder(
 
     Args:
         name_or_folder: Name in :data:`SHIPPED` or of a model, or a folder.
-        pooling: ``mean`` or ``cls``.
+        pooling: One of ``biograft.models.POOLINGS``.
         max_length: Maximum number of tokens of a name.
         lower: Make names lower-case first.
+        query_prompt: Text before each text that is searched for.
+        document_prompt: Text before each name.
         engine: ``torch``, or ``openvino`` for processors.
     """
-    given: Mapping[str, object] = {
+    given: dict[str, Any] = {
         "pooling": pooling,
         "max_length": max_length,
         "lower": lower,
-        "engine": engine,
+        "query_prompt": query_prompt,
+        "document_prompt": document_prompt,
     }
     folder = SHIPPED.get(str(name_or_folder), Path(name_or_folder))
     if STATIC_ENCODER.is_at(folder):
-        for setting, value in given.items():
+        for setting, value in {**given, "engine": engine}.items():
             if value is not None:
                 raise ConfigError(
                     f"{setting}: {name_or_folder} is a static encoder, whose settings were fixed "
@@ -110,13 +117,7 @@ def load_encoder(
         from biograft.models import TextEncoder
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "a transformers encoder") from error
-    return TextEncoder.from_pretrained(
-        name_or_folder,
-        pooling=pooling,
-        max_length=max_length,
-        lower=lower,
-        engine=engine or "torch",
-    )
+    return TextEncoder.from_pretrained(name_or_folder, **given, engine=engine or "torch")
 
 
 def default_encoder(kb: KnowledgeBase, languages: Collection[str] = ()) -> NameEncoder | None:

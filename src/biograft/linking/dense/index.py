@@ -132,19 +132,23 @@ class EncodedNames(NamedTuple):
     """The encoder as its manifest describes it."""
 
 
-def encode(encoder: NameEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
+def encode(
+    encoder: NameEncoder, config: DenseConfig, texts: Sequence[str], prompt_name: str
+) -> Vectors:
     """Encode texts with the settings of an index.
 
     Args:
         encoder: The encoder.
         config: Similarity, batch size and precision.
         texts: Names or mentions.
+        prompt_name: ``document`` for names, ``query`` for mentions.
 
     Returns:
         One vector for each text: (texts, dim).
     """
     return encoder.encode(
         texts,
+        prompt_name=prompt_name,
         batch_size=config.batch_size,
         precision=config.precision,
         normalize=config.similarity == "cosine",
@@ -178,7 +182,7 @@ def _build(
             else {
                 "fingerprint": encoder.fingerprint(),
                 "name": encoder.name,
-                "settings": asdict(encoder.settings),
+                "settings": encoder.settings.to_json(),
                 "origins": dict(encoder.origins),
             },
             "n_texts": len(names),
@@ -274,7 +278,7 @@ def _encode_shard(
     new = np.flatnonzero(matches < 0)
     if len(new):
         new_texts = texts.take(pa.array(new)).to_pylist()
-        vectors.write(rows[new], encode(encoder, config, new_texts))
+        vectors.write(rows[new], encode(encoder, config, new_texts, "document"))
 
 
 _SAMPLED_VECTORS = 10_000
@@ -503,7 +507,7 @@ class DenseIndex:
             return last[1], last[2]
         index_of = {text: i for i, text in enumerate(dict.fromkeys(filter(None, prepared)))}
         vector_of = np.array([index_of.get(text, -1) for text in prepared], dtype=np.int64)
-        vectors = encode(self.encoder, self.config, list(index_of))
+        vectors = encode(self.encoder, self.config, list(index_of), "query")
         self._encoded_last = (prepared, vectors, vector_of)
         return vectors, vector_of
 

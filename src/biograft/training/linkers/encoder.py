@@ -326,19 +326,26 @@ class EpochCandidates(NamedTuple):
         return cls(**load_epoch(folder, epoch, CANDIDATES, kinds, n_examples))
 
 
-def encode_texts(encoder: TextEncoder, config: FinetuneConfig, texts: Sequence[str]) -> Vectors:
+def encode_texts(
+    encoder: TextEncoder,
+    config: FinetuneConfig,
+    texts: Sequence[str],
+    prompt_name: str = "document",
+) -> Vectors:
     """Encode texts with the current weights of an encoder.
 
     Args:
         encoder: The encoder in training.
         config: Similarity, batch size and precision.
         texts: Names or mentions.
+        prompt_name: ``query`` for mentions, ``document`` for names.
 
     Returns:
         One vector for each text: (texts, dim).
     """
     return encoder.encode(
         texts,
+        prompt_name=prompt_name,
         batch_size=config.encode_batch,
         precision=config.training.precision,
         normalize=config.marginal.similarity == "cosine",
@@ -416,7 +423,7 @@ class CandidateFinder:
             k: Number of names of each mention.
         """
         vectors = encode_texts(self._encoder, self.config, self.data.names.take(pool))
-        queries = encode_texts(self._encoder, self.config, self._mentions)
+        queries = encode_texts(self._encoder, self.config, self._mentions, "query")
         table = VectorTable("float32", vectors, None)
         hits = ExactSearch(table, table.largest_norm()).search(queries, k)
         return np.where(hits.rows >= 0, pool[hits.rows], -1)
@@ -742,7 +749,7 @@ def _marginal_loss(
     multipliers: Mapping[str, float],
 ) -> tuple[Tensor, dict[str, float]]:
     """Compute the loss of a batch of candidates, encoding all texts in one pass."""
-    tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
+    tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names], len(batch.mentions))
     columns, lexical = torch.from_numpy(batch.columns), torch.from_numpy(batch.lexical)
     scores = model(tokens, columns, lexical)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
@@ -769,7 +776,12 @@ def _bank_loss(
 
     Each process encodes its part of the texts and computes the loss of all of them.
     """
-    tokens = tokenize_in_batches(encoder, batch.texts[shard.rank :: shard.world])
+    mentions = batch.texts[: len(batch.texts) - len(batch.fresh)]
+    tokens = tokenize_in_batches(
+        encoder,
+        batch.texts[shard.rank :: shard.world],
+        len(mentions[shard.rank :: shard.world]),
+    )
     fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
     scores = model(tokens, batch.bank, fresh, withheld)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))

@@ -127,14 +127,17 @@ def embed_texts(encoder: TextEncoder, texts: TokenizedTexts, similarity: str) ->
     return normalize(vectors, dim=1) if similarity == "cosine" else vectors
 
 
-def tokenize_in_batches(encoder: TextEncoder, texts: Sequence[str]) -> TokenizedTexts:
+def tokenize_in_batches(
+    encoder: TextEncoder, texts: Sequence[str], n_queries: int = 0
+) -> TokenizedTexts:
     """Tokenise texts in batches of similar length, with little padding.
 
     Args:
         encoder: Encoder with its tokenizer.
         texts: Texts.
+        n_queries: The number of texts, from the first, that are searched for, not searched.
     """
-    tokens = encoder.tokenize(texts)
+    tokens = encoder.tokenize(texts, n_queries)
     lengths = tokens["attention_mask"].sum(1).numpy()
     batches, order = [], []
     for rows in token_batches(lengths, _BATCH_TOKENS):

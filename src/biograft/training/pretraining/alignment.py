@@ -448,7 +448,7 @@ class PairModel(nn.Module):
             model: This module, as the training loop wraps it.
             batch: The batch.
         """
-        tokens = self.encoder.tokenize([*batch.left, *batch.right])
+        tokens = self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))
         output: PairOutput = model(tokens, torch.from_numpy(batch.labels).repeat(2))
         return output
 

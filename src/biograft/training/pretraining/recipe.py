@@ -251,15 +251,18 @@ makes it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """The encoder to train: a folder or a name of the hub, and its pooling.
+    """The encoder to train: a folder or a name of the hub, its pooling and its prompts.
 
-    What is not given comes from the files beside the weights; ``lower`` from the stream.
+    What is not given comes from the files beside the weights; ``lower`` from the stream. Of a pair
+    of names the first has the ``query_prompt``, the second the ``document_prompt``.
     """
 
     name: str
     pooling: str | None = None
     max_length: int | None = None
     lower: bool | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
 
     def load(self) -> TextEncoder:
         """Load the encoder."""
@@ -268,7 +271,12 @@ class EncoderConfig:
         except ModuleNotFoundError as error:
             raise MissingExtraError("models", "an encoder") from error
         return TextEncoder.from_pretrained(
-            self.name, pooling=self.pooling, max_length=self.max_length, lower=self.lower
+            self.name,
+            pooling=self.pooling,
+            max_length=self.max_length,
+            lower=self.lower,
+            query_prompt=self.query_prompt,
+            document_prompt=self.document_prompt,
         )
 
 
@@ -397,13 +405,16 @@ _PURPOSES = {
     "pooling": _VECTOR,
     "max_length": _VECTOR,
     "lower": _VECTOR,
+    "query_prompt": _VECTOR,
+    "document_prompt": _VECTOR,
     "dropout": "applies to models that generate names",
     "decoder": "applies to models that generate names",
 }
+_PER_TEXT = ("pooling", "lower", "query_prompt", "document_prompt")
 _UNUSED = {
     "synonym_pairs": ("dropout", "decoder"),
-    "annotated_text": ("pooling", "max_length", "lower", "dropout", "decoder"),
-    "name_templates": ("pooling", "lower"),
+    "annotated_text": (*_PER_TEXT, "max_length", "dropout", "decoder"),
+    "name_templates": _PER_TEXT,
 }
 """The keys of the table ``encoder`` that each kind of stream does not use."""
 
