@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from biograft_lab.replication import (
     encoders,
     english_graph,
     run_experiment,
-    runner,
 )
 from biograft_lab.replication.encoders import TASK_SETS
 
@@ -71,7 +69,7 @@ def test_seeds_and_epochs_of_a_row_override_changes(job):
 
 
 def test_an_encoder_of_another_recipe_is_refused(job, tmp_path):
-    experiment = Experiment.load("embert-ablations")
+    experiment = Experiment.load("embert-seeds")
     for name in experiment.inputs:
         (tmp_path / name).mkdir()
     made = ExperimentJob(
@@ -91,43 +89,6 @@ def test_an_encoder_of_another_recipe_is_refused(job, tmp_path):
 def test_a_missing_file_of_a_task_is_named():
     with pytest.raises(InputError, match=r"train\.tsv.*BIOGRAFT_DATA"):
         TASK_SETS["ncbi"].path("train", Path("nowhere"))
-
-
-PROBE = """kind = "probe"
-[inputs]
-corpus = "a folder"
-[variants.first]
-arguments = ["attention", "--file", "{corpus}"]
-[variants.second]
-arguments = ["attention"]
-"""
-
-
-def test_answers_of_probes_stand_side_by_side_without_texts(job, tmp_path, monkeypatch):
-    (tmp_path / "corpus").mkdir()
-    commands = []
-    answer = Namespace(returncode=0, stdout='{"n_sentences": 2, "sentences": ["A fever."]}')
-
-    def run(command, **_):
-        if "probe" in command:  # else git
-            commands.append(command)
-        return answer
-
-    monkeypatch.setattr(runner.subprocess, "run", run)
-    made = job(PROBE)
-    run_experiment(made)
-    found = json.loads(made.out.read_text("utf-8"))["answers"]
-    assert list(found) == ["first", "second"]
-    assert found["first"]["n_sentences"] == 2
-    assert "sentences" not in found["first"]
-    assert found["first"]["command"] == "biograft probe attention --file {corpus}"
-    assert str(tmp_path / "corpus") in commands[0]
-    run_experiment(made)
-    assert len(commands) == 2
-    answer.returncode = 2
-    with pytest.raises(ConfigError, match="failed with 2: attention"):
-        run_experiment(job(PROBE + "[variants.third]\narguments = ['attention']\n"))
-    assert list(json.loads(made.out.read_text("utf-8"))["answers"]) == ["first", "second"]
 
 
 def test_concepts_of_mesh_have_the_parents_and_types_of_all_positions():

@@ -366,28 +366,6 @@ def test_mentions_that_are_no_names_are_a_part_of_their_own(tmp_path):
     assert row["parts"] == {"not a name": "111"}
 
 
-SUPERVISED = """kind = "supervised_linking"
-sets = ["ncbi-disease"]
-seeds = {seeds}
-[inputs]
-encoder = "a folder"
-[settings]
-changes = ["config.training.steps=3", "config.training.precision=fp32"]
-"""
-
-
-def test_each_seed_is_trained_and_linked_once(run, tmp_path):
-    inputs = {"encoder": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
-    rows, _, _ = run(SUPERVISED.format(seeds=[0]), inputs=inputs)
-    assert [row["config"] for row in rows] == ["dense", "lexical+dense", "ranked"]
-    assert {row["seed"] for row in rows} == {0}
-    assert all(row["n"] == 3 and row["split"] == "test" for row in rows)
-    assert (tmp_path / "work/ncbi-disease/seed-0/encoder/encoder/model.safetensors").exists()
-    more, messages, _ = run(SUPERVISED.format(seeds=[0, 1]), inputs=inputs)
-    assert more[:3] == rows
-    assert [row["seed"] for row in messages] == [1, 1, 1]
-
-
 def test_the_dictionary_of_a_fold_holds_its_train_split(write, tmp_path):
     lines = "7\tFever\thot\n8\tMénière's disease\tspinning\n7\tFever\thot\n"
     lines += "7\tFever\tburning up\n\nbad\n"

@@ -10,8 +10,8 @@ from biograft_lab.replication import (
     protocol_tables,
     speed_tables,
     tables as encoder_tables,
-    tables as linking_tables,
 )
+from biograft_lab.replication.experiment import TableConfig
 from biograft_lab.replication.report import documents, render, result_path, tables, write_tables
 
 
@@ -32,30 +32,6 @@ def test_every_table_has_results(name):
 def test_unknown_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match="pepr"):
         render("<!-- begin: peppr -->\n<!-- end: peppr -->", tmp_path / "a.md", tables())
-
-
-def linking_row(name, split, config, accuracy):
-    metrics = {"acc@1": accuracy, "acc@5": accuracy + 5, "n": 100, "coverage": 99.0}
-    interval = {"intervals": {"acc@1": [accuracy - 1, accuracy + 1]}, "scorer": "lenient"}
-    return {"set": name, "split": split, "config": config, **metrics, **interval}
-
-
-def test_linking_shows_test_splits_first_and_folds_as_one():
-    rows = [
-        linking_row("ncbi-disease", "dev", "lexical", 80.0),
-        linking_row("ncbi-disease", "test", "lexical", 82.0),
-        linking_row("ncbi-disease", "test", "lexical+dense:x", 90.0),
-        linking_row("bc5cdr-disease", "dev", "lexical", 70.0),
-        linking_row("askapatient-0", "test", "lexical", 60.0),
-        linking_row("askapatient-1", "test", "lexical", 64.0),
-        linking_row("ncbi-disease", "test", "lexical", 10.0) | {"scorer": "strict"},
-    ]
-    text = linking_tables.linking_accuracy({"rows": rows})
-    assert "| lexical | x |" in text
-    assert "| ncbi-disease | test | 100 | 99 % | 82.0 (81.0–83.0) | – / 90.0 |" in text
-    assert "| bc5cdr-disease | dev | 100 | 99 % | 70.0 (69.0–71.0) |  |" in text
-    assert "| askapatient, mean of 2 folds | test | 200 | 99 % | 62.0 |  |" in text
-    assert "80.0" not in text
 
 
 def protocol_row(name, config, value, difference=None, **more):
@@ -107,31 +83,6 @@ def test_the_best_system_is_chosen_on_dev_not_on_test():
     assert "| ncbi-disease | best on dev |  | 86.0 (83.0–89.0) a |  |  |" in text
 
 
-def test_supervised_linking_has_a_row_for_each_set_over_its_complete_seeds():
-    def rows(name, seed, first):
-        given = {"set": name, "seed": seed, "acc@5": first + 5}
-        return [
-            {**given, "config": each, "acc@1": first + n}
-            for n, each in enumerate(("dense", "lexical+dense", "ranked"))
-        ]
-
-    text = linking_tables.linking_supervised(
-        {
-            "rows": [
-                *rows("ncbi-disease", 0, 80.0),
-                *rows("ncbi-disease", 1, 82.0),
-                *rows("askapatient-0", 0, 60.0),
-                *rows("askapatient-1", 0, 70.0),
-                *rows("askapatient-0", 1, 10.0),  # a fold alone does not count
-            ]
-        }
-    )
-    assert (
-        "| ncbi-disease | 2 | 81.0 ± 1.4 / 86.0 | 82.0 ± 1.4 / 86.0 | 83.0 ± 1.4 / 86.0 |" in text
-    )
-    assert "| askapatient, mean of 2 folds | 1 | 65.0 / 70.0 | 66.0 / 70.0 | 67.0 / 70.0 |" in text
-
-
 def encoder_row(name, values, **more):
     return {
         "set": name,
@@ -144,6 +95,7 @@ def encoder_row(name, values, **more):
     }
 
 
+TABLE = TableConfig(reference="EMBERT", held_out=dict.fromkeys(("a", "b", "c"), "x"))
 FOLDS = {"EMBERT": [50.0, 60.0, 70.0], "less": [49.0, 58.0, 67.0]}
 
 
@@ -152,7 +104,7 @@ def test_folds_are_one_column_with_the_paired_test():
         encoder_row(f"cmeee-{k}", {label: of[k] for label, of in FOLDS.items()}, held_out={})
         for k in range(3)
     ]
-    text = encoder_tables.encoder_tasks("embert-ablations", {"rows": rows})
+    text = encoder_tables._encoders_as_rows(TABLE, {"rows": rows})
     assert "| cmeee, 3 folds |" in text
     assert "| EMBERT |  |  |  | 60.0 ± 10.0 |" in text
     assert "| less |  |  |  | 58.0 ± 9.0 (0.07) |" in text  # 1, 2, 3 less: t = 3.46
@@ -163,28 +115,6 @@ def test_sets_without_folds_stay_apart():
     assert encoder_tables.unite_folds([row, row], "EMBERT") == [row, row]
     line = encoder_tables.fine_tuning({"rows": [row]})
     assert line == "1 seeds; training examples x epochs: cmedqq 1,200 x 3"
-
-
-def test_similar_names_have_columns_for_each_store():
-    def encoder(label, accuracy):
-        d1 = {"acc@1": accuracy, "n": 1200, "interval": [accuracy - 2, accuracy + 2]}
-        return {"label": label, "D1": d1, "D2": {"n": 0, "why": "none"}, "D3": d1}
-
-    answers = {
-        "diseases": {"encoders": [encoder("lexical", 40.0), encoder("ours", 50.25)]},
-        "findings": {"encoders": [encoder("lexical", 30.0)]},
-    }
-    text = encoder_tables.similar_names({"answers": answers})
-    assert "| *queries* | 1,200 | 0 | 1,200 | 1,200 | 0 | 1,200 |" in text
-    assert "| ours | 50.2 (48.2 to 52.2) |  | 50.2 |  |  |  |" in text
-    assert "| lexical | 40.0 (38.0 to 42.0) |  | 40.0 | 30.0 (28.0 to 32.0) |  | 30.0 |" in text
-
-
-def test_attention_has_the_ratio_of_nearer_synonyms():
-    model = {"encoder": "EMBERT", "synonym": {"mean": 0.123}, "random": {"mean": 0.456}}
-    answer = {"n_sentences": 40, "models": [{**model, "n_synonym_nearer": 30}]}
-    text = encoder_tables.attention_change({"answers": {"Chinese": answer}})
-    assert "| Chinese (40) | EMBERT | 0.12 | 0.46 | 75% |" in text
 
 
 def test_the_speed_of_linking_lists_measured_values_only():
@@ -202,33 +132,6 @@ def test_the_speed_of_linking_lists_measured_values_only():
     assert "faiss" not in text
     assert "scispaCy" not in text
     assert "Not measured" in speed_tables.linking_speed_large({"parts": parts})
-
-
-def test_curves_are_in_the_order_of_their_numbers(tmp_path):
-    """Two encoders had no curve each: their labels are the encoder and the number."""
-    pytest.importorskip("matplotlib")
-    ours = {"A, coverage 1": 71.0, "A, coverage 0": 70.0, "A, coverage 0.5": 72.0}
-    row = encoder_row("ncbi", {**ours, "B, coverage 1": 60.0, "B, coverage 0": 61.0})
-    for found in row["encoders"].values():
-        found["test"]["deviation"] = 0.5
-    result = {"rows": [row]}
-    points = figures.points(result, "coverage ")
-    assert points == {
-        "ncbi": {
-            "A": [(0, 70, 0.5), (0.5, 72, 0.5), (1, 71, 0.5)],
-            "B": [(0, 61, 0.5), (1, 60, 0.5)],
-        }
-    }
-    alone = encoder_row("ncbi", {"10 neighbours": 1.0, "5 neighbours": 2.0})
-    for found in alone["encoders"].values():
-        found["test"]["deviation"] = None
-    found = figures.points({"rows": [alone]}, " neighbours")
-    assert found == {"ncbi": {"": [(5, 2, 0), (10, 1, 0)]}}
-    for folder in ("a", "b"):
-        figures.draw(result, "coverage", "coverage ", tmp_path / folder / "coverage.svg")
-    first, second = ((tmp_path / folder / "coverage.svg").read_bytes() for folder in ("a", "b"))
-    assert first == second
-    assert b"<svg" in first
 
 
 def test_the_start_of_a_linker_is_drawn_by_number_of_names(tmp_path):

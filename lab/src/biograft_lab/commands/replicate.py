@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,21 +97,11 @@ def run(
         inputs=_paths(inputs or ()),
         say=_print_json if as_json else _print_row,
         warn=lambda line: typer.echo(line, err=True),
-        probe=run_probe_here,
     )
     path = run_smoke(job) if smoke else run_experiment(job)
     if not path.exists():
         raise ConfigError(f"{experiment.name}: nothing could be measured")
     typer.echo(f"results: {path}", err=True)
-
-
-def run_probe_here(arguments: Sequence[str]) -> str:
-    """Run ``biograft probe`` in this process, which has loaded what the next one needs, too."""
-    from biograft_lab.commands.probe import app as probes
-
-    with redirect_stdout(io.StringIO()) as printed:
-        probes(list(arguments), standalone_mode=False)
-    return printed.getvalue()
 
 
 @app.command()

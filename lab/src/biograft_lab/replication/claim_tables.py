@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from biograft.metrics import Verdict
 from biograft_lab.places import RESULTS
 from biograft_lab.replication.claims import OWN, PAPERS, JudgedClaim, judge_claims
+from biograft_lab.replication.experiment import shipped_experiments
 from biograft_lab.replication.results import read_result
+from biograft_lab.replication.tables import markdown
 
 CLAIMS = "claims"
-"""The mark of the tables: ``claims``, ``claims/PAPER``, ``claims/compute``."""
-_COMPUTE = "compute"
+"""The mark of the tables; parts are papers, ``unmeasured`` and ``compute``."""
+_UNMEASURED, _COMPUTE = "unmeasured", "compute"
+_OURS = "ours, beyond the papers"
 
 
 def claim_table_names() -> list[str]:
     """Return the marks of all tables of claims."""
-    return [CLAIMS, *(f"{CLAIMS}/{paper}" for paper in PAPERS), f"{CLAIMS}/{_COMPUTE}"]
+    return [CLAIMS, *(f"{CLAIMS}/{part}" for part in (*PAPERS, _UNMEASURED, _COMPUTE))]
 
 
 def claim_table(name: str) -> str:
@@ -29,71 +31,52 @@ def claim_table(name: str) -> str:
         return _summary(judged)
     if part == _COMPUTE:
         return _compute(judged)
-    return _of_paper([each for each in judged if each.claim.paper == part])
+    if part == _UNMEASURED:
+        cells = (
+            [c.paper, c.claim, f"{c.figure} ({c.metric})", c.needs]
+            for c in (each.claim for each in judged)
+            if not c.experiment
+        )
+        return markdown(["paper", "claim", "its figure", "what it takes"], cells)
+    chosen = [each for each in judged if each.claim.whose == part and each.claim.experiment]
+    head = ["claim", "the paper", "ours [95 % interval]", "seen from", "verdict", "how"]
+    return markdown(head, map(_cells, chosen))
 
 
 def _summary(judged: Sequence[JudgedClaim]) -> str:
-    lines = [f"| claims | {' | '.join(Verdict)} |", f"|---|{'---|' * len(Verdict)}"]
-    of_paper: dict[str, list[Verdict]] = {paper: [] for paper in PAPERS if paper != OWN}
-    of_paper["ours, beyond the papers"] = []
+    counts = {whose: Counter[Verdict]() for whose in PAPERS}
     for each in judged:
-        ours = each.claim.ours or each.claim.paper == OWN
-        label = "ours, beyond the papers" if ours else each.claim.paper
-        of_paper[label].append(each.verdict)
-    for label, verdicts in of_paper.items():
-        counts = Counter(verdicts)
-        lines.append(f"| {label} | {' | '.join(str(counts[v]) for v in Verdict)} |")
-    return "\n".join(lines)
+        counts[each.claim.whose][each.verdict] += 1
+    papers = sum((counts[whose] for whose in PAPERS if whose != OWN), Counter[Verdict]())
+    ours = counts.pop(OWN)
+    rows = {**counts, "**of the papers**": papers, _OURS: ours}
+    lines = ([title, *(str(of[verdict]) for verdict in Verdict)] for title, of in rows.items())
+    return markdown(["claims", *map(str, Verdict)], lines)
 
 
-def _of_paper(judged: Sequence[JudgedClaim]) -> str:
-    lines = [
-        "| claim | the paper | ours [95 % interval] | verdict | how |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [f"| {' | '.join(_cells(each))} |" for each in judged]
-    return "\n".join(lines)
-
-
-def _cells(judged: JudgedClaim) -> Iterator[str]:
+def _cells(judged: JudgedClaim) -> list[str]:
     claim, evidence, found = judged.claim, judged.evidence, judged.found
-    yield claim.claim
-    yield f"{claim.figure} ({claim.metric})"
+    cells = [claim.claim, f"{claim.figure} ({claim.metric})"]
     if evidence is None or found is None:
-        yield ""
-        yield str(judged.verdict)
-        yield f"needs {claim.needs}" if claim.needs else ""
-        return
-    yield f"{evidence.effect:+.1f} [{evidence.low:+.1f}, {evidence.high:+.1f}]"
-    unseen = judged.verdict in (Verdict.SAME_SIGN, Verdict.NO_EFFECT)
-    yield f"{judged.verdict} (from {evidence.detectable:.1f})" if unseen else str(judged.verdict)
-    yield f"{found.how}; `{claim.experiment}`"
+        return [*cells, "", "", str(judged.verdict), claim.needs]
+    interval = f"{evidence.effect:+.1f} [{evidence.low:+.1f}, {evidence.high:+.1f}]"
+    how = f"{found.how}; `{claim.experiment}`"
+    return [*cells, interval, f"{evidence.detectable:.1f}", str(judged.verdict), how]
 
 
 def _compute(judged: Sequence[JudgedClaim]) -> str:
-    """Return the time that the results of each experiment took, where rows have it."""
-    lines = ["| command | claims | measured time |", "|---|---|---|"]
+    """Return the time that the results of each experiment took."""
     counts = Counter(each.claim.experiment for each in judged)
-    for name, n in counts.items():
+    lines = []
+    for name in shipped_experiments():
         path = RESULTS / f"{name}.json"
-        cell = _duration(_seconds(read_result(path))) if path.exists() else "not run"
-        lines.append(f"| `biograft replicate run {name}` | {n} | {cell} |")
-    return "\n".join(lines)
-
-
-def _seconds(content: Mapping[str, Any]) -> float:
-    if "answers" in content:
-        parts = [
-            part
-            for answer in content["answers"].values()
-            for part in (*answer.get("encoders", ()), *answer.get("models", ()))
-        ]
-    else:
-        parts = content["rows"]
-    return float(sum(part.get("seconds") or 0.0 for part in parts))
+        rows = read_result(path)["rows"] if path.exists() else ()
+        seconds = sum(row.get("seconds") or 0.0 for row in rows)
+        lines.append([f"`biograft replicate run {name}`", str(counts[name]), _duration(seconds)])
+    return markdown(["command", "claims", "measured time"], lines)
 
 
 def _duration(seconds: float) -> str:
     if not seconds:
-        return "not recorded"
+        return "not run"
     return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"

@@ -2,7 +2,7 @@
 
 ``claims.toml`` lists the claims: what a paper says, its figure, and the two arms of an experiment
 whose difference tests it. Effects are in percentage points of the metric, above 0 where they are as
-claimed. P values are corrected within a paper (Holm).
+claimed. P values are corrected among the claims of a paper, and among ours (Holm).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Claim:
     claim: str
     figure: str
     metric: str
-    experiment: str
+    experiment: str = ""
     set: str = ""
     of: str = ""
     against: str = ""
@@ -67,6 +67,11 @@ class Claim:
         check_fields(self)
         if (self.predicts == EQUAL) != (self.margin > 0):
             raise ConfigError(f"claim {self.name}: 'equal' needs a margin, and only it")
+
+    @property
+    def whose(self) -> str:
+        """The paper that makes the claim, or ``OWN``: p values are corrected among these."""
+        return OWN if self.ours else self.paper
 
     @property
     def arms(self) -> Arms:
@@ -129,7 +134,7 @@ def claims_of(experiment: str) -> list[Claim]:
 
 @cache
 def judge_claims(results: Path = RESULTS) -> tuple[JudgedClaim, ...]:
-    """Return every claim with its verdict; p values are corrected within each paper."""
+    """Return every claim with its verdict; p values are corrected among those of each paper."""
     found = {claim.name: _find(claim, results) for claim in shipped_claims()}
     evidence = {
         claim.name: predicted(claim, each.evidence)
@@ -138,7 +143,7 @@ def judge_claims(results: Path = RESULTS) -> tuple[JudgedClaim, ...]:
     }
     corrected: dict[str, float] = {}
     for paper in PAPERS:
-        of_paper = {claim.name for claim in shipped_claims() if claim.paper == paper}
+        of_paper = {claim.name for claim in shipped_claims() if claim.whose == paper}
         corrected |= holm({name: evidence[name].p for name in of_paper & evidence.keys()})
     judged = []
     for claim in shipped_claims():

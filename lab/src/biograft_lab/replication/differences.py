@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, erfc, sqrt
+from math import erfc, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -67,8 +67,6 @@ def find_difference(
     arms: Arms, content: Mapping[str, Any], other: Mapping[str, Any]
 ) -> ArmDifference | None:
     """Return the difference of two arms, the second of them in ``other``; None without results."""
-    if "answers" in content:
-        return _of_probe(arms, content["answers"].get(arms.set, {}))
     a, b = _rows(arms, arms.of, content["rows"]), _rows(arms, arms.against, other["rows"])
     if not a or not b:
         return None
@@ -85,7 +83,7 @@ def find_difference(
 
 def _rows(arms: Arms, arm: str, rows: Sequence[Row]) -> list[Row]:
     """Return the rows of an arm."""
-    chosen = [row for row in rows if without_fold(row["set"]) == arms.set]
+    chosen = [row for row in rows if arms.set in (row["set"], without_fold(row["set"]))]
     for key in ("protocol", "dictionary"):
         if wanted := getattr(arms, key):
             chosen = [row for row in chosen if row.get(key) == wanted]
@@ -279,48 +277,3 @@ def _normal(effect: float, error: float) -> EffectSize:
     """Return the evidence of a normally distributed effect."""
     p = erfc(abs(effect) / error / sqrt(2)) if error else float(effect == 0)
     return EffectSize(effect, effect - _Z * error, effect + _Z * error, p)
-
-
-def _of_probe(arms: Arms, answer: Mapping[str, Any]) -> ArmDifference | None:
-    """Read the difference of two models from the answer of a probe."""
-    part = arms.part or "all"
-    for row in answer.get("differences", ()):
-        if (row["model"], row["than"]) == (arms.of, arms.against):
-            return ArmDifference(_read(row[part]), 1, "paired bootstrap over queries")
-    for row in answer.get("models", ()):
-        if row.get("encoder") == arms.of and "n_synonym_nearer" in row:
-            evidence = sign_evidence(row["n_synonym_nearer"], answer["n_sentences"])
-            return ArmDifference(evidence, 1, f"sign test over {answer['n_sentences']} sentences")
-    return _of_similarity(arms, answer)
-
-
-def _of_similarity(arms: Arms, answer: Mapping[str, Any]) -> ArmDifference | None:
-    """Read a difference, or subtract the differences of both arms to a third one."""
-    of = {row["label"]: row.get("difference", {}) for row in answer.get("encoders", ())}
-    part = arms.part or "D1"
-    if not {arms.of, arms.against} <= of.keys():
-        return None
-    a, b = of[arms.of], of[arms.against]
-    if a.get("than") == arms.against:
-        return ArmDifference(_read(a[part]), 1, "paired bootstrap over queries")
-    if not a or a.get("than") != b.get("than"):
-        return None
-    ours, theirs = _read(a[part]), _read(b[part])
-    error = sqrt(ours.standard_error**2 + theirs.standard_error**2)
-    how = f"differences to {a['than']}, as if independent"
-    return ArmDifference(_normal(ours.effect - theirs.effect, error), 1, how)
-
-
-def _read(found: Mapping[str, Any]) -> EffectSize:
-    low, high = found["interval"]
-    return EffectSize(found["difference"], low, high, found["p"])
-
-
-def sign_evidence(n_right: int, n: int) -> EffectSize:
-    """Return the percentage above one half, with Wilson's interval and the exact sign test."""
-    ratio, z2 = n_right / n, _Z * _Z
-    middle = (ratio + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z * sqrt(ratio * (1 - ratio) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    tail = sum(comb(n, k) for k in range(max(n_right, n - n_right), n + 1)) / 2**n
-    low, high = 100 * (middle - half) - _EVEN, 100 * (middle + half) - _EVEN
-    return EffectSize(100 * ratio - _EVEN, low, high, min(1.0, 2 * tail))

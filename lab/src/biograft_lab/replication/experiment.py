@@ -8,8 +8,10 @@ data, the variants that are compared, the seeds and the settings. Those of this 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,27 @@ class Experiment(_Header):
     def _own(self, name: str) -> dict[str, Any]:
         tables = (self.set_settings.get(key, {}) for key in (without_fold(name), name))
         return {key: value for table in tables for key, value in table.items()}
+
+    def design(self, name: str, config: str = "") -> str:
+        """Return a hash of all that decides a row of this experiment.
+
+        It covers the kind, the inputs with their bases, the settings of the set and the variant;
+        a result file whose rows have another hash was made by another experiment.
+
+        Args:
+            name: The set of the row.
+            config: Its configuration: a variant, perhaps after a search (``dense:MiniLM``). A row
+                of no single variant has the hash of all.
+        """
+        label = config if config in self.variants else config.partition(":")[2]
+        decisive = {
+            "kind": self.kind,
+            "inputs": dict(self.inputs),
+            "bases": dict(self.bases),
+            "settings": self.settings_of(name),
+            "variants": self.variants.get(label, self.variants),
+        }
+        return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     def base_of(self, encoder: str) -> str:
         """Return the input that an encoder's training started from; an untrained one is its own."""

@@ -1,23 +1,15 @@
-"""Figures of documents: curves over variants of an experiment, and over sizes of a benchmark."""
+"""Figures of documents: effects of claims, and curves over sizes of a benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from biograft.metrics import Verdict
-from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, RESULTS
+from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS
 from biograft_lab.replication.claims import OWN, PAPERS, JudgedClaim, judge_claims
 from biograft_lab.replication.results import read_result
-from biograft_lab.replication.tables import unite_folds
-
-CURVES = {
-    "entity-coverage": ("fraction of mentions with an entity input", "coverage "),
-    "smedbert-neighbours": ("neighbours of an entity", " neighbours"),
-}
-"""Per experiment: the quantity that its labels give, and the words beside the number."""
 
 _MEMORY = {
     "resident_mib": "resident",
@@ -26,9 +18,6 @@ _MEMORY = {
 }
 
 
-Curves = dict[str, list[tuple[float, float, float]]]
-"""Points of the curve of each encoder."""
-_COLOURS = ("#1f6f8b", "#c1572b", "#4c7a34", "#6b4e8e")
 _VERDICTS = {
     Verdict.REPRODUCED: "#1f6f8b",
     Verdict.SAME_SIGN: "#7fb3c4",
@@ -37,39 +26,6 @@ _VERDICTS = {
     Verdict.NOT_LEARNED: "#b59ad1",
     Verdict.UNTRACED: "#d9d9d9",
 }
-
-
-def points(result: Mapping[str, Any], words: str) -> dict[str, Curves]:
-    """Return the curves of each set: the number of a label, the mean on test, its deviation.
-
-    A label is a number with its words, perhaps after an encoder: ``ERNIE, coverage 0.5``.
-    """
-    curves: dict[str, Curves] = {}
-    for row in unite_folds(result["rows"], ""):
-        of_set = curves.setdefault(row["set"], {})
-        for label, found in row["encoders"].items():
-            encoder, _, number = label.rpartition(", ")
-            test = found["test"]
-            point = (float(number.replace(words, "")), test["mean"], test["deviation"] or 0)
-            of_set.setdefault(encoder, []).append(point)
-    return {name: {k: sorted(v) for k, v in each.items()} for name, each in curves.items()}
-
-
-def draw(result: Mapping[str, Any], quantity: str, words: str, out: Path) -> None:
-    """Draw curves with deviations, a panel for each set, because their levels differ."""
-    curves = points(result, words)
-    figure, panels = _panels(len(curves))
-    for axes, (name, of_set) in zip(panels, curves.items(), strict=True):
-        for (encoder, values), colour in zip(of_set.items(), cycle(_COLOURS), strict=False):
-            at, means, deviations = zip(*values, strict=True)
-            axes.errorbar(at, means, deviations, marker="o", capsize=3, color=colour, label=encoder)
-        if len(of_set) > 1:
-            axes.legend()
-        axes.set_title(name)
-        axes.set_xlabel(quantity)
-        axes.set_ylabel("on test, percent")
-        axes.grid(alpha=0.3)
-    _save(figure, out)
 
 
 def draw_start(result: Mapping[str, Any], out: Path) -> None:
@@ -115,7 +71,7 @@ def draw_claims(folder: Path) -> list[Path]:
     judged = judge_claims()
     drawn = []
     for paper in PAPERS:
-        known = [each for each in judged if each.claim.paper == paper and each.evidence]
+        known = [each for each in judged if each.claim.whose == paper and each.evidence]
         if known:
             out = folder / f"claims-{'ours' if paper == OWN else paper.lower()}.svg"
             _draw(known, out)
@@ -150,11 +106,6 @@ def draw_all(folder: Path | None = None) -> list[Path]:
     """Draw every figure that has results, in ``folder`` or where the documents have them."""
     drawn = draw_claims(folder or LAB_DOCS / "figures")
     folder = folder or DOCS / "figures"
-    for name, (quantity, words) in CURVES.items():
-        path, out = RESULTS / f"{name}.json", folder / f"{name}.svg"
-        if path.exists():
-            draw(read_result(path), quantity, words, out)
-            drawn.append(out)
     speed = read_result(BENCHMARKS / "linking_speed.json")
     if any("cold_start_processor_seconds" in part for part in speed["parts"].values()):
         draw_start(speed, folder / "cold-start.svg")

@@ -50,20 +50,12 @@ from biograft_lab.replication.speed_tables import (
     verify_peer,
 )
 from biograft_lab.replication.tables import (
-    attention_change,
-    cloze,
     encoder_tasks,
     fine_tuning,
-    generation_memory,
-    generation_populations,
-    generation_searches,
     generation_starts,
     generation_targets,
-    linking_accuracy,
     linking_cross_lingual,
-    linking_supervised,
     of_own_sets,
-    similar_names,
 )
 
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
@@ -87,7 +79,6 @@ _JOINED = {
         "linking-joint",
         "linking-procedures",
         "linking-askapatient",
-        "linking-detection",
     )
 }
 """Experiments whose rows stand in the tables of another."""
@@ -111,17 +102,9 @@ def tables() -> dict[str, Table]:
         "linking-protocols/leaderboard-short": partial(leaderboard, names=SHORT),
         "linking-protocols/leaderboard-short-zh": partial(leaderboard, language="zh", names=SHORT),
         "linking-protocols/causes": causes,
-        "linking-accuracy": linking_accuracy,
         "linking-cross-lingual": linking_cross_lingual,
-        "linking-supervised": linking_supervised,
         "genbioel-linking": generation_starts,
         "genbioel-linking/targets": generation_targets,
-        "genbioel-linking/searches": generation_searches,
-        "genbioel-linking/populations": generation_populations,
-        "genbioel-linking/memory": generation_memory,
-        "kebiolm-cloze": cloze,
-        "similar-names": similar_names,
-        "attention-change": attention_change,
         "kb_build": kb_build,
         "kb_build_15m": kb_build_15m,
         "linking_speed": linking_speed,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,21 +16,12 @@ from biograft_lab.replication.results import ResultFile, Row, describe_commit
 T = TypeVar("T")
 
 
-def run_probe(arguments: Sequence[str]) -> str:
-    """Run ``biograft probe`` in a process of its own; return what it prints."""
-    command = [sys.executable, "-m", "biograft", "probe", *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise ConfigError(f"the probe failed with {done.returncode}: {' '.join(arguments)}")
-    return done.stdout
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentJob:
     """An experiment to run: where its data, inputs and runs are, and where results go.
 
     ``inputs`` are folders by name, for those that are not at ``work/NAME``; ``say`` receives each
-    row as it is written, ``warn`` what is left out; ``probe`` runs a probe.
+    row as it is written, ``warn`` what is left out.
     """
 
     experiment: Experiment
@@ -42,7 +31,6 @@ class ExperimentJob:
     inputs: Mapping[str, Path] = field(default_factory=dict)
     say: Callable[[Mapping[str, Any]], None] = lambda row: None
     warn: Callable[[str], None] = lambda line: None
-    probe: Callable[[Sequence[str]], str] = run_probe
 
     def input(self, name: str) -> Path:
         """Return the folder of an input."""
@@ -71,10 +59,11 @@ class ExperimentJob:
             yield from ((name, seed) for name, some in seeds.items() if seed in some)
 
     def add(self, results: ResultFile, key: Mapping[str, Any], row: Row) -> None:
-        """Write a row with the command and the commit, and report it."""
+        """Write a row with the command, the commit and the design, and report it."""
         about = {
             "command": f"biograft replicate run {self.experiment.name}",
             "commit": describe_commit(),
+            "design": self.experiment.design(key["set"], key.get("config", "")),
         }
         self.say(results.add(key, {**row, **about}))
 
@@ -99,18 +88,9 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "linking:Linking",
             "linking accuracy without training",
         ),
-        "aliases": ("aliases:Aliases", "linking of held-out aliases"),
-        "supervised_linking": (
-            "supervised:SupervisedLinking",
-            "linking trained on labelled mentions",
-        ),
         "joint_linking": (
             "joint:JointLinking",
             "linking by one encoder trained on the mentions of several sets",
-        ),
-        "detection": (
-            "detection:Detection",
-            "linking of raw text with a trained detector of mentions",
         ),
         "generative_linking": (
             "generative:GenerativeLinking",
@@ -119,35 +99,6 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
         "encoder_tasks": (
             "encoders:EncoderTasks",
             "fine-tuning of pre-trained encoders on tasks",
-        ),
-        "probe": ("probes:Probes", "probes of encoders"),
-        "removed_neighbours": (
-            "removed_neighbours:RemovedNeighbours",
-            "which of several entities was a neighbour before some were removed",
-        ),
-        "synonym_choice": (
-            "synonym_choice:SynonymChoice",
-            "whether the text around an entity tells its synonym from another entity",
-        ),
-        "synonym_mentions": (
-            "synonym_mentions:SynonymMentions",
-            "whether fine-tuned models find entities under names that they never read",
-        ),
-        "similar_names": (
-            "similar_names:SimilarNames",
-            "which of several similar names means the same",
-        ),
-        "segment_ends": (
-            "segment_ends:SegmentEnds",
-            "whether the ends of segments of long names can be read off states",
-        ),
-        "memory_linking": (
-            "memory_linking:MemoryLinking",
-            "linking of held-out mentions by an entity memory",
-        ),
-        "one_token_facts": (
-            "one_token_facts:OneTokenFacts",
-            "cloze queries whose answer is one token",
         ),
     },
     home="biograft_lab.replication",

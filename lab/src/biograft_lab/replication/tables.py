@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from biograft.linking.config import SEARCHES
 from biograft.metrics import paired_t
 from biograft_lab.replication.experiment import Experiment, TableConfig
 from biograft_lab.replication.results import Row, without_fold
@@ -19,59 +18,6 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def linking_accuracy(result: Mapping[str, Any]) -> str:
-    """Return acc@1 by set: of test splits where they were measured, else of dev splits."""
-    rows = _folds_as_one([row for row in result["rows"] if row["scorer"] == "lenient"])
-    tested = {row["set"] for row in rows if row["split"] == "test"}
-    chosen = [row for row in rows if row["split"] == "test" or row["set"] not in tested]
-    encoders = dict.fromkeys(label for row in chosen if (label := row["config"].partition(":")[2]))
-    sets: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in chosen:
-        sets.setdefault((row["set"], row["split"]), {})[row["config"]] = row
-    lines = []
-    for (name, split), by_config in sets.items():
-        first = next(iter(by_config.values()))
-        cells = [name, split, f"{first['n']:,}", f"{first['coverage']:.0f} %"]
-        cells += [_lexical(by_config.get("lexical"))]
-        lines.append([*cells, *(_dense(by_config, label) for label in encoders)])
-    return markdown(["set", "split", "mentions", "reachable", "lexical", *encoders], lines)
-
-
-def _lexical(row: Row | None) -> str:
-    if row is None:
-        return ""
-    low, high = row.get("intervals", {}).get("acc@1", (None, None))
-    interval = f" ({low:.1f}–{high:.1f})" if low is not None else ""
-    return f"{row['acc@1']:.1f}{interval}"
-
-
-def _dense(rows: Mapping[str, Row], encoder: str) -> str:
-    """Return acc@1 of an encoder: dense search alone, and together with lexical search."""
-    pair = [rows.get(f"{search}:{encoder}") for search in ("dense", "lexical+dense")]
-    return " / ".join(f"{row['acc@1']:.1f}" if row else "–" for row in pair) if any(pair) else ""
-
-
-def _folds_as_one(rows: Rows) -> list[Row]:
-    """Replace the folds of a set (NAME-0, NAME-1, ...) by their mean."""
-    united: list[Row] = []
-    folds: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        name = without_fold(row["set"])
-        if name == row["set"]:
-            united.append(row)
-            continue
-        folds.setdefault((name, row["split"], row["config"]), []).append(row)
-    for (name, split, config), of_set in folds.items():
-        means = {
-            key: sum(row[key] for row in of_set) / len(of_set)
-            for key in ("acc@1", "acc@5", "coverage")
-        }
-        label = f"{name}, mean of {len(of_set)} folds"
-        n = sum(row["n"] for row in of_set)
-        united.append({"set": label, "split": split, "config": config, "n": n, **means})
-    return united
 
 
 def linking_cross_lingual(result: Mapping[str, Any]) -> str:
@@ -90,53 +36,6 @@ def linking_cross_lingual(result: Mapping[str, Any]) -> str:
         lines.append(cells)
     head = ["set", "system", "mentions", "reachable", "acc@1, reachable", "acc@5, reachable"]
     return markdown(head, lines)
-
-
-_TRAINED = {
-    "dense": "fine-tuned",
-    "lexical+dense": "fine-tuned + lexical",
-    "ranked": "fine-tuned + lexical, ranked",
-}
-
-
-def linking_supervised(result: Mapping[str, Any]) -> str:
-    """Return acc@1 and acc@5 over the seeds of each set."""
-    lines = []
-    for name, seeds in _seeds_of_sets(result["rows"]).items():
-        cells = [_mean_of_seeds([seed[config] for seed in seeds]) for config in _TRAINED]
-        lines.append([name, str(len(seeds)), *cells])
-    return markdown(["set", "seeds", *_TRAINED.values()], lines)
-
-
-_Metrics = dict[str, dict[str, float]]
-"""Metrics of one seed by configuration."""
-
-
-def _seeds_of_sets(rows: Rows) -> dict[str, list[_Metrics]]:
-    """Group rows by set and seed; the folds of a set are one, once all have the seed."""
-    found: dict[str, dict[int, dict[str, list[Row]]]] = {}
-    for row in rows:
-        of_seed = found.setdefault(without_fold(row["set"]), {}).setdefault(row["seed"], {})
-        of_seed.setdefault(row["config"], []).append(row)
-    united: dict[str, list[_Metrics]] = {}
-    for name, seeds in found.items():
-        n_folds = max(len(of) for by_config in seeds.values() for of in by_config.values())
-        label = f"{name}, mean of {n_folds} folds" if n_folds > 1 else name
-        for by_config in seeds.values():
-            if all(len(of) == n_folds for of in by_config.values()):
-                means = {config: _means(of) for config, of in by_config.items()}
-                united.setdefault(label, []).append(means)
-    return united
-
-
-def _means(rows: Rows) -> dict[str, float]:
-    return {key: sum(row[key] for row in rows) / len(rows) for key in ("acc@1", "acc@5")}
-
-
-def _mean_of_seeds(metrics: Sequence[Mapping[str, float]]) -> str:
-    first, five = ([each[key] for each in metrics] for key in ("acc@1", "acc@5"))
-    spread = f" ± {stdev(first):.1f}" if len(first) > 1 else ""
-    return f"{fmean(first):.1f}{spread} / {fmean(five):.1f}"
 
 
 _FULL = "names, then mentions"
@@ -170,49 +69,6 @@ def generation_targets(result: Mapping[str, Any]) -> str:
         cells = [target, names, "yes" if prompt else "no"]
         lines.append([*cells, *(_both(_of(rows, name, label)) for name in complete)])
     return markdown(["learned name", "allowed names", "prompt", *complete], lines)
-
-
-def generation_searches(result: Mapping[str, Any]) -> str:
-    """Return acc@1 and acc@5 of generation, of searches, and of both together."""
-    rows, sets = _united(result)
-    chosen = [name for name in sets if all(_of(rows, name, config) for config in SEARCHES)]
-    labels = {_FULL: "generative"}
-    labels |= {s: s for s in (*SEARCHES, *(f"generative+{search}" for search in SEARCHES))}
-    lines = [
-        [label, *(_both(_of(rows, name, config), ("acc@1", "acc@5")) for name in chosen)]
-        for config, label in labels.items()
-    ]
-    return markdown(["", *chosen], lines)
-
-
-def generation_populations(result: Mapping[str, Any]) -> str:
-    """Return acc@1 on parts of the mentions, without and with pre-training on names."""
-    rows, sets = _united(result)
-    first = _of(rows, sets[0], _FULL)[0]["populations"]
-    lines = []
-    for row, part in enumerate(first):
-        if part["name"] == "overall":
-            continue
-        cells = []
-        for name in sets:
-            both = [_of(rows, name, config) for config in ("mentions only", _FULL)]
-            values = [[one["populations"][row]["acc@1"] for one in found] for found in both]
-            cells.append(" / ".join(f"{fmean(v):.1f}" for v in values if v))
-        lines.append([part["name"], f"{part['n'] / first[0]['n']:.0%}", *cells])
-    return markdown(["mentions", "ratio", *sets], lines)
-
-
-def generation_memory(result: Mapping[str, Any]) -> str:
-    """Return the memory of the trie and of vectors."""
-    rows = result["rows"]
-    trie = next(row for row in rows if row["config"] == _FULL)
-    pair = ("dense", trie["set"])
-    dense = next(row for row in rows if (row["config"], row["set"]) == pair)
-    n = trie["n_concepts"]
-    cells = [f"{n:,}", f"{trie['n_names']:,}", f"{trie['trie_bytes'] / n:,.0f}"]
-    cells.append(f"{dense['vectors_bytes'] / n:,.0f}")
-    head = ["set", "concepts", "names", "trie, bytes a concept", "384-dim fp32 vectors"]
-    return markdown(head, [[trie["set"], *cells]])
 
 
 def _united(result: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
@@ -352,60 +208,3 @@ def _difference(differences: Iterable[Row], of: str, against: str) -> str:
 
 def _coverage(ratios: Mapping[str, Any] | None) -> str:
     return f"{ratios['in_store']:.0%} / {ratios['in_table']:.0%}" if ratios else ""
-
-
-def cloze(result: Mapping[str, Any]) -> str:
-    """Return macro recall of encoders in a cloze probe, with intervals."""
-    answers = result["answers"]
-    models = next(iter(answers.values()))["models"]
-    lines = []
-    for name, answer in answers.items():
-        cells = [f"{m['all']['recall']:.2f} {_interval(m['all'])}" for m in answer["models"]]
-        found = answer["differences"][0]["all"]
-        difference = f"{found['difference']:+.2f} ({found['p']:.3f})"
-        lines.append([name, f"{answer['n_queries']:,}", *cells, difference])
-    labels = (model["model"] for model in models)
-    return markdown(["store", "queries", *labels, "difference (p)"], lines)
-
-
-def _interval(metrics: Mapping[str, Any], digits: int = 2) -> str:
-    low, high = metrics["interval"]
-    return f"({low:.{digits}f} to {high:.{digits}f})"
-
-
-_QUERY_SETS = ("D1", "D2", "D3")
-
-
-def similar_names(result: Mapping[str, Any]) -> str:
-    """Return acc@1 of encoders among names that look similar."""
-    answers = result["answers"]
-    columns = [(name, part) for name in answers for part in _QUERY_SETS]
-    sizes = (f"{answers[name]['encoders'][0][part]['n']:,}" for name, part in columns)
-    labels = dict.fromkeys(e["label"] for of in answers.values() for e in of["encoders"])
-    lines = (
-        [label, *(_accuracy(answers[name], label, part) for name, part in columns)]
-        for label in labels
-    )
-    head = ["encoder", *(f"{name}, {part}" for name, part in columns)]
-    return markdown(head, [["*queries*", *sizes], *lines])
-
-
-def _accuracy(answer: Mapping[str, Any], label: str, part: str) -> str:
-    for each in answer["encoders"]:
-        if each["label"] == label and each[part]["n"]:
-            interval = f" {_interval(each[part], 1)}" if part == "D1" else ""
-            return f"{each[part]['acc@1']:.1f}{interval}"
-    return ""
-
-
-def attention_change(result: Mapping[str, Any]) -> str:
-    """Return how far attention moves when another name replaces an entity."""
-    lines = []
-    for name, answer in result["answers"].items():
-        n = answer["n_sentences"]
-        for model in answer["models"]:
-            means = [f"{model[kind]['mean']:.2f}" for kind in ("synonym", "random")]
-            ratio = f"{model['n_synonym_nearer'] / n:.0%}"
-            lines.append([f"{name} ({n})", model["encoder"], *means, ratio])
-    head = ["text (sentences)", "encoder", "synonym", "another entity", "synonym nearer"]
-    return markdown(head, lines)
