@@ -37,10 +37,29 @@ def test_our_figures_are_those_of_the_results():
         ]
     }
     lines = leaderboard(result).splitlines()
-    assert len(lines) == 2 + len(linking_systems())
+    published = [system for system in linking_systems() if system.figures]
+    assert len(lines) == 2 + len(published) + 1  # ours without a row are left out
     (ours,) = [line for line in lines if "biograft: lexical search |" in line]
     assert ours.split(" | ")[4:6] == ["90.0 (80.0–95.0)", ""]
     assert "| 92.0 |" in lines[2]  # SapBERT on NCBI disease
+
+
+def test_the_strict_leaderboard_has_the_sets_and_rows_of_its_protocol():
+    row = {
+        "set": "ncbi-disease",
+        "protocol": "strict",
+        "dictionary": "ontology",
+        "split": "test",
+        "config": "lexical",
+        "n": 10,
+        "acc@1": 77.04,
+        "intervals": {"acc@1": [70.0, 80.0]},
+    }
+    head, _, *lines = leaderboard({"rows": [row]}, protocol="strict").splitlines()
+    assert "AskAPatient" not in head
+    assert any(line.startswith("| BELHD") and "| 87.6 |" in line for line in lines)
+    assert not any("ANGEL" in line for line in lines)  # published by the other protocol only
+    assert [line for line in lines if "77.0 (70.0–80.0)" in line]
 
 
 def test_every_system_of_ours_has_a_result():

@@ -14,7 +14,7 @@ from typing import Any
 
 from biograft.config import from_mapping, load_toml
 from biograft.errors import ConfigError
-from biograft_lab.replication.protocol_tables import published_tests
+from biograft_lab.replication.protocol_tables import tests_of
 from biograft_lab.replication.tables import markdown
 
 FILE = Path(__file__).parent / "published.toml"
@@ -43,7 +43,8 @@ _CHINESE = {"yes": "是", "no": "否", "none": "无", "Chinese procedures": "中
 class LinkingSystem:
     """A linker: what it had, and its figures by set; one of ours names its rows (``configs``).
 
-    ``labels`` says whether it was trained on mentions.
+    ``labels`` says whether it was trained on mentions; ``strict`` are figures by one strict answer
+    with the ontology alone.
     """
 
     name: str
@@ -52,14 +53,16 @@ class LinkingSystem:
     knowledge: str
     source: str = ""
     figures: Mapping[str, str] = field(default_factory=dict)
+    strict: Mapping[str, str] = field(default_factory=dict)
     configs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if bool(self.figures) == bool(self.configs):
+        published = {**self.figures, **self.strict}
+        if bool(published) == bool(self.configs):
             raise ConfigError(f"{self.name}: expected figures, or the configs of our results")
-        if self.figures and not self.source:
+        if published and not self.source:
             raise ConfigError(f"{self.name}: published figures need a source")
-        for name in self.figures:
+        for name in published:
             if name not in SETS:
                 raise ConfigError(f"{self.name}: no set {name!r} in the leaderboard")
 
@@ -72,7 +75,10 @@ def linking_systems() -> tuple[LinkingSystem, ...]:
 
 
 def leaderboard(
-    result: Mapping[str, Any], language: str = "en", names: Collection[str] = ()
+    result: Mapping[str, Any],
+    language: str = "en",
+    names: Collection[str] = (),
+    protocol: str = "published",
 ) -> str:
     """Return a line a system, a column a set; ours with 95 % intervals.
 
@@ -80,19 +86,22 @@ def leaderboard(
         result: The results of linking by protocol.
         language: Language of the headings, en or zh.
         names: The systems to show; default: all.
+        protocol: ``published``, or ``strict``, of the sets that others have published.
     """
-    ours = published_tests(result["rows"])
+    ours, strict = tests_of(result["rows"], protocol), protocol == "strict"
+    sets = {s: SETS[s] for s in SETS if not strict or any(s in o.strict for o in linking_systems())}
     lines = []
     for system in linking_systems():
         if names and system.name not in names:
             continue
-        found = system.figures or {
+        found = (system.strict if strict else system.figures) or {
             name: next((ours[name, each] for each in system.configs if (name, each) in ours), "")
-            for name in SETS
+            for name in sets
         }
         cells = [system.name, system.labels, system.model, system.knowledge]
-        lines.append([*cells, *(found.get(name, "") for name in SETS)])
-    heads = [*_HEADS[language], *SETS.values()]
+        if any(found.values()):
+            lines.append([*cells, *(found.get(name, "") for name in sets)])
+    heads = [*_HEADS[language], *sets.values()]
     if language == "zh":
         heads, *lines = ([_CHINESE.get(cell, cell) for cell in line] for line in (heads, *lines))
     return markdown(heads, lines)

@@ -112,9 +112,9 @@ def one_protocol(protocol: str, result: Mapping[str, Any]) -> str:
     return markdown(head, lines)
 
 
-def published_tests(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
-    """Return the test values by the protocol of most papers, by set and system."""
-    systems = _systems(rows, "published")
+def tests_of(rows: Sequence[Row], protocol: str) -> dict[tuple[str, str], str]:
+    """Return the test values by a protocol, by set and system."""
+    systems = _systems(rows, protocol)
     return {key: str(of["test"].value) for key, of in systems.items() if "test" in of}
 
 

@@ -99,6 +99,7 @@ def tables() -> dict[str, Table]:
         "linking-protocols": side_by_side,
         "linking-protocols/best": best_on_dev,
         "linking-protocols/leaderboard": leaderboard,
+        "linking-protocols/leaderboard-strict": partial(leaderboard, protocol="strict"),
         "linking-protocols/leaderboard-short": partial(leaderboard, names=SHORT),
         "linking-protocols/leaderboard-short-zh": partial(leaderboard, language="zh", names=SHORT),
         "linking-protocols/causes": causes,
