@@ -39,7 +39,7 @@ from biograft.compute import describe_machine
 from biograft.kb import BuildConfig, KnowledgeBase, NameSuggestions, build_store
 from biograft.kb.sources import SourceConfig
 from biograft.serve import Terminology
-from biograft.serve.fhir.routes import add_fhir
+from biograft.serve.fhir.routes import FhirRoutes
 
 SUITE = "fhir/tx-ecosystem-tests.tar.gz"
 FAILURES = Path(__file__).with_name("tx_ecosystem_failures.toml")
@@ -326,10 +326,9 @@ def served(work: Path) -> TestClient:
     names = work / "concepts.csv"
     names.write_text("id,name\nLOCAL:1,one\n", encoding="utf-8")
     build_store(BuildConfig(sources=(SourceConfig(path=names),)), work / "kb")
-    kb, app = KnowledgeBase.open(work / "kb"), FastAPI()
+    kb = KnowledgeBase.open(work / "kb")
     terminology = Terminology(kb, NameSuggestions(kb), {})
-    add_fhir(app, lambda: terminology)
-    return TestClient(app)
+    return TestClient(FhirRoutes(FastAPI(), lambda: terminology))
 
 
 def run_all(data: Path) -> list[Outcome]:

@@ -23,7 +23,7 @@ from biograft.serve.batches import MicroBatcher
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, ServiceEngine, json_answer, settings_of
 from biograft.serve.export import MEDIA_TYPES, add_annotations
-from biograft.serve.fhir.routes import add_fhir
+from biograft.serve.fhir.routes import FhirRoutes
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
 from biograft.serve.review import add_review
@@ -179,7 +179,7 @@ def create_app(
         yield
         opening.cancel()
         service.stopping = True
-        stop_work()
+        fhir_routes.stop()
         await service.batcher.close()
         if reviewed is not None:
             reviewed.close()
@@ -197,7 +197,7 @@ def create_app(
     _add_text(app, service)
     add_annotations(app, lambda: service.engine.kb, config, _ERRORS)
     _add_concepts(app, service)
-    stop_work = add_fhir(
+    fhir_routes = FhirRoutes(
         app,
         lambda: service.engine.terminology,
         warm=lambda: service.engine.warm_terminology,
@@ -207,7 +207,8 @@ def create_app(
     add_review(app, reviewed, lambda: service.engine)
     _add_page(app)
     _add_health(app, service, reviewed)
-    return Guard(app, config, service.metrics, opened, allowed_hosts, token)
+    metrics = service.metrics
+    return Guard(fhir_routes, config, metrics, opened, allowed_hosts, token, kept=fhir_routes.kept)
 
 
 def _add_text(app: FastAPI, service: Service) -> None:

@@ -428,7 +428,7 @@ def test_every_answer_of_every_route_has_the_headers(kb, tmp_path):
     app = create_app(kb.folder, keys=keys.path, review=tmp_path / "review.db")
     seen = set()
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
-        for route in (each for each in app._app.routes if hasattr(each, "path")):
+        for route in (each for each in app._app._app.routes if hasattr(each, "path")):
             path = re.sub(r"\{[^}]*\}", "1", route.path)
             for method in route.methods:
                 for headers in (admin, {}):
@@ -456,7 +456,7 @@ def test_the_same_answer_at_once_and_in_a_thread(kb):
         f"ValueSet/$expand?url={system}?fhir_vs&{rest}" for rest in ("count=3", "filter=a", "")
     ]
     app = create_app(kb.folder)
-    engine = app._app.state.service.engine
+    engine = app._app._app.state.service.engine
     with TestClient(app, base_url="http://localhost") as client:
         while engine.warm_terminology is None:
             time.sleep(0.01)
@@ -473,7 +473,7 @@ def test_the_same_answer_at_once_and_in_a_thread(kb):
         assert answers() == at_once
         engine.warm_terminology = opened
         client.post("/v1/admin/reload")
-        assert app._app.state.service.engine.warm_terminology is not None
+        assert app._app._app.state.service.engine.warm_terminology is not None
     assert [status for status, _ in at_once] == [200, 404, 200, 200, 200]
 
 

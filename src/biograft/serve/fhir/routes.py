@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from fastapi import FastAPI, Request, Response
-from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 import biograft
 from biograft.errors import BiograftError, NotFoundError
@@ -47,6 +47,12 @@ class Operation(NamedTuple):
     summary: str = ""
     query: str = ""
     """Parameters of GET that are described; all others of FHIR are taken as well."""
+    is_kept: Callable[[Terminology], bool] = lambda terminology: False
+    """Whether an answer stays the same as long as the store does, and is often asked for."""
+
+
+def _always(terminology: Terminology) -> bool:
+    return True
 
 
 OPERATIONS = (
@@ -57,10 +63,12 @@ OPERATIONS = (
         "",
         "Names and properties of a code",
         "system code version property displayLanguage",
+        _always,
     ),
     Operation(
         *("CodeSystem", "validate-code", Terminology.validate_code, "url"),
         *("Whether a code system has a code, by a display", "url code display displayLanguage"),
+        _always,
     ),
     Operation(
         "CodeSystem",
@@ -71,6 +79,7 @@ OPERATIONS = (
     Operation(
         *("CodeSystem", "subsumes", Terminology.subsumes, "system"),
         *("How two codes stand to each other", "system codeA codeB"),
+        _always,
     ),
     Operation(
         *("ValueSet", "expand", Terminology.expand, "url"),
@@ -79,6 +88,7 @@ OPERATIONS = (
     Operation(
         *("ValueSet", "validate-code", Terminology.validate_member, "url"),
         *("Whether a value set has a code", "url system code display displayLanguage"),
+        _always,
     ),
     Operation(
         "ValueSet",
@@ -89,6 +99,7 @@ OPERATIONS = (
     Operation(
         *("ConceptMap", "translate", Terminology.translate, "url"),
         *("Codes of other systems for a code", "url system code targetsystem target reverse"),
+        lambda terminology: not terminology.is_reviewed,
     ),
     Operation(
         *("", "closure", Terminology.closure, ""),
@@ -338,7 +349,12 @@ _FEW_STEPS = 2_000
 _SMALL = 4_096
 """Bytes of its body."""
 _AT_A_TIME = 2
-"""Other requests that are worked on at a time."""
+"""Other requests that are worked on at a time, one of a client."""
+_KEPT_BYTES = 16 << 20
+"""Size of all answers that are kept, with their requests; that of one is a thousandth at most."""
+_CHUNKED = b"transfer-encoding"
+_VARYING = (b"accept", b"accept-language", b"content-length", _CHUNKED)
+"""Headers that an answer depends on."""
 _READ, _BOTH = ("GET",), ("GET", "POST")
 _Answer = Callable[[Terminology, Parameters, str], Resource]
 """Answers a request; the text is the id in the path, or the URL of the service."""
@@ -361,10 +377,12 @@ class _Route(NamedTuple):
 
     path: str
     methods: tuple[str, ...]
-    operation: _Answer
+    operation: _Answer | None
+    """None: a batch of several requests."""
     summary: str
     query: str = ""
     """Parameters of GET that are described."""
+    is_kept: Callable[[Terminology], bool] = lambda terminology: False
 
 
 def _answers() -> Iterator[_Route]:
@@ -372,11 +390,12 @@ def _answers() -> Iterator[_Route]:
     yield _Route("metadata", _READ, metadata, "What the terminology service can do", "mode")
     for each in OPERATIONS:
         path = f"{each.kind}/${each.name}".lstrip("/")
-        yield _Route(path, _BOTH, partial(_run, each), each.summary, each.query)
+        yield _Route(path, _BOTH, partial(_run, each), each.summary, each.query, each.is_kept)
         if each.own:
             path = f"{each.kind}/{{id}}/${each.name}"
             query = " ".join(name for name in each.query.split() if name != each.own)
-            yield _Route(path, _BOTH, partial(_run_on_one, each), each.summary, query)
+            run = partial(_run_on_one, each)
+            yield _Route(path, _BOTH, run, each.summary, query, each.is_kept)
     for kind in _KINDS:
         query = " ".join(["_count", "_offset", *(n for n in _SEARCHED if ":" not in n)])
         yield _Route(kind, _READ, partial(_search, kind), f"The resources {kind}, by pages", query)
@@ -386,115 +405,85 @@ def _answers() -> Iterator[_Route]:
 _ROUTES = tuple(_answers())
 
 
-def add_fhir(
-    app: FastAPI,
-    terminology: Callable[[], Terminology],
-    *,
-    warm: Callable[[], Terminology | None] = lambda: None,
-    seconds: float = math.inf,
-    max_steps: float = math.inf,
-) -> Callable[[], None]:
-    """Add the routes.
+class _Named(NamedTuple):
+    """A route with its whole path, as metrics and the log name it."""
 
-    What needs few steps is answered at once. All else is done in threads of its own, a few requests
-    at a time, so that look-ups, health and administration do not wait for it.
+    path: str
+    route: _Route
+
+
+class FhirRoutes:
+    """ASGI application: the routes below ``/fhir``, found by one look-up; all else is handed on.
+
+    FastAPI tries its routes one after the other and reads what a function declares, which costs as
+    much as a look-up of a code. The same functions are its routes, which describe them.
+
+    What needs few steps is answered at once; answers about codes are kept, until another
+    terminology is in use. All else is done in threads of its own, a few requests at a time and one
+    of a client, so that look-ups, health, administration and other clients do not wait for it.
 
     Args:
-        app: Application that gets them.
+        app: Application that gets the routes, and answers all else.
         terminology: Returns the terminology in use; it is called outside the loop.
         warm: Returns it if it can answer at once.
         seconds: Time after which no client waits for an answer, so that work on it ends.
         max_steps: Steps of work that a request may need.
-
-    Returns:
-        A function that ends the work on every request in progress.
-
     """
-    working: WeakSet[Work] = WeakSet()
-    plain = _PlainRoutes()
-    app.router.routes.insert(0, plain)
-    threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="fhir")
 
-    def add(
-        path: str,
-        methods: tuple[str, ...],
-        operation: _Answer | None,
-        described: _Route | None = None,
+    def __init__(
+        self,
+        app: FastAPI,
+        terminology: Callable[[], Terminology],
+        *,
+        warm: Callable[[], Terminology | None] = lambda: None,
+        seconds: float = math.inf,
+        max_steps: float = math.inf,
     ) -> None:
-        def run(
-            opened: Callable[[], Terminology], work: Work, request: Request, body: bytes
-        ) -> tuple[int, bytes]:
-            with work.counted():
-                status, found = _guarded(lambda: _carry_out(opened(), operation, request, body))
-            return status, to_json(found)
+        self._app, self._terminology, self._warm = app, terminology, warm
+        self._seconds, self._max_steps = seconds, max_steps
+        self._routes: dict[tuple[str, str], _Named] = {}
+        self._kept: OrderedDict[tuple[Any, ...], tuple[_Named, int, tuple[Message, Message]]]
+        self._kept, self._kept_bytes, self._kept_of = OrderedDict(), 0, warm()
+        self._working: WeakSet[Work] = WeakSet()
+        self._threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="fhir")
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        for each in _ROUTES:
+            self._add(f"/fhir/{each.path}", each)
+        for path in ("/fhir", "/fhir/"):
+            self._add(path, _Route("", ("POST",), None, ""))
+        others = ("GET", "POST", "PUT", "DELETE", "PATCH")
+        self._add("/fhir/{rest:path}", _Route("", others, _unknown, ""))
+
+    def _add(self, path: str, route: _Route) -> None:
+        named = _Named(path, route)
 
         async def answer(request: Request) -> Response:
-            body = await request.body()
-            ready = warm() if len(body) <= _SMALL else None
-            work = Work(seconds, min(_FEW_STEPS, max_steps))
-            if ready is not None:
-                status, content = run(lambda: ready, work, request, body)
-            if ready is None or work.spent:
-                work = Work(seconds, max_steps)
-                working.add(work)
-                status, content = await asyncio.get_running_loop().run_in_executor(
-                    threads, run, terminology, work, request, body
-                )
-            return Response(content, status, media_type=_JSON)
+            return await self._answer(named, request)
 
-        for method in methods:
-            more = _description(described, method) if described else {"include_in_schema": False}
-            app.add_api_route(path, answer, methods=[method], **more)
-            plain.add(method, path, answer)
+        for method in route.methods:
+            more = _description(route, method) if route.path else {"include_in_schema": False}
+            self._app.add_api_route(path, answer, methods=[method], **more)
+            self._routes[method, path] = named
 
-    for each in _ROUTES:
-        add(f"/fhir/{each.path}", each.methods, each.operation, each)
-    add("/fhir", ("POST",), None)
-    add("/fhir/", ("POST",), None)
-    add("/fhir/{rest:path}", ("GET", "POST", "PUT", "DELETE", "PATCH"), _unknown)
-
-    def stop() -> None:
-        for work in tuple(working):
-            work.stop()
-
-    return stop
-
-
-class _Named(NamedTuple):
-    """A route, as metrics and the log name it, and the id in a path."""
-
-    path: str
-    answer: Callable[[Request], Awaitable[Response]]
-
-
-class _PlainRoutes(BaseRoute):
-    """The routes below ``/fhir``, found by one look-up.
-
-    FastAPI tries its routes one after the other and reads what a function declares, which costs as
-    much as a look-up of a code. The same functions are its routes, which describe them.
-    """
-
-    def __init__(self) -> None:
-        self._routes: dict[tuple[str, str], _Named] = {}
-
-    def add(self, method: str, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
-        """Add a route.
-
-        Args:
-            method: Its method.
-            path: Its path, with ``{id}`` or ``{rest:path}``.
-            answer: Answers a request.
-        """
-        self._routes[method, path] = _Named(path, answer)
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Take the requests that a route answers.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request below ``/fhir``, or hand it on.
 
         Args:
             scope: The request.
+            receive: Gives its body.
+            send: Takes the answer.
         """
+        named = self._find(scope)
+        if named is None:
+            await self._app(scope, receive, send)
+        else:
+            response = await self._answer(named, Request(scope, receive))
+            await response(scope, receive, send)
+
+    def _find(self, scope: Scope) -> _Named | None:
+        """Return the route of a request, which it notes."""
         if scope["type"] != "http" or not scope["path"].startswith("/fhir"):
-            return Match.NONE, {}
+            return None
         method, path = scope["method"], scope["path"]
         found, params = self._routes.get((method, path)), {}
         if found is None:
@@ -502,18 +491,81 @@ class _PlainRoutes(BaseRoute):
             identifier, _, operation = rest.partition("/")
             parts = ("/fhir", kind, "{id}", *filter(None, [operation]))
             found, params = self._routes.get((method, "/".join(parts))), {"id": identifier}
-        return (Match.FULL, {"route": found, "path_params": params}) if found else (Match.NONE, {})
+        if found is not None:
+            scope["route"], scope["path_params"] = found, params
+        return found
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
+    def kept(self, scope: Scope) -> Sequence[Message]:
+        """Return the messages of an answer that is kept.
 
         Args:
             scope: The request.
-            receive: Gives its body.
-            send: Takes the answer.
         """
-        response = await scope["route"].answer(Request(scope, receive))
-        await response(scope, receive, send)
+        self._ready()
+        key = _key(scope)
+        if key not in self._kept:
+            return ()
+        self._kept.move_to_end(key)
+        scope["route"], _, messages = self._kept[key]
+        return messages
+
+    def _ready(self) -> Terminology | None:
+        """Return the terminology if it can answer at once; what another one answered is dropped."""
+        ready = self._warm()
+        if self._kept_of is not ready:
+            self._kept.clear()
+            self._kept_bytes, self._kept_of = 0, ready
+        return ready
+
+    async def _answer(self, named: _Named, request: Request) -> Response:
+        route, body = named.route, await request.body()
+        ready = self._ready() if len(body) <= _SMALL else None
+        work = Work(self._seconds, min(_FEW_STEPS, self._max_steps))
+        if ready is not None:
+            status, content = _worked(lambda: ready, work, route, request, body)
+        if ready is None or work.spent:
+            work = Work(self._seconds, self._max_steps)
+            self._working.add(work)
+            client = str(request.scope.get("state", {}).get("client"))
+            async with self._turns.setdefault(client, asyncio.Lock()):
+                status, content = await asyncio.get_running_loop().run_in_executor(
+                    self._threads, _worked, self._terminology, work, route, request, body
+                )
+        elif status == 200 and route.is_kept(ready) and not body:
+            self._keep(named, request.scope, content)
+        return Response(content, status, media_type=_JSON)
+
+    def _keep(self, named: _Named, scope: Scope, content: bytes) -> None:
+        key = _key(scope)
+        size = len(content) + len(str(key))
+        if key in self._kept or size > _KEPT_BYTES // 1000 or _CHUNKED in dict(key[-1]):
+            return
+        headers = [(b"content-type", _JSON.encode()), (b"content-length", b"%d" % len(content))]
+        start = {"type": "http.response.start", "status": 200, "headers": headers}
+        self._kept[key] = (named, size, (start, {"type": "http.response.body", "body": content}))
+        self._kept_bytes += size
+        while self._kept_bytes > _KEPT_BYTES:
+            _, (_, size, _) = self._kept.popitem(last=False)
+            self._kept_bytes -= size
+
+    def stop(self) -> None:
+        """End the work on every request in progress."""
+        for work in tuple(self._working):
+            work.stop()
+
+
+def _key(scope: Scope) -> tuple[Any, ...]:
+    """Return what the answer about a code depends on, where the request has no body."""
+    varying = tuple(each for each in scope["headers"] if each[0] in _VARYING)
+    return scope["method"], scope["path"], scope["query_string"], varying
+
+
+def _worked(
+    opened: Callable[[], Terminology], work: Work, route: _Route, request: Request, body: bytes
+) -> tuple[int, bytes]:
+    with work.counted():
+        status, found = _guarded(lambda: _carry_out(opened(), route, request, body))
+    return status, to_json(found)
 
 
 class _FhirResponse(Response):
@@ -550,20 +602,18 @@ def _description(route: _Route, method: str) -> dict[str, Any]:
     }
 
 
-def _carry_out(
-    terminology: Terminology, operation: _Answer | None, request: Request, body: bytes
-) -> Resource:
-    """Carry out a request; without an operation, it is a batch of several."""
+def _carry_out(terminology: Terminology, route: _Route, request: Request, body: bytes) -> Resource:
+    """Carry out a request."""
     _check_types(request.headers, request.query_params.get("_format"), has_body=bool(body))
     base, languages = f"{request.base_url}fhir", request.headers.get("accept-language")
-    if operation is None:
+    if route.operation is None:
         return _batch(terminology, parse_json(body), base, languages)
     media_type = request.headers.get("content-type", "")
     query = request.query_params.multi_items()
     is_r5 = "fhirversion=5" in request.headers.get("accept", "").lower().replace(" ", "")
     asked = Parameters.read(query, media_type, body, languages, is_r5=is_r5)
     place = request.path_params.get("id") or request.path_params.get("rest") or base
-    return operation(terminology, asked, place)
+    return route.operation(terminology, asked, place)
 
 
 def _guarded(run: Callable[[], Resource]) -> tuple[int, Resource]:
@@ -636,6 +686,6 @@ def _one(terminology: Terminology, entry: Any, base: str, languages: str | None)
     asked = Parameters(pairs, languages)
     for route in _ROUTES:
         found = re.fullmatch(re.escape(route.path).replace(r"\{id\}", "([^/$]+)"), path)
-        if found and method in route.methods:
+        if found and method in route.methods and route.operation:
             return route.operation(terminology, asked, found[1] if found.groups() else base)
     raise TerminologyError("not-supported", f"{method} {path}: not supported", 404)

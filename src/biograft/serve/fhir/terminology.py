@@ -421,6 +421,11 @@ class Terminology:
             *(_answered(match, question) for match in matches),
         )
 
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether the decisions of a review are served, so that translations may change."""
+        return self._review() is not None
+
     def maps(self) -> list[TranslationMap]:
         """Return the concept maps that are served: resources, mapping sets, the review."""
         return [*self._content.maps, *self._set_maps, *self._review_maps()]

@@ -12,7 +12,7 @@ from biograft.kb import KnowledgeBase, NameSuggestions
 from biograft.mapping import ReviewStore
 from biograft.serve import Terminology
 from biograft.serve.fhir.content import read_content
-from biograft.serve.fhir.routes import add_fhir
+from biograft.serve.fhir.routes import FhirRoutes
 
 
 def opened(
@@ -23,8 +23,7 @@ def opened(
     **urls: str,
 ) -> TestClient:
     """Return a client of a store, and of the files and the review beside it."""
-    kb, app = KnowledgeBase.open(folder), FastAPI()
+    kb = KnowledgeBase.open(folder)
     content = read_content(fhir)
     terminology = Terminology(kb, NameSuggestions(kb), urls, content, lambda: review)
-    add_fhir(app, lambda: terminology, max_steps=max_steps)
-    return TestClient(app)
+    return TestClient(FhirRoutes(FastAPI(), lambda: terminology, max_steps=max_steps))
