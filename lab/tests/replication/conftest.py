@@ -6,8 +6,9 @@ import json
 from functools import cache
 
 import pytest
+from smoke import run_smoke
 
-from biograft_lab.replication import Experiment, ExperimentJob, run_experiment, run_smoke
+from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_models import tiny_encoder_folder
+from toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 
 from biograft.errors import ConfigError
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.static import StaticEncoder
 from biograft_lab.replication.linking_dictionaries import procedures_with_terms
-from biograft_lab.replication.toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 
 SETS = ("ncbi_disease", "bc5cdr")
 TEXTS = [name for group in TOY_NAMES.values() for name in group]

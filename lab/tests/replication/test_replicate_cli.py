@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from toy_files import write_biosyn
 from typer.testing import CliRunner
 
 from biograft_lab.commands.replicate import app
@@ -28,12 +29,16 @@ def test_list_as_json_has_the_effect_too():
     assert all(list(row)[:8] == keys for row in rows)
 
 
-def test_a_smoke_run_prints_its_rows(tmp_path):
-    ran = invoke("run", "linking-protocols", "--smoke", "--work", str(tmp_path), "--json")
+def test_a_run_prints_its_rows(write, tmp_path):
+    write_biosyn(tmp_path / "data/entity_linking/ncbi_disease/biosyn")
+    text = 'about = "A."\nkind = "linking"\nsets = ["ncbi-disease"]\n[variants.lexical]\n'
+    experiment = write("mine.toml", f"{text}search = ['lexical']\n")
+    paths = ["--work", str(tmp_path / "work"), "--data", str(tmp_path / "data")]
+    ran = invoke("run", str(experiment), *paths, "--json")
     assert ran.exit_code == 0
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert {row["config"] for row in rows} >= {"lexical", "lexical + appositions"}
-    assert (tmp_path / "smoke" / "linking-protocols.json").exists()
+    assert [row["config"] for row in rows] == ["lexical"]
+    assert (tmp_path / "work" / "mine.json").exists()
 
 
 def test_reports_are_up_to_date():

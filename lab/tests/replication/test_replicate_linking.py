@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tiny_models import tiny_encoder_folder
+from toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -25,7 +26,6 @@ from biograft_lab.replication.linking_dictionaries import (
 )
 from biograft_lab.replication.linking_sets import SETS, names_added
 from biograft_lab.replication.protocols import LinkingTask
-from biograft_lab.replication.toy_files import TOY_MENTIONS, TOY_NAMES, write_biosyn
 
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
 TEXTS += [text for mentions in TOY_MENTIONS.values() for text, _ in mentions]
@@ -165,15 +165,6 @@ def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
         run(TRANSLATIONS.replace('encoder = "tiny"', 'encoder = "tinny"'))
     with pytest.raises(ConfigError, match=r"aligned_on: .*'zh-procedure'"):
         run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', 'aligned_on = "zh-procedure"'))
-
-
-def test_an_encoder_from_scratch_is_aligned_as_any_other(run):
-    """State 'aligned' has learnt from the mentions of train, too."""
-    text = TRANSLATIONS.replace('encoder = "tiny"', 'from_scratch = "aligned"')
-    with pytest.raises(ConfigError, match="aligned: name the encoder"):
-        run(text)
-    with pytest.raises(ConfigError, match="say from_scratch = 'untrained'"):
-        run(text.replace("aligned = true", ""))
 
 
 def test_a_text_is_encoded_once_by_a_cached_encoder():

@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
+from smoke import run_smoke
 
 from biograft.errors import ConfigError
-from biograft_lab.replication import Experiment, ExperimentJob, run_smoke, shipped_experiments
+from biograft_lab.replication import Experiment, ExperimentJob, shipped_experiments
 from biograft_lab.replication.results import without_fold
 from biograft_lab.replication.task_counts import BIGRAMS
 
@@ -88,9 +89,10 @@ def test_only_sizes_are_smaller():
 
 
 def test_toy_data_have_a_file_for_every_set(smoke_work):
+    from toy_files import write_toy_files
+
     from biograft_lab.replication.encoders import SPLITS, TASK_SETS
     from biograft_lab.replication.linking_sets import SETS
-    from biograft_lab.replication.toy_files import write_toy_files
 
     data = smoke_work / "smoke" / "data"
     write_toy_files(data)

@@ -59,9 +59,6 @@ def run(
             metavar="DIR", help="Folder of inputs, runs and results; a stopped run continues there."
         ),
     ] = Path("replication"),
-    smoke: Annotated[
-        bool, typer.Option("--smoke", help="Run on toy data, to see that everything works.")
-    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the real data; default: BIOGRAFT_DATA."),
@@ -86,7 +83,7 @@ def run(
 ) -> None:
     """Run an experiment; rows that the file of results has are not measured again."""
     from biograft_lab.places import data_folder
-    from biograft_lab.replication import Experiment, ExperimentJob, run_experiment, run_smoke
+    from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
 
     experiment = Experiment.load(name).restricted(split_list(sets), _numbers(seeds))
     job = ExperimentJob(
@@ -98,7 +95,7 @@ def run(
         say=_print_json if as_json else _print_row,
         warn=lambda line: typer.echo(line, err=True),
     )
-    path = run_smoke(job) if smoke else run_experiment(job)
+    path = run_experiment(job)
     if not path.exists():
         raise ConfigError(f"{experiment.name}: nothing could be measured")
     typer.echo(f"results: {path}", err=True)

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
         read_wording as read_wording,
         write_queries as write_queries,
     )
-    from biograft_lab.probing.linear_probe import LinearProbe as LinearProbe
-    from biograft_lab.probing.masked_names import (
-        NameChoice as NameChoice,
-        NameScores as NameScores,
-        score_names as score_names,
-    )
-    from biograft_lab.probing.token_states import token_states as token_states
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

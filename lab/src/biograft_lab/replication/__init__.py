@@ -26,6 +26,5 @@ if TYPE_CHECKING:
         ExperimentJob as ExperimentJob,
         run_experiment as run_experiment,
     )
-    from biograft_lab.replication.smoke import run_smoke as run_smoke
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -185,6 +185,11 @@ class Experiment(_Header):
         )
 
 
+def part_of_design(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the set and the variant of a row, each empty if the row is of all of them."""
+    return str(row.get("set", "")), str(row.get("config", row.get("variant", "")))
+
+
 def shipped_experiments() -> dict[str, Path]:
     """Return the files of the experiments that come with biograft, by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

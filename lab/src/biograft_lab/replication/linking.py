@@ -25,8 +25,6 @@ from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE, LEXICAL, update_index
 from biograft.linking.lexical import LexicalIndex
 from biograft.progress import Progress
-from biograft.training.linkers import grow_store
-from biograft.training.linkers.recipes import label_mentions
 from biograft_lab.replication.claims import claims_of
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking_dictionaries import (
@@ -48,7 +46,6 @@ from biograft_lab.replication.runner import (
     parse_variants,
 )
 
-STATES = ("untrained", "aligned")
 APPOSITIONS = " + appositions"
 """Ends the name of a system that looks up a mention by the name it stands beside."""
 
@@ -65,7 +62,6 @@ class LinkingSettings:
 
     protocols: tuple[str, ...] = ("published",)
     dictionary: str = ""
-    scratch_steps: int = 800
     scratch_width: int = 192
     aligned_on: str = ""
     alignment: tuple[str, ...] = ()
@@ -76,7 +72,7 @@ class LinkingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingVariant:
-    """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
+    """Kinds of search with one encoder: an input, or one made ``from_scratch`` (``untrained``).
 
     With ``aligned`` the encoder, which may be one from scratch, is first aligned as the settings
     say, with the further changes ``alignment``; with each seed, if the experiment has several.
@@ -104,10 +100,10 @@ class LinkingVariant:
             check_choice("search", kind, SEARCHES)
         check_choice("added", self.added, ("", NAMES, NAMES + IDS, MENTIONS))
         if self.from_scratch:
-            check_choice("from_scratch", self.from_scratch, STATES)
+            check_choice("from_scratch", self.from_scratch, ("untrained",))
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
             raise ConfigError("a variant with dense search needs encoder or from_scratch")
-        if self.aligned and not self.encoder and self.from_scratch != "untrained":
+        if self.aligned and not (self.encoder or self.from_scratch):
             raise ConfigError("aligned: name the encoder that is aligned, or one from_scratch")
 
 
@@ -133,13 +129,8 @@ class Linking:
             settings = parse_settings(experiment, LinkingSettings, name)
             for label, variant in variants.items():
                 list(_configurations(name, label, variant, settings))
-                if variant.aligned and not settings.aligned_on:
+                if (variant.aligned or variant.from_scratch) and not settings.aligned_on:
                     raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
-                if variant.from_scratch == "aligned" and settings.aligned_on:
-                    raise ConfigError(
-                        f"variants.{label}: with settings.aligned_on say from_scratch = "
-                        "'untrained' and aligned = true"
-                    )
         named = [given.encoder for given in variants.values() if given.encoder]
         check_names("variants", named, [*experiment.inputs])
         for encoders in compared_encoders(experiment):
@@ -147,8 +138,8 @@ class Linking:
 
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""
-        sizes = {"scratch_steps": 2, "scratch_width": 16}
-        return experiment.smaller(sizes, {"alignment": TOY_PRETRAINING}, n_seeds=2)
+        changes = {"alignment": TOY_PRETRAINING}
+        return experiment.smaller({"scratch_width": 16}, changes, n_seeds=2)
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""
@@ -245,11 +236,9 @@ class _Encoders:
     job: ExperimentJob
     opened: dict[Path, CachedEncoder] = field(default_factory=dict)
 
-    def open(
-        self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
-    ) -> NameEncoder:
+    def open(self, label: str, variant: LinkingVariant, settings: LinkingSettings) -> NameEncoder:
         """Open the encoder of a variant, training it first if needed."""
-        folder = self._folder(chosen, label, variant, settings)
+        folder = self._folder(label, variant, settings)
         if folder not in self.opened:
             self.opened.clear()  # one is used at a time, and may be large
             self.opened[folder] = CachedEncoder(load_encoder(folder))
@@ -261,17 +250,11 @@ class _Encoders:
         steps: Row = json.loads(done.read_text(encoding="utf-8"))
         return steps
 
-    def _folder(
-        self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
-    ) -> Path:
-        data, work = self.job.data, self.job.work
-        if variant.from_scratch and not settings.aligned_on:
-            out = work / "char-encoder" / chosen.name
-            return make_char_encoder(chosen, data, out, settings)[variant.from_scratch]
+    def _folder(self, label: str, variant: LinkingVariant, settings: LinkingSettings) -> Path:
         given = self._start(variant, settings)
         if not variant.aligned:
             return given
-        out = work / "aligned" / label
+        out = self.job.work / "aligned" / label
         if not (out / "done").exists():
             kb = self._names(settings)
             _align(kb, given, (*settings.alignment, *variant.alignment), out)
@@ -326,7 +309,7 @@ class _Measurement:
         folder = self.task.folder(self.job.work)
         if search == "lexical":
             return FusedSearch([open_lexical_index(folder, kb)]), {}
-        encoder = self.encoders.open(SETS[self.task.set], label, variant, self.settings)
+        encoder = self.encoders.open(label, variant, self.settings)
         index = folder / f"dense-{label}"
         if not index.exists():
             self._build(index, kb, encoder, variant)
@@ -348,7 +331,7 @@ class _Measurement:
     ) -> None:
         """Build an index; vectors of names that are in that of another set are used again."""
         others = sorted(self.job.work.glob(f"*/{index.name}"))
-        if others and (not variant.from_scratch or self.settings.aligned_on):
+        if others:
             copy_index(others[0], kb, index)
         else:
             build_index(kb, index, encoder, progress=Progress())
@@ -362,33 +345,6 @@ def copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
     shutil.copytree(source, work)
     update_index(store, work, progress=Progress())
     work.rename(folder)
-
-
-def make_char_encoder(
-    chosen: LinkingSet, data: Path, out: Path, settings: LinkingSettings
-) -> dict[str, Path]:
-    """Make a character-level encoder from scratch and align it; return the folder of each state.
-
-    It is aligned on the names of the training dictionary and, where the dictionary lacks them, the
-    training mentions.
-    """
-    from biograft.models.scratch import make_character_encoder
-
-    states = {"untrained": out / "untrained", "aligned": out / "run" / "encoder"}
-    if (out / "done").exists():
-        return states
-    kb = chosen.open_store(data, "train", out)
-    if not (out / "grown").exists():
-        queries = read_resolved(chosen, "train", kb, data)
-        grow_store(kb, label_mentions(queries), out / "grown")
-    grown = KnowledgeBase.open(out / "grown")
-    if not states["untrained"].exists():
-        names = grown.table("names").column("text").to_pylist()
-        make_character_encoder(names, states["untrained"], width=settings.scratch_width, seed=0)
-    changes = ("encoder.max_length=64", "training.learning_rate=1e-3")
-    steps = f"training.steps={settings.scratch_steps}"
-    _align(grown, states["untrained"], (*changes, steps), out)
-    return states
 
 
 def _align(kb: KnowledgeBase, encoder: Path, changes: Sequence[str], out: Path) -> None:

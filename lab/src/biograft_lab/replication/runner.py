@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError, nearest
 from biograft.registry import Registry
-from biograft_lab.replication.experiment import Experiment
+from biograft_lab.replication.experiment import Experiment, part_of_design
 from biograft_lab.replication.results import ResultFile, Row, describe_commit
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class ExperimentJob:
         about = {
             "command": f"biograft replicate run {self.experiment.name}",
             "commit": describe_commit(),
-            "design": self.experiment.design(key["set"], key.get("config", "")),
+            "design": self.experiment.design(*part_of_design(key)),
         }
         self.say(results.add(key, {**row, **about}))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from biograft_lab.replication.experiment import Experiment, shipped_experiments
+from biograft_lab.replication.experiment import Experiment, part_of_design, shipped_experiments
 from biograft_lab.replication.results import Row, read_result
 
 _WITH_ANSWERS = ("linking", "joint_linking", "generative_linking")
@@ -47,8 +47,8 @@ def _doubt_of_commit(commit: str) -> str:
 
 
 def _doubts_of_design(experiment: Experiment, row: Mapping[str, Any]) -> Iterator[str]:
-    name, config = str(row["set"]), str(row.get("config", ""))
-    if name not in experiment.sets:
+    name, config = part_of_design(row)
+    if name and name not in experiment.sets:
         yield f"a row of {name}, which the experiment does not have"
         return
     if row.get("design") != experiment.design(name, config):

@@ -4,26 +4,22 @@ One error is made in a gold mention whose name is found: in a word of five lette
 becomes its neighbour on the keyboard, is left out, doubled, or exchanged with the next one. In
 Chinese a character becomes one of the same sound or of similar shape, is left out or doubled.
 
-The sets of dictionaries (``ncbi-disease`` ...) have an error in each gold mention; precision,
-recall and F1 are those of spans, of the clean dev texts and of those with errors. In the sets of
-notes (``notes-en``, ``notes-zh``: data/clinical, by others than the author of the rules) each name
-gets its errors in a copy of the note. It is found if an answer at its place has the concept that
-the right spelling has, and wrong if there is another concept that the search without misspelt names
-does not give. What this search adds to clean text, outside of the marked findings, is invented.
+In notes of others (data/clinical) each name gets its errors in a copy of the note. It is found if
+an answer at its place has the concept that the right spelling has, and wrong if there is another
+concept that the search without misspelt names does not give. What this search adds to clean text,
+outside of the marked findings, is invented.
 
-    python -m biograft_lab.scripts.misspelt_mentions --sets notes-en,notes-zh --json
+    python -m biograft_lab.scripts.misspelt_mentions --json
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 import re
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,23 +35,15 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.names import HAN
 from biograft.kb.sources import SourceConfig
 from biograft.linking import Linker
-from biograft.linking.detection import DictionaryDetector, MentionDetector, MisspeltDetector
-from biograft.text import NamesIndex
 from biograft.text.documents import Document, Mention
-from biograft.text.formats import read_documents
 from biograft.text.spelling.chinese import similar_characters
-from biograft_lab.replication.linking_dictionaries import PUBLISHED
-from biograft_lab.replication.protocols import LinkingTask, read_texts
 
-ENGLISH = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
-CHINESE = ("cmeee",)
 NOTES = {
     "notes-en": ("notes_en_dev.txt", ("entity_linking/medic/medic_06Jul2012.txt.gz",)),
     "notes-zh": ("notes_zh_dev.txt", ("starter", "clinical-findings")),
 }
 """The notes of a set, and the sources of its knowledge base."""
 _WORD = re.compile(r"[^\W\d_]{5,}")
-_HAN_NAME = re.compile(f"[{HAN}]{{4,}}")
 _HAN_WORD = re.compile(f"[{HAN}]{{2,}}")
 _HEAD = re.compile(r"^(?:@@ |#)(?=\w).*\n", re.MULTILINE)
 _MARK = re.compile(r"\[\[([^|\]]+)(?:\|[^\]]*)?\]\]")
@@ -67,18 +55,12 @@ HAN_KINDS = ("sound", "shape", "missing", "doubled")
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Measure each set."""
     return {
-        "sets": {
-            name: (_measure_notes if name in NOTES else _measure_set)(name, options)
-            for name in options.sets
-        },
+        "sets": {name: _measure_notes(name, options) for name in options.sets},
         "seed": options.seed,
         "machine": describe_machine(),
         "commit": describe_commit(),
         "command": describe_command("-m biograft_lab.scripts.misspelt_mentions", sys.argv[1:]),
     }
-
-
-# ---- notes: concepts
 
 
 def _measure_notes(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -142,7 +124,7 @@ def _read_notes(path: Path) -> Iterator[Document]:
 
 
 def _open_linkers(name: str, options: argparse.Namespace, work: Path) -> dict[str, Linker]:
-    sources = (options.kb_sources or NOTES[name][1]) if name in NOTES else ()
+    sources = options.kb_sources or NOTES[name][1]
     paths = [options.data / each if "/" in each else Path(each) for each in sources]
     config = BuildConfig(sources=tuple(SourceConfig(path=path) for path in paths))
     build_store(config, work / "kb")
@@ -209,107 +191,6 @@ def _errors(
                 )
 
 
-# ---- dictionaries: spans
-
-
-def _measure_set(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    documents, names = _open(name, options)
-    index = NamesIndex.build(names)
-    plain = DictionaryDetector(index)
-    misspelt = MisspeltDetector(index, names.__getitem__)
-    detectors: dict[str, MentionDetector] = {"names": plain, "misspelt": misspelt}
-    damaged, changed = _damage_all(documents, plain, random.Random(options.seed))
-    result: dict[str, Any] = {"documents": len(documents), "names": len(names)}
-    for kind, detector in detectors.items():
-        found_clean, seconds = _detect(detector, documents)
-        found, _ = _detect(detector, damaged)
-        wanted = [
-            (set(changed_here), {(m.start, m.end) for m in mentions})
-            for changed_here, mentions in zip(changed, found, strict=True)
-        ]
-        n = sum(len(spans) for spans, _ in wanted)
-        result[kind] = {
-            "clean": _score(documents, found_clean),
-            "with_errors": _score(damaged, found),
-            "errors": n,
-            "found_again": round(100 * sum(len(a & b) for a, b in wanted) / max(n, 1), 2),
-            "seconds_clean": round(seconds, 4),
-        }
-        if kind == "misspelt":
-            kinds = Counter(kind for each in changed for kind in each.values())
-            right = Counter(
-                kind
-                for each, (_, spans) in zip(changed, wanted, strict=True)
-                for span, kind in each.items()
-                if span in spans
-            )
-            result["by_kind"] = {k: [right[k], n] for k, n in sorted(kinds.items())}
-    if options.show:
-        _show(documents, detectors["misspelt"], options.show)
-    return result
-
-
-def _open(name: str, options: argparse.Namespace) -> tuple[list[Document], list[str]]:
-    """Return the dev documents of a set, and the names of its dictionary."""
-    if name in CHINESE:
-        path = options.data / "zh/cmeee_v2/CMeEE-V2_dev.json.gz"
-        documents = list(read_documents(path, "cmeee"))
-        half = len(documents) // 2  # a half is the dictionary, and the other is searched
-        kept = {m.text for each in documents[:half] for m in each.mentions}
-        return documents[half:], sorted(kept | set(_chinese_names(options.data)))
-    with tempfile.TemporaryDirectory() as work:
-        task = LinkingTask(set=name, protocol="text", split="dev", dictionary=PUBLISHED)
-        kb = task.open_store(options.data, Path(work))
-        names = kb.table("names").column("text").to_pylist()
-    texts = task.chosen
-    types = texts.config.types
-    documents = [
-        replace(each, mentions=tuple(m for m in each.mentions if not types or m.type in types))
-        for each in read_texts(texts, "dev", options.data)
-    ]
-    return documents, names
-
-
-def _chinese_names(data: Path) -> list[str]:
-    """Return the names of the diseases and symptoms of the medical knowledge graph."""
-    names: set[str] = set()
-    with gzip.open(data / "zh/medical_kg/triples_derived.tsv.gz", "rt", encoding="utf-8") as file:
-        for line in file:
-            head, _, tail = line.rstrip("\n").split("\t")[:3]
-            names.update((head, tail))
-    return [name for name in names if _HAN_NAME.fullmatch(name) and len(name) <= 12]
-
-
-def _damage_all(
-    documents: Sequence[Document], plain: MentionDetector, rng: random.Random
-) -> tuple[list[Document], list[dict[tuple[int, int], str]]]:
-    """Make an error in each gold mention that is found; return its new spans with the kind."""
-    damaged, changed = [], []
-    for document, found in zip(documents, plain.detect(documents), strict=True):
-        spans = {(m.start, m.end) for m in found}
-        text, at, shift = "", 0, 0
-        mentions: list[Mention] = []
-        here: dict[tuple[int, int], str] = {}
-        for mention in sorted(document.mentions, key=lambda m: (m.start, -m.end)):
-            if mention.start < at:
-                continue
-            span, error = (mention.start, mention.end), None
-            if span in spans and not mention.fragments:
-                error = _damage(mention.text, rng)
-            text += document.text[at : mention.start]
-            new, kind = error or (document.text[mention.start : mention.end], "")
-            start = mention.start + shift
-            if kind:
-                here[start, start + len(new)] = kind
-            mentions.append(replace(mention, start=start, end=start + len(new), text=new))
-            text, at = text + new, mention.end
-            shift = len(text) - at
-        text += document.text[at:]
-        damaged.append(Document(document.id, text, tuple(mentions)))
-        changed.append(here)
-    return damaged, changed
-
-
 def _damage(name: str, rng: random.Random) -> tuple[str, str] | None:
     """Make one error in a name; None where no word is long enough."""
     if match := _HAN_WORD.search(name):
@@ -351,53 +232,15 @@ def _beside(letter: str) -> str:
     return "e"
 
 
-def _detect(
-    detector: MentionDetector, documents: Sequence[Document]
-) -> tuple[list[list[Mention]], float]:
-    detector.detect(documents[:2])
-    start = time.perf_counter()
-    found = detector.detect(documents)
-    return found, time.perf_counter() - start
-
-
-def _score(documents: Sequence[Document], found: Sequence[Sequence[Mention]]) -> dict[str, float]:
-    right = n_found = n_gold = 0
-    for document, mentions in zip(documents, found, strict=True):
-        gold = {(m.start, m.end) for m in document.mentions}
-        spans = {(m.start, m.end) for m in mentions}
-        right, n_found, n_gold = right + len(gold & spans), n_found + len(spans), n_gold + len(gold)
-    precision, recall = right / max(n_found, 1), right / max(n_gold, 1)
-    f1 = 2 * precision * recall / max(precision + recall, 1e-9)
-    return {
-        name: round(100 * value, 2)
-        for name, value in {"precision": precision, "recall": recall, "f1": f1}.items()
-    }
-
-
-def _show(documents: Sequence[Document], detector: MentionDetector, n: int) -> None:
-    """Show corrections of clean text, and whether they are gold mentions."""
-    from biograft.linking.detection import VariantMention
-
-    lines = [
-        f"{'+' if (m.start, m.end) in gold else '-'} {m.text!r} -> {m.name!r}"
-        for document, mentions in zip(documents, detector.detect(documents), strict=True)
-        for gold in [{(each.start, each.end) for each in document.mentions}]
-        for m in mentions
-        if isinstance(m, VariantMention)  # of the detector of misspelt names
-    ]
-    sys.stderr.write("\n".join([f"{len(lines)} corrections", *lines[:n]]) + "\n")
-
-
 def main() -> None:
     """Measure, and print one JSON object."""
     parser = start_parser(__doc__)
     add_data(parser)
-    known = (*ENGLISH, *CHINESE, *NOTES)
-    parser.add_argument("--sets", type=some_of(known), default=list(known))
+    parser.add_argument("--sets", type=some_of(NOTES), default=list(NOTES))
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--copies", type=int, default=8, help="errors of each name of a note")
     parser.add_argument("--kb-sources", nargs="*", help="knowledge base of the notes")
-    parser.add_argument("--show", type=int, default=0, help="corrections of clean text to show")
+    parser.add_argument("--show", type=int, default=0, help="errors to show that are not found")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     run_with(lambda given: print(json.dumps(measure(given), ensure_ascii=False)), options)

@@ -14,6 +14,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from toy_files import (
+    ALIAS,
+    IDS_IN_SETS,
+    RELATIONS,
+    TOY_CONCEPTS,
+    ToyWriter,
+    write_toy_files,
+)
+
 from biograft.errors import ConfigError
 from biograft.graph import PeprConfig
 from biograft.graph.embedding import GraphRecipe, embed_graph
@@ -27,14 +36,6 @@ from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft_lab.replication.encoders import EncoderTasks
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import TOY_PRETRAINING, ExperimentJob, load_kind
-from biograft_lab.replication.toy_files import (
-    ALIAS,
-    IDS_IN_SETS,
-    RELATIONS,
-    TOY_CONCEPTS,
-    ToyWriter,
-    write_toy_files,
-)
 
 _N_DOCUMENTS, _N_SENTENCES = 120, 3
 """Enough for a held-out document."""
