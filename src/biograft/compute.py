@@ -40,6 +40,7 @@ from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 import biograft
 from biograft.errors import BiograftError, OutputError
+from biograft.language import READER
 
 Function = Callable[..., Any]
 Work = Callable[..., int]
@@ -339,10 +340,8 @@ class _Listener:
             on_terminal = stream.isatty()
             if on_terminal or self._seconds > _SILENT_SECONDS:
                 self.stream = None
-                stream.write(
-                    f"{_CLEAR if on_terminal else ''}biograft: compiling for this machine, once "
-                    f"(about {_USUAL_SECONDS} s)\n"
-                )
+                said = f"biograft: compiling for this machine, once (about {_USUAL_SECONDS} s)"
+                stream.write(f"{_CLEAR if on_terminal else ''}{READER.translate(said)}\n")
                 stream.flush()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO, cast
 
 from biograft.errors import visible
+from biograft.language import READER
 
 _REDRAW_SECONDS = 0.2
 _CLEAR = "\r\x1b[K"
@@ -86,7 +87,7 @@ class Progress:
         rows = f"  {self._rows:,} rows" if self._rows else ""
         elapsed = self._drawn - self._started
         left = self._left(elapsed, fraction)
-        line = f"{self._stage}{percent}{rows}  {elapsed:.1f} s{left}"
+        line = READER.translate(f"{self._stage}{percent}{rows}  {elapsed:.1f} s{left}")
         self._stream.write(f"{_CLEAR}{line}" if self._on_terminal else f"{line}\n")
         self._stream.flush()
 
@@ -116,6 +117,7 @@ class VisibleStream:
     r"""A text stream that shows control characters instead of sending them.
 
     They become ``\uXXXX``, so that JSON stays what it was. Bytes (``buffer``) are not looked at.
+    Lines that the language of the reader has are translated.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -123,7 +125,8 @@ class VisibleStream:
 
     def write(self, text: str) -> int:
         """Write a text, whatever it holds."""
-        self.raw.write(_ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+        shown = "\n".join(map(READER.translate, text.split("\n")))
+        self.raw.write(_ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", shown))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:

@@ -20,6 +20,7 @@ from biograft.errors import (
     shorten,
     visible,
 )
+from biograft.language import READER
 from biograft.progress import visible_output
 from biograft.registry import Registry, load_object
 
@@ -167,12 +168,15 @@ def main() -> None:
             _run()
     finally:
         os.umask(mask)
+        READER.language, READER.translate = "en", str
 
 
 def _run() -> None:
     """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     catalogue = _open_catalogue()
+    if catalogue is not None:
+        READER.language, READER.translate = "zh", catalogue.line
 
     def fail(error: Exception | str, code: int = 2) -> NoReturn:
         message = str(error) if catalogue is None else catalogue.error(error)

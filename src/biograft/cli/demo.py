@@ -14,6 +14,7 @@ import typer
 
 from biograft.cli.options import open_kb
 from biograft.errors import ConfigError, MissingExtraError, OutputError
+from biograft.language import READER
 from biograft.progress import align
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def _print_findings(linker: Linker, note: AssertionDocument) -> None:
         if mention.concept is not None:
             values = ", ".join(each.text for each in mention.measurements)
             name = linker.kb[mention.concept].name
-            rows.append((mention.text, name, mention.status or "", mention.section or "", values))
+            status, section = map(READER.translate, (mention.status or "", mention.section or ""))
+            rows.append((mention.text, name, status, section, values))
     for line in align(rows):
         typer.echo(f"  {line}")

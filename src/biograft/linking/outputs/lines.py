@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from biograft.errors import visible
+from biograft.language import READER
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs.findings import found_by
 from biograft.linking.outputs.output import Documents, Output, OutputRun, reported
@@ -92,11 +93,11 @@ def _rows(
     if mention.form != mention.text:
         text += f" ({visible(mention.form)})"
     said = mention.assertion.label if mention.assertion else ""
-    status = f" [{said}]" if said else ""
+    status = f" [{', '.join(map(READER.translate, said.split(', ')))}]" if said else ""
     text = cut(text, _MAX_WIDTH["mention"]) + status
     if mention.concept is None:
         best = mention.candidates[0].concept_name if mention.candidates else ""
-        name = f"nearest: {visible(best)}" if best else "nothing found"
+        name = READER.translate(f"nearest: {visible(best)}" if best else "nothing found")
         score = _score(mention.candidates[0]) if best else ""
         yield label, text, "NIL", cut(name, _MAX_WIDTH["name"]), score, ""
         return
@@ -108,7 +109,7 @@ def _rows(
             visible(candidate.concept),
             cut(visible(candidate.concept_name), _MAX_WIDTH["name"]),
             _score(candidate),
-            cut(visible(found_by(candidate) + tied), _MAX_WIDTH["found by"]),
+            cut(READER.translate(visible(found_by(candidate) + tied)), _MAX_WIDTH["found by"]),
         )
 
 

@@ -1,0 +1,17 @@
+"""The language of the reader: what the command line prints for people, files and JSON never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Reader:
+    """The reader of the command line; in Python and in the service English."""
+
+    def __init__(self) -> None:
+        self.language = "en"
+        self.translate: Callable[[str], str] = str
+        """Translates words and lines; unknown ones stay."""
+
+
+READER = Reader()
