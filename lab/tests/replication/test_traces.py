@@ -12,7 +12,7 @@ from biograft_lab.replication import Experiment, shipped_experiments
 from biograft_lab.replication.traces import commits_of, find_doubts
 
 TO_MEASURE_AGAIN = {
-    *("alignment-losses", "genbioel-linking", "linking-askapatient", "linking-joint"),
+    *("genbioel-linking", "linking-askapatient", "linking-joint"),
     "linking-cross-lingual",
     *("linking-procedures", "damage", "fault_injection", "fuzz"),
 }
