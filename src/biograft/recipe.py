@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -70,7 +70,8 @@ class TrainingConfig(Config):
 
     ``steps`` above 0 is the number of updates, otherwise ``epochs`` determines it. ``batch_size``
     is the examples of one update, over all processes. A process runs at most ``device_batch_size``
-    of them at once (0: no limit) and accumulates the gradients of several passes. The learning
+    of them at once (0: no limit) and accumulates the gradients of several passes; names are encoded
+    again in the backward pass instead, so that all names of a batch stay negatives. The learning
     rate rises over ``warmup_steps`` updates, or over ``warmup_ratio`` of all updates if
     ``warmup_steps`` is 0, and then follows ``schedule``. Weight decay excludes biases and norms
     unless ``decay_all``. ``clip`` bounds the norm of the gradient (0: no bound). The first
@@ -108,6 +109,10 @@ class TrainingConfig(Config):
     log_every: Annotated[int, AtLeast(0)] = 1
     keep: Annotated[int, AtLeast(0)] = 2
     max_minutes: Annotated[float, AtLeast(0)] = 0.0
+
+    def whole_batches(self) -> Self:
+        """Return the settings for a model that divides batches itself, without passes."""
+        return replace(self, device_batch_size=0)
 
     def plan_batch(self, n_processes: int = 1) -> BatchPlan:
         """Divide the batch among processes, into as few equal passes as the limit allows."""

@@ -5,6 +5,8 @@ entries through an entry point group::
 
     [project.entry-points."biograft.objectives"]
     my_objective = "my_package.objectives:MyObjectiveConfig"
+
+and a script or notebook adds one for its own process: ``@OBJECTIVES.register(name)``.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ class Entry:
     help: str
     package: str = ""
     """The package that adds the entry; empty: biograft."""
+    value: Any = None
+    """The thing itself, where this process registered it."""
 
 
 class Registry(Generic[T]):
@@ -71,7 +75,25 @@ class Registry(Generic[T]):
 
     @cached_property
     def _entries(self) -> dict[str, Entry]:
-        return {**self._shipped, **self._installed()} if self.group else self._shipped
+        return {**self._shipped, **(self._installed() if self.group else {})}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Register a class or function for this process; a decorator.
+
+        Args:
+            name: Its name; one that is taken is replaced if this process registered it.
+        """
+
+        def add(thing: T) -> T:
+            taken = self._entries.get(name)
+            if taken is not None and taken.value is None:
+                raise ConfigError(f"{self.kind} {name!r}: exists already; choose another name")
+            target = f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', name)}"
+            about = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
+            self._entries[name] = Entry(target, about, value=thing)
+            return thing
+
+        return add
 
     def _installed(self) -> dict[str, Entry]:
         """Read the entry points of the group; a name may be taken only once."""
@@ -125,6 +147,8 @@ class Registry(Generic[T]):
         if name not in self._entries:
             raise NotFoundError(f"no {self.kind} is called {name!r}; {nearest(name, self)}")
         entry = self._entries[name]
+        if entry.value is not None:
+            return cast("T", entry.value)
         if not entry.package:
             return cast("T", load_object(entry.target))
         try:

@@ -797,12 +797,15 @@ def _make_task(
     """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
     if config.loss == "contrastive":
         pairs = MentionPairs(data, config.training.seed)
-        model = PairModel(encoder, {"synonym_alignment": config.contrastive.build()})
+        model = PairModel(
+            encoder,
+            {"synonym_alignment": config.contrastive.build()},
+            config.training.device_batch_size,
+        )
+        order = EpochOrder.for_training(len(pairs), config.training.whole_batches())
         return Task(
             model=model,
-            source=OrderedBatches(
-                EpochOrder.for_training(len(pairs), config.training), pairs.sample
-            ),
+            source=OrderedBatches(order, pairs.sample),
             compute_loss=model.loss,
         )
     order = EpochOrder.for_training(len(data), config.training)
@@ -867,7 +870,10 @@ def finetune_encoder(
     progress.start("lexical candidates")
     task = _make_task(encoder, data, config, run)
     task = replace(task, described=described, provenance=provenance)
-    trained = train(task, config.training, run, resume=resume, progress=progress)
+    training = config.training
+    if config.loss == "contrastive":
+        training = training.whole_batches()
+    trained = train(task, training, run, resume=resume, progress=progress)
     if trained.finished:
         shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
     model, folder = task.model, run / "encoder"

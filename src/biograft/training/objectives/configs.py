@@ -44,6 +44,7 @@ LOSSES: Registry[Any] = Registry(
         ),
         "circle": (f"{_ALIGNMENT}:Circle", "pairs weighted by how far they are from their target"),
     },
+    group="biograft.alignment_losses",
 )
 
 
@@ -54,12 +55,13 @@ class ObjectiveConfig(Config):
 
     stream_kind: ClassVar[str]
     """The kind of stream that the objective learns from."""
-    implementation: ClassVar[str]
-    """``module:class`` of the objective, imported when it is built."""
+    implementation: ClassVar[Any]
+    """The class of the objective, or its ``module:class``, imported when it is built."""
 
     def build(self, setting: Any = None) -> Any:
-        """Build the objective; those of running text need a ``Setting``."""
-        return load_object(self.implementation)(self, setting)
+        """Build the objective for a ``Setting``."""
+        found = self.implementation
+        return (load_object(found) if isinstance(found, str) else found)(self, setting)
 
 
 class TextObjectiveConfig(ObjectiveConfig):

@@ -189,16 +189,22 @@ MASKING_OBJECTIVE = "masked_tokens"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The properties of tokenizer, model and stream that objectives are built with."""
+    """The properties of tokenizer, model and stream that objectives are built with.
 
-    mask: int
-    """Id of the mask token."""
-    n_tokens: int
-    """Size of the vocabulary."""
-    special: tuple[int, ...]
-    """Tokens that are never sampled at random."""
+    Those of name pairs know the width and the knowledge base alone.
+    """
+
     width: int
     """Width of the model's states."""
+    kb: Any = None
+    """The knowledge base whose rows the examples hold, where there is one: names, definitions,
+    types, hierarchy and relations."""
+    mask: int = 0
+    """Id of the mask token."""
+    n_tokens: int = 0
+    """Size of the vocabulary."""
+    special: tuple[int, ...] = ()
+    """Tokens that are never sampled at random."""
     entity_counts: npt.NDArray[np.int64] | None = None
     """The frequency of each entity of the table in the text, where known."""
     graph: EntityGraph | None = None

@@ -6,7 +6,7 @@ that a triplet margin miner keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -267,8 +267,10 @@ def _check_positive(loss: object, *names: str) -> None:
 class PairObjective(Objective):
     """Base of objectives of name pairs.
 
-    ``states`` of the loss are the embeddings (rows, width) of names, of any float type and length;
-    ``batch["labels"]`` (rows,) has the concept of each row.
+    ``states`` of the loss are the vectors (2 * pairs, width) of names, of any float type and
+    length: those of the first names of all pairs, then those of the second. ``batch["labels"]`` has
+    the concept of each, a row of the knowledge base, and ``batch[name]`` the vectors (pairs, width)
+    of the texts that ``texts`` adds under a name. In training they are those of all processes.
     """
 
     miner = TripletMarginMiner(kind="none")
@@ -277,6 +279,14 @@ class PairObjective(Objective):
     def count(self, batch: Mapping[str, Tensor]) -> int:
         """Count the names."""
         return len(batch["labels"])
+
+    def texts(self, batch: Any) -> Mapping[str, Sequence[str]]:
+        """Return further texts to encode, one for each pair, by a name; by default none.
+
+        Args:
+            batch: The pairs (``PairBatch``): names, and the row of the concept of each.
+        """
+        return {}
 
 
 class SynonymAlignment(PairObjective):

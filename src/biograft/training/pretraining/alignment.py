@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import torch
 from torch import Tensor, distributed, nn
+from torch.utils.checkpoint import checkpoint
 
 from biograft.artifacts import hash_file, new_folder
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError, nearest
@@ -24,11 +24,12 @@ from biograft.models import TextEncoder
 from biograft.models.model_card import ModelCard, write_card
 from biograft.models.precision import autocast_in
 from biograft.progress import Progress
-from biograft.recipe import BatchPlan, TrainingConfig
 from biograft.training import Task, train
 from biograft.training.batches import EpochOrder, OrderedBatches, Shard
 from biograft.training.objectives.base import Loss
+from biograft.training.objectives.examples import Setting
 from biograft.training.objectives.synonym_alignment import PairObjective, cosine_histogram
+from biograft.training.pretraining.dev_linking import BEST, DevLinking
 from biograft.training.pretraining.recipe import (
     PretrainingRecipe,
     PretrainResult,
@@ -410,36 +411,57 @@ class PairOutput(NamedTuple):
 class PairModel(nn.Module):
     """An encoder and objectives of name pairs as one module, so that all of it is trained.
 
-    In training the loss is that of the names of all processes, mined together.
+    In training the loss is that of the names of all processes, mined together. With a limit of what
+    a device encodes at once, states are computed again in the backward pass: the loss and its
+    gradient stay those of the whole batch (gradient caching; Gao et al. 2021).
 
     Args:
         encoder: Encoder in training.
         objectives: Objectives by name.
+        limit: Pairs that are encoded at once; 0: all of a batch.
     """
 
-    def __init__(self, encoder: TextEncoder, objectives: Mapping[str, PairObjective]) -> None:
+    def __init__(
+        self, encoder: TextEncoder, objectives: Mapping[str, PairObjective], limit: int = 0
+    ) -> None:
         super().__init__()
         self.model: nn.Module = encoder.model
         heads = {name: each.head for name, each in objectives.items() if each.head is not None}
         self.heads = nn.ModuleDict(heads).to(encoder.device)
-        self.encoder, self.objectives = encoder, objectives
+        self.encoder, self.objectives, self.limit = encoder, objectives, limit
 
-    def forward(self, tokens: Mapping[str, Tensor], labels: Tensor) -> PairOutput:
-        """Encode names, and compute the losses.
+    def forward(self, texts: Mapping[str, Mapping[str, Tensor]], labels: Tensor) -> PairOutput:
+        """Encode names and further texts, and compute the losses.
 
         Args:
-            tokens: Token ids and mask of the names.
-            labels: Concept of each.
+            texts: Token ids and masks: of both names of all pairs under ``""``, and of further
+                texts by objective and name.
+            labels: Concept of each pair.
         """
-        embeddings = self.encoder.embed(tokens)
-        labels = labels.to(embeddings.device)
+        vectors = {key: self._embed(tokens) for key, tokens in texts.items()}
+        left, right = vectors.pop("").chunk(2)
+        labels = labels.to(left.device)
         if self.training:
-            embeddings, labels = gather_rows(embeddings, labels)
-        losses = {
-            name: objective.loss(embeddings, {"labels": labels})
-            for name, objective in self.objectives.items()
-        }
+            joined, labels = gather_rows(torch.cat([left, right, *vectors.values()], 1), labels)
+            left, right, *others = joined.chunk(2 + len(vectors), 1)
+            vectors = dict(zip(vectors, others, strict=True))
+        embeddings, labels = torch.cat([left, right]), labels.repeat(2)
+        losses = {}
+        for name, objective in self.objectives.items():
+            own = {k.removeprefix(f"{name}."): v for k, v in vectors.items() if _is_of(k, name)}
+            losses[name] = objective.loss(embeddings, {"labels": labels, **own})
         return PairOutput(embeddings.detach(), labels, losses)
+
+    def _embed(self, tokens: Mapping[str, Tensor]) -> Tensor:
+        limit = 2 * self.limit
+        if not limit or not torch.is_grad_enabled() or len(tokens["input_ids"]) <= limit:
+            return self.encoder.embed(tokens)
+
+        def embed(*part: Tensor) -> Tensor:
+            return self.encoder.embed(dict(zip(tokens, part, strict=True)))
+
+        parts = zip(*(values.split(limit) for values in tokens.values()), strict=True)
+        return torch.cat([checkpoint(embed, *part, use_reentrant=False) for part in parts])
 
     def run(self, model: nn.Module, batch: PairBatch) -> PairOutput:
         """Run the model over a batch, both names of a pair in one pass.
@@ -448,8 +470,11 @@ class PairModel(nn.Module):
             model: This module, as the training loop wraps it.
             batch: The batch.
         """
-        tokens = self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))
-        output: PairOutput = model(tokens, torch.from_numpy(batch.labels).repeat(2))
+        texts = {"": self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))}
+        for name, objective in self.objectives.items():
+            for key, more in objective.texts(batch).items():
+                texts[f"{name}.{key}"] = self.encoder.tokenize(more)
+        output: PairOutput = model(texts, torch.from_numpy(batch.labels))
         return output
 
     def loss(self, model: nn.Module, batch: PairBatch) -> Loss:
@@ -486,20 +511,12 @@ class PairModel(nn.Module):
         }
 
 
+def _is_of(key: str, objective: str) -> bool:
+    return key.rpartition(".")[0] == objective
+
+
 EVALUATED_PAIRS = 256
 """The number of pairs of an evaluation, the same ones each time."""
-
-
-def _plan_batch(training: TrainingConfig, n_processes: int) -> BatchPlan:
-    """Divide the batch among processes; refuse several passes, which are other negatives."""
-    plan = training.plan_batch(n_processes)
-    if plan.accumulate > 1:
-        raise ConfigError(
-            f"training.device_batch_size: {training.device_batch_size} divides a batch into "
-            f"{plan.accumulate} passes, and names of other passes are no negatives; leave it at 0, "
-            "and use gradient_checkpointing or a smaller batch_size to save memory"
-        )
-    return plan
 
 
 def pretrain_alignment(
@@ -524,34 +541,51 @@ def pretrain_alignment(
     pairs = SynonymPairs(kb, recipe.stream)
     source = PairBatches(
         pairs,
-        _plan_batch(config, processes.num_processes).size,
+        config.whole_batches().plan_batch(processes.num_processes).size,
         seed=config.seed,
         rank=processes.process_index,
         world=processes.num_processes,
     )
     progress.start("encoder")
     encoder = _load_encoder(recipe)
-    model = PairModel(encoder, {name: c.build() for name, c in recipe.objectives.items()})
+    setting = Setting(width=encoder.dim, kb=kb)
+    objectives = {name: each.build(setting) for name, each in recipe.objectives.items()}
+    model = PairModel(encoder, objectives, config.device_batch_size)
     evaluated = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
+    dev = None
+    if recipe.stream.dev is not None:
+        dev = DevLinking(kb, encoder, recipe.stream, run)
+
+    def evaluate() -> dict[str, Any]:
+        results = model.evaluate(evaluated, config.precision)
+        if dev is None:
+            return results
+        accuracy = dev.accuracy(config.precision)
+        if processes.is_main_process:
+            dev.keep_best(accuracy)
+        return {"acc@1": accuracy, **results}
+
     task = Task(
         model=model,
         source=source,
         compute_loss=model.loss,
-        evaluate=partial(model.evaluate, evaluated, config.precision),
+        evaluate=evaluate,
         described=recipe.to_json(),
         provenance=_provenance(recipe, kb, encoder, pairs),
         may_shard=True,
     )
-    trained = train(task, config, run, resume=resume, progress=progress)
+    trained = train(task, config.whole_batches(), run, resume=resume, progress=progress)
     counts = pairs.counts
     if processes.is_main_process:
         card = ModelCard(
             base_model=str(recipe.encoder.name),
             method=f"Synonym alignment (recipe {recipe.name})",
             data=counts.to_json(),
-            metrics=trained.metrics(),
+            metrics=trained.metrics() | (dev.best() or {} if dev else {}),
             sources=tuple(kb.manifest["sources"]) if kb is not None else (),
         )
+        if dev is not None:
+            encoder = TextEncoder.from_pretrained(run / BEST)
         with new_folder(run / "encoder", overwrite=True) as work:
             encoder.save_pretrained(work)
             write_card(work, card, encoder.settings)

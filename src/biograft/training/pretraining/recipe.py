@@ -51,6 +51,10 @@ class SynonymPairsConfig(Config):
     of the concepts that it is a trade name of. ``extra_pairs`` is a file of ``id||name||name``
     lines to add. ``bucket_batches``, where above 0, groups names of similar length within so many
     batches, which saves padding.
+
+    ``dev`` is a gold standard in the format ``dev_format`` (`biograft evaluate link`). At each
+    evaluation (``training.eval_every``) its mentions are linked to their nearest names, and the
+    encoder of the best evaluation is kept.
     """
 
     max_pairs: Annotated[int, AtLeast(0)] = 50
@@ -59,6 +63,8 @@ class SynonymPairsConfig(Config):
     cross_language: bool = False
     trade_names: bool = False
     extra_pairs: Path | None = None
+    dev: Path | None = None
+    dev_format: str = ""
     bucket_batches: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
 

@@ -53,12 +53,36 @@ def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
         pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
 
 
-def test_several_passes_are_refused_since_they_mine_other_negatives(bench, tmp_path):
-    recipe = bench.recipe(steps=2, batch_size=8, device_batch_size=4)
-    with pytest.raises(ConfigError, match=r"device_batch_size: 4 divides .* 2 passes, and names"):
-        pretrain(recipe, bench.kb, tmp_path / "run")
-    whole = bench.recipe(steps=2, batch_size=8, device_batch_size=8)
-    assert pretrain(whole, bench.kb, tmp_path / "whole").training.finished
+def test_a_limit_of_the_device_changes_no_loss(bench, tmp_path):
+    """Guards: passes of a part of a batch mined other negatives; then they were refused."""
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    runs = []
+    for limit in (0, 3):
+        made = bench.recipe(steps=4, batch_size=8, device_batch_size=limit)
+        recipe = replace(made, encoder=replace(made.encoder, name=str(encoder)))
+        result = pretrain(recipe, bench.kb, tmp_path / str(limit))
+        lines = [line for line in metrics(result.run) if "loss" in line]
+        runs.append([(line["loss"], line["gradient_norm"], line["rows"]) for line in lines])
+    assert runs[1] == [pytest.approx(line, rel=1e-4) for line in runs[0]]
+
+
+def test_the_best_encoder_on_dev_is_kept(bench, tmp_path):
+    names = [bench.kb.concept_at(row) for row in range(0, 200, 2)]
+    gold = tmp_path / "dev.txt"
+    gold.write_text("".join(f"d||0|1||x||{c.names[-1].text}||{c.id}\n" for c in names))
+    made = bench.recipe(steps=30, eval_every=10, learning_rate=1e-3)
+    dev = replace(made.stream, dev=gold, dev_format="biosyn")
+    result = pretrain(replace(made, stream=dev), bench.kb, tmp_path / "run")
+    shown = [line["evaluation"]["acc@1"] for line in metrics(result.run) if "evaluation" in line]
+    assert len(shown) == 4
+    best = json.loads((result.run / "best.json").read_text())
+    assert best == {"acc@1": max(shown)}
+    kept = TextEncoder.from_pretrained(result.encoder)
+    assert kept.fingerprint() == TextEncoder.from_pretrained(result.run / "best").fingerprint()
+    assert f"| acc@1 | {max(shown):.4g} |" in (result.encoder / "README.md").read_text()
+    wrong = replace(dev, dev_format="tsv")
+    with pytest.raises(ConfigError, match="dev_format: expected one of biosyn"):
+        pretrain(replace(made, stream=wrong), bench.kb, tmp_path / "other")
 
 
 def test_resume_of_a_finished_run_changes_no_file(bench, tmp_path):
