@@ -15,6 +15,7 @@ the base.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -41,6 +42,12 @@ PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 MAY_CHANGE = ("max_minutes", "save_every", "log_every", "keep", "workers", "shard")
 """The fields that a resumed run may change: none of them changes the result of training, but for
 rounding."""
+
+
+RecipeSource = str | Path | Mapping[str, Any]
+"""The name of a shipped recipe, a TOML file, or a dictionary of what such a file holds."""
+GIVEN = "given"
+"""The name of a recipe that is a dictionary without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,38 +168,42 @@ class Recipe:
 
     @classmethod
     def load(
-        cls, name_or_path: str | Path, overrides: Sequence[str] = (), *, encoder: str = ""
+        cls, recipe: RecipeSource, overrides: Sequence[str] = (), *, encoder: str = ""
     ) -> Self:
-        """Load a shipped recipe by name, or a TOML file.
+        """Load a recipe: by its name, from a TOML file, or of tables as such a file has them.
 
         Args:
-            name_or_path: Name of a shipped recipe, or a TOML file.
+            recipe: Name of a shipped recipe, a TOML file, or a dictionary of its content.
             overrides: Changes of it, as ``table.key=value``.
             encoder: Name or folder of an encoder, in place of the recipe's.
         """
-        name, values = cls.resolve(name_or_path, overrides, encoder=encoder)
+        name, values = cls.resolve(recipe, overrides, encoder=encoder)
         return cls.from_values(name, values)
 
     @classmethod
     def resolve(
-        cls, name_or_path: str | Path, overrides: Sequence[str] = (), *, encoder: str = ""
+        cls, recipe: RecipeSource, overrides: Sequence[str] = (), *, encoder: str = ""
     ) -> tuple[str, dict[str, Any]]:
         """Return the name and the values of a recipe, merged and overridden but not checked.
 
         Args:
-            name_or_path: Name of a shipped recipe, or a TOML file.
+            recipe: Name of a shipped recipe, a TOML file, or a dictionary of its content.
             overrides: Changes of it, as ``table.key=value``.
             encoder: Name or folder of an encoder, in place of the recipe's.
         """
-        path = find_recipe(name_or_path, cls.kind or None)
-        values = read_recipe(path)
-        owner = cls._owner(path.stem, values)
+        if isinstance(recipe, Mapping):
+            values = _extend(copy.deepcopy(dict(recipe)), Path(GIVEN), ())
+            name = str(values.pop("name", GIVEN))
+        else:
+            path = find_recipe(recipe, cls.kind or None)
+            name, values = path.stem, read_recipe(path)
+        owner = cls._owner(name, values)
         changes = [*overrides]
         if encoder:
-            key = owner.find_encoder(path.stem, values)
+            key = owner.find_encoder(name, values)
             changes.append(f"{key}={json.dumps(encoder, ensure_ascii=False)}")
-        owner.override(path.stem, values, changes)
-        return path.stem, values
+        owner.override(name, values, changes)
+        return name, values
 
     @classmethod
     def from_values(cls, name: str, values: Mapping[str, Any]) -> Self:
@@ -348,7 +359,11 @@ def _read(path: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
     if resolved in extending:
         chain = " -> ".join(file.name for file in (*extending, resolved))
         raise ConfigError(f"{extending[0]}: base: the recipes extend each other: {chain}")
-    values = load_toml(path)
+    return _extend(load_toml(path), path, (*extending, resolved))
+
+
+def _extend(values: dict[str, Any], path: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
+    """Merge the values of a recipe into those that its ``base`` names, if it has one."""
     base, without = values.pop("base", None), values.pop("without", [])
     if not isinstance(base, str | None):
         raise ConfigError(f"{path}: base: expected the name of a recipe, found {base!r}")
@@ -358,7 +373,7 @@ def _read(path: Path, extending: tuple[Path, ...]) -> dict[str, Any]:
         if without:
             raise ConfigError(f"{path}: without: there is no base to leave out from")
         return values
-    merged = _read(_find_base(path, base), (*extending, resolved))
+    merged = _read(_find_base(path, base), extending)
     for key in without:
         remove_value(merged, key, f"{path}: without")
     merge_tables(merged, values)

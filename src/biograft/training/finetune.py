@@ -12,7 +12,7 @@ from biograft.errors import ConfigError
 from biograft.evaluation import TextIndex, read_queries
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
-from biograft.recipe import Recipe, check_kind
+from biograft.recipe import Recipe, RecipeSource, check_kind
 from biograft.training.linkers.recipes import (
     LINKERS,
     LinkerDataConfig,
@@ -31,7 +31,7 @@ D = TypeVar("D", "LinkerDataConfig", "TaskDataConfig")
 
 
 def finetune(
-    recipe: str | Path | Recipe,
+    recipe: RecipeSource | Recipe,
     out: str | Path,
     *,
     kb: KnowledgeBase | str | Path | None = None,
@@ -47,7 +47,7 @@ def finetune(
     """Train a linker or a task model on labelled data, by a recipe, in the folder ``out``.
 
     Args:
-        recipe: A recipe of a linker or a task, its name, or a TOML file.
+        recipe: A recipe of a linker or a task, its name, a TOML file, or a dictionary.
         out: Folder of the run.
         kb: Knowledge base, or its folder; linkers need it.
         data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
         SynonymMarginalConfig as SynonymMarginalConfig,
         TextObjectiveConfig as TextObjectiveConfig,
     )
+    from biograft.training.objectives.distances import (
+        cosine_distances as cosine_distances,
+        euclidean_distances as euclidean_distances,
+        into_ball as into_ball,
+        poincare_distances as poincare_distances,
+    )
     from biograft.training.objectives.embert import (
         BidirectionalEntityMasking as BidirectionalEntityMasking,
         ContextEntityConsistency as ContextEntityConsistency,

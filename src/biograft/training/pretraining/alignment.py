@@ -460,7 +460,7 @@ class PairModel(nn.Module):
         def embed(*part: Tensor) -> Tensor:
             return self.encoder.embed(dict(zip(tokens, part, strict=True)))
 
-        parts = zip(*(values.split(limit) for values in tokens.values()), strict=True)
+        parts = zip(*(torch.split(values, limit) for values in tokens.values()), strict=True)
         return torch.cat([checkpoint(embed, *part, use_reentrant=False) for part in parts])
 
     def run(self, model: nn.Module, batch: PairBatch) -> PairOutput:

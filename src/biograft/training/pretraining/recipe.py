@@ -28,7 +28,7 @@ from biograft.kb import KnowledgeBase
 from biograft.models.knowledge_layers import NEIGHBOURS, read_layers
 from biograft.models.scratch_configs import NewDecoder
 from biograft.progress import Progress
-from biograft.recipe import Recipe, read_table
+from biograft.recipe import Recipe, RecipeSource, read_table
 from biograft.registry import Registry, load_object
 from biograft.training import TrainingConfig
 from biograft.training.objectives import OBJECTIVES
@@ -542,7 +542,7 @@ _PRETRAINERS = {
 
 
 def pretrain(
-    recipe: str | Path | PretrainingRecipe,
+    recipe: RecipeSource | PretrainingRecipe,
     kb: KnowledgeBase | None,
     out: str | Path,
     *,
@@ -555,7 +555,7 @@ def pretrain(
     last step; see ``training.finished``.
 
     Args:
-        recipe: A recipe, its name, or a TOML file.
+        recipe: A recipe, its name, a TOML file, or a dictionary of its content.
         kb: Knowledge base, for recipes that need one.
         out: Folder of the run.
         resume: Continue an interrupted run.

@@ -1,0 +1,179 @@
+"""Objectives in one file outside the package: run as they are, and compared with plain loops."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from two_processes import without_dropout
+
+from biograft.errors import ConfigError
+from biograft.recipe import Recipe
+from biograft.training.objectives import OBJECTIVES, Setting, poincare_distances
+from biograft.training.pretraining import PretrainingRecipe, pretrain
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+FILES = {"infonce_temperature": "learned_infonce", "biolord": "biolord", "hit": "hit"}
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """The modules of examples/, which register their objectives for this process."""
+    modules = {}
+    for name in FILES:
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(modules[name])
+    return modules
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_is_short_and_trains_with_a_rising_dev_curve(examples, name, bench, tmp_path):
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 60
+    concepts = [bench.kb.concept_at(row) for row in range(0, 300, 3)]
+    gold = tmp_path / "dev.txt"
+    gold.write_text("".join(f"d||0|1||x||{c.names[-1].text}x||{c.id}\n" for c in concepts))
+    recipe = examples[name].RECIPE | {
+        "encoder": {"name": str(bench.encoder), "pooling": "mean", "max_length": 24},
+        "stream": {"dev": str(gold), "dev_format": "biosyn"},
+        "training": {"steps": 100, "batch_size": 16, "eval_every": 50, "learning_rate": 2e-3},
+    }
+    result = pretrain(recipe, bench.kb, tmp_path / "run")
+    curve = [line["evaluation"]["acc@1"] for line in metrics(result.run) if "evaluation" in line]
+    assert max(curve[1:]) > curve[0]
+    losses = [line["loss"] for line in metrics(result.run) if "loss" in line]
+    assert np.mean(losses[-30:]) < np.mean(losses[:30])
+
+
+def random_pairs(width=6, n=7):
+    """Vectors of both names of pairs whose concepts partly repeat, and of further texts."""
+    rng = torch.Generator().manual_seed(3)
+    labels = torch.tensor([4, 2, 4, 0, 1, 2, 9])[:n]
+    states = torch.randn(2 * n, width, generator=rng)
+    more = {
+        name: torch.randn(n, width, generator=rng) for name in ("description", "parent", "other")
+    }
+    return states, {"labels": labels.repeat(2), **more}
+
+
+def unit(vector):
+    return vector / math.sqrt(sum(x * x for x in vector))
+
+
+def test_infonce_with_a_learned_temperature_is_its_definition(examples, bench):
+    objective = OBJECTIVES.load("learned_infonce")(temperature=0.2).build(Setting(width=6))
+    states, batch = random_pairs()
+    left, right = ([unit(v) for v in part] for part in states.chunk(2))
+    labels, total = batch["labels"][:7].tolist(), 0.0
+    for i in range(7):
+        for a, b in ((left, right), (right, left)):
+            scores = {
+                j: math.exp(float(a[i] @ b[j]) / 0.2)
+                for j in range(7)
+                if j == i or labels[j] != labels[i]
+            }
+            total -= math.log(scores[i] / sum(scores.values())) / 2
+    with torch.no_grad():
+        loss, statistics = objective.loss(states, batch)
+    assert float(loss) == pytest.approx(total / 7, rel=1e-5)
+    assert statistics["temperature"] == pytest.approx(0.2)
+
+
+def test_biolord_is_its_definition(examples, bench):
+    setting = Setting(width=6, kb=bench.kb)
+    objective = OBJECTIVES.load("biolord")(temperature=0.3).build(setting)
+    states, batch = random_pairs()
+    names, texts = [unit(v) for v in states[:7]], [unit(v) for v in batch["description"]]
+    labels, total = batch["labels"][:7].tolist(), 0.0
+    for a, b in ((names, texts), (texts, names)):
+        for i in range(7):
+            scores = [math.exp(float(a[i] @ b[j]) / 0.3) for j in range(7)]
+            same = [j for j in range(7) if labels[j] == labels[i]]
+            total -= sum(math.log(scores[j] / sum(scores)) for j in same) / len(same) / 14
+    assert float(objective.loss(states, batch)[0]) == pytest.approx(total, rel=1e-5)
+    for concept in list(bench.kb)[:50]:
+        described = objective.describe(bench.kb.row(concept.id))
+        assert described == concept.definition or described.startswith(f"{concept.name}, a kind of")
+
+
+def test_hit_is_its_definition(examples, bench):
+    objective = OBJECTIVES.load("hit")(cluster=0.3, centre=0.05).build(
+        Setting(width=6, kb=bench.kb)
+    )
+    states, batch = random_pairs()
+
+    def ball(vector):
+        length = math.sqrt(sum(x * x for x in vector))
+        return [x / length * math.tanh(length / math.sqrt(6)) for x in vector]
+
+    def distance(a, b):
+        gap = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+        room = (1 - sum(x * x for x in a)) * (1 - sum(y * y for y in b))
+        return math.acosh(1 + 2 * gap / room)
+
+    total, origin = 0.0, [0.0] * 6
+    for i in range(7):
+        child, parent, other = (
+            ball(v[i].tolist()) for v in (states, batch["parent"], batch["other"])
+        )
+        total += max(0, distance(child, parent) - distance(child, other) + 0.3)
+        total += max(0, distance(parent, origin) - distance(child, origin) + 0.05)
+    assert float(objective.loss(states, batch)[0]) == pytest.approx(total / 7, rel=1e-4)
+
+
+def test_distances_in_the_ball_have_gradients_everywhere():
+    points = torch.tensor([[0.0, 0.0], [0.3, -0.9], [0.1, 0.1]], requires_grad=True)
+    poincare_distances(points, points.detach().clone()).sum().backward()
+    assert torch.isfinite(points.grad).all()
+
+
+def test_a_learned_temperature_is_learned_alike_by_two_processes(examples, bench, tmp_path):
+    """Guards: parameters used in the loss alone were not trained, and two processes crashed."""
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    tables = {
+        "kind": "pretrain",
+        "encoder": {"name": str(encoder), "pooling": "mean", "max_length": 16},
+        "objective": {"learned_infonce": {}},
+        "training": {"steps": 4, "batch_size": 16, "precision": "fp32", "learning_rate": 1e-2},
+    }
+    recipe = PretrainingRecipe.load(tables)
+    pretrain(recipe, bench.kb, tmp_path / "one")
+    lines = [line for line in metrics(tmp_path / "one") if "loss" in line]
+    assert lines[-1]["temperature"] != pytest.approx(lines[0]["temperature"], rel=1e-3)
+    limited = replace(recipe, training=replace(recipe.training, device_batch_size=3))
+    pretrain(limited, bench.kb, tmp_path / "limited")
+    again = [line for line in metrics(tmp_path / "limited") if "loss" in line]
+    for key in ("loss", "temperature"):
+        assert [line[key] for line in again] == pytest.approx(
+            [line[key] for line in lines], rel=1e-4
+        )
+
+
+def test_a_name_that_is_taken_is_refused_and_one_of_ours_replaced(examples):
+    with pytest.raises(ConfigError, match="objective 'masked_tokens': exists already"):
+        OBJECTIVES.register("masked_tokens")(object)
+    own = OBJECTIVES.load("hit")
+    assert OBJECTIVES.register("hit")(own) is own
+    assert OBJECTIVES.help()["hit"].startswith("The margins of clustering")
+
+
+def test_a_dictionary_is_a_recipe():
+    given = {"base": "sapbert-cpu", "name": "mine", "training": {"steps": 7}, "stream": {"seed": 1}}
+    recipe = Recipe.load(given, ["training.batch_size=8"], encoder="DIR")
+    shipped = Recipe.load("sapbert-cpu")
+    assert (recipe.name, recipe.encoder.name, recipe.stream.seed) == ("mine", "DIR", 1)
+    assert (recipe.training.steps, recipe.training.batch_size) == (7, 8)
+    assert recipe.objectives == shipped.objectives
+    assert given["training"] == {"steps": 7}
+    with pytest.raises(ConfigError, match="base: no recipe is called 'sapbertt'"):
+        Recipe.load({"base": "sapbertt"})
