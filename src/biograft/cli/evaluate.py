@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 app = CommandGroup("Evaluate a linker, or the model of a task.")
 
 _SETTINGS = (
-    *("search", "lexical_weight", "similarity", "sources", "languages"),
+    *("search", "lexical_weight", "similarity", "prompt", "sources", "languages"),
     *("abbreviations", "appositions", "short_forms"),
 )
 """Settings of a linker that count for given mentions; of the gold are the types."""
@@ -553,6 +553,30 @@ def _print_comparison(comparison: Mapping[str, Any]) -> None:
     for test in ("welch", "paired", "one_sample"):
         if test in comparison:
             typer.echo(f"  {test.replace('_', '-')} t-test: p = {comparison[test]['p']:.4f}")
+
+
+@app.command()
+def mean(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    as_json: Json = False,
+) -> None:
+    """Print mean and standard deviation of several results, such as those of folds.
+
+    Args:
+        files: Results, printed by other commands with --json; numbers that all have are averaged.
+    """
+    from biograft.artifacts import peek
+    from biograft.training.tasks.results import summarise_numbers
+
+    found = summarise_numbers([peek(file) for file in files])
+    if not found:
+        raise ConfigError("no number is in all of the files; expected results of --json")
+    if as_json:
+        print_json(found)
+        return
+    for name, values in found.items():
+        spread = f" ± {values['deviation']:.4f}" if len(files) > 1 else ""
+        typer.echo(f"  {name:28} {values['mean']:.4f}{spread}")
 
 
 @app.command()

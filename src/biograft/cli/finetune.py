@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,7 +50,11 @@ class FinetuneOptions(Config):
     ] = ()
     test: Annotated[
         tuple[str, ...],
-        Option("Tasks: test set, evaluated once, at the end.", metavar="PATH", repeated=True),
+        Option(
+            "Tasks and generative linkers: test set, evaluated once, at the end.",
+            metavar="PATH",
+            repeated=True,
+        ),
     ] = ()
     known: Annotated[
         tuple[str, ...],
@@ -88,7 +92,8 @@ class FinetuneOptions(Config):
         ),
     ] = None
     seeds: Annotated[
-        tuple[str, ...], Option("Tasks: train with each of these seeds.", metavar="1,2,3")
+        tuple[str, ...],
+        Option("Train with each of these seeds; mean and deviation are reported.", metavar="1,2,3"),
     ] = ()
     changes: Annotated[
         tuple[str, ...],
@@ -97,14 +102,12 @@ class FinetuneOptions(Config):
     resume: Annotated[bool, Option("Resume an interrupted run.")] = False
     overwrite: Annotated[bool, Option("Remove an earlier run at RUN first.")] = False
 
-    def overrides(self) -> list[str]:
-        """Return the changes of the recipe, with the seeds."""
-        if not self.seeds:
-            return list(self.changes)
-        seeds = [whole_number(seed) for seed in self.seeds]
-        if None in seeds:
+    def all_seeds(self) -> list[int]:
+        """Return the seeds as numbers."""
+        seeds = [number for seed in self.seeds if (number := whole_number(seed)) is not None]
+        if len(seeds) < len(self.seeds):
             raise ConfigError(f"--seeds: expected numbers, found {', '.join(self.seeds)}")
-        return [*self.changes, f"search.seeds=[{', '.join(map(str, seeds))}]"]
+        return seeds
 
     def data(self, kind: str, unused: Sequence[str]) -> dict[str, Any]:
         """Return the changes of the table ``[data]``; refuse options that are not used.
@@ -121,7 +124,7 @@ class FinetuneOptions(Config):
 
 
 _SPLITS = ("train", "dev", "test")
-_NOT_OF_LINKERS, _NOT_OF_TASKS = ("test", "seeds"), ("known", "types", "text", "index", "model")
+_NOT_OF_TASKS = ("known", "types", "text", "index", "model")
 
 
 def _warn_of_gold(split: str, gold: GoldQueries, *, texts: bool) -> None:
@@ -150,22 +153,15 @@ def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
 
 
 def _print_linker(outcome: Outcome, measured: Mapping[str, Any], out: Path) -> None:
-    for name, value in _flat({**outcome.report, **measured}):
+    from biograft.training.tasks.results import numbers_of
+
+    for name, value in numbers_of({**outcome.report, **measured}):
         text = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
         typer.echo(f"  {name:28} {text}")
     if not outcome.finished:
         typer.echo(f"the time is over; continue with: biograft finetune ... --resume -o {out}")
     for name, path in outcome.made.items():
         typer.echo(f"{name}: {path}")
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the numbers of a report with their dotted keys."""
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        elif isinstance(value, int | float):
-            yield f"{before}{name}", value
 
 
 _SHOWN = 3
@@ -228,8 +224,8 @@ def finetune(
     kind = str(described.get("kind", "linker"))
     check_kind(path.stem, kind, "linker", "task")
     name = str(described.get(kind))
-    data = options.data(name, _NOT_OF_TASKS if kind == "task" else _NOT_OF_LINKERS)
-    loaded: Any = Recipe.load(path, options.overrides(), encoder=options.encoder)
+    data = options.data(name, _NOT_OF_TASKS if kind == "task" else ())
+    loaded: Any = Recipe.load(path, options.changes, encoder=options.encoder)
     dev: list[LinkQuery] = []
 
     def report(split: str, read: Any) -> None:
@@ -248,6 +244,7 @@ def finetune(
             known=options.known,
             index=options.index,
             model=options.model,
+            seeds=options.all_seeds(),
             resume=options.resume,
             overwrite=options.overwrite,
             progress=Progress(enabled=not quiet),

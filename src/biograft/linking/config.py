@@ -9,6 +9,7 @@ from typing import Annotated, TypedDict
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
 from biograft.kb.config import ValueSetOption
 from biograft.linking.dense.config import SIMILARITIES, Languages
+from biograft.text.mention_text import PROMPTS
 
 SEARCHES = ("lexical", "dense", "lexical+dense")
 """Kinds of search over the names of a store."""
@@ -106,6 +107,14 @@ class LinkerConfig(Config):
         str | None,
         Choice(*SIMILARITIES),
         Option("Similarity of dense search: cosine, or inner product; default: that of the index."),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        Choice(*PROMPTS),
+        Option(
+            "Prompt of a generative linker: its mention, none, or the left context; default: that "
+            "it was trained with."
+        ),
     ] = None
     mentions: Annotated[
         str | None,
@@ -218,6 +227,7 @@ class LinkerSettings(TypedDict, total=False):
     search: str | None
     lexical_weight: float | None
     similarity: str | None
+    prompt: str | None
     mentions: str | None
     detection: str | None
     mention_types: tuple[str, ...]

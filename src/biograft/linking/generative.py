@@ -56,7 +56,13 @@ from biograft.models.generation import BeamConfig, GeneratedNames, GenerationInp
 from biograft.models.pretrained import describe_tokenizer
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
-from biograft.text.mention_text import clean_name, clean_text, mark_mention, prompt_of
+from biograft.text.mention_text import (
+    clean_name,
+    clean_text,
+    cut_context,
+    mark_mention,
+    prompt_of,
+)
 from biograft.text.trie import FlatTrie
 
 Ints = npt.NDArray[np.int64]
@@ -427,16 +433,6 @@ def search_pool(scored: CandidatePool) -> CandidatePool:
     return CandidatePool(scored.generators[:-1], scored.rows, scored.scores[:-1], scored.ranks[:-1])
 
 
-MODEL, TRIE = "model", "trie"
-GENERATIVE_LINKER = ArtifactKind(
-    format=GENERATIVE_FORMAT,
-    version=2,
-    called="generative linker",
-    remedy="train the linker again",
-    keys=("config", "mixing", "report", "provenance"),
-)
-
-
 class Seq2SeqInput(NamedTuple):
     """The text of the encoder, and the prompt of the decoder."""
 
@@ -461,9 +457,13 @@ def make_input(form: str, context: Context, config: GenerativeConfig) -> Seq2Seq
     left, mention, right = context.split()
     if not mention.strip():
         left = right = ""
-    lower = config.names.lower
-    source = mark_mention(left, form, right, words=config.context_words, lower=lower)
-    return Seq2SeqInput(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
+    lower, words = config.names.lower, config.context_words
+    if config.prompt == "left":
+        before, inside, after = cut_context(left, form, right, words=words, lower=lower)
+        return Seq2SeqInput(" ".join([*before, *inside, *after]), " ".join(before))
+    source = mark_mention(left, form, right, words=words, lower=lower)
+    prompt = prompt_of(clean_text(form, lower=lower)) if config.prompt == "mention" else ""
+    return Seq2SeqInput(source, prompt)
 
 
 Generated: TypeAlias = dict[int, tuple[float, int]]
@@ -473,7 +473,7 @@ Generated: TypeAlias = dict[int, tuple[float, int]]
 MODEL, TRIE = "model", "trie"
 GENERATIVE_LINKER = ArtifactKind(
     format=GENERATIVE_FORMAT,
-    version=2,
+    version=3,
     called="generative linker",
     remedy="train the linker again",
     keys=("config", "mixing", "report", "provenance"),
@@ -540,6 +540,15 @@ class Seq2SeqLinker:
     def needs_search(self) -> bool:
         """Whether the scores of a search are mixed in, or only its names are ranked."""
         return self.mixing.generation_weight < 1 or not self.config.generate
+
+    def prompted(self, prompt: str) -> Seq2SeqLinker:
+        """Return a linker with another prompt, for a model that was not trained here.
+
+        Args:
+            prompt: As ``GenerativeConfig.prompt``.
+        """
+        config = replace(self.config, prompt=prompt)
+        return Seq2SeqLinker(self.kb, self.seq2seq, self.names, config, self.mixing)
 
     def in_languages(self, languages: tuple[str, ...]) -> Seq2SeqLinker:
         """Return a linker that generates names in some languages only.

@@ -187,7 +187,9 @@ class Linker:
         """
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = changed(config or LinkerConfig(), settings)
-        ranker = load_ranker(model, kb, config.languages) if model is not None else None
+        ranker = None
+        if model is not None:
+            ranker = load_ranker(model, kb, config.languages, config.prompt)
         opened = None
         if index is not None or needs_search(ranker):
             opened = open_search(kb, index, config)

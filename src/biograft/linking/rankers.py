@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from biograft.artifacts import MANIFEST, peek
-from biograft.errors import MissingExtraError, StoreError, nearest
+from biograft.errors import ConfigError, MissingExtraError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Context
 from biograft.linking.fusion import CandidatePool
@@ -51,6 +51,9 @@ class NameFinder(Protocol):
 
     def in_languages(self, languages: tuple[str, ...]) -> CandidateRanker:
         """Return a ranker that finds names in these languages only."""
+
+    def prompted(self, prompt: str) -> CandidateRanker:
+        """Return a ranker with this prompt."""
 
 
 def needs_search(ranker: CandidateRanker | None) -> bool:
@@ -95,7 +98,10 @@ MODELS: Registry[LoadRanker] = Registry(
 
 
 def load_ranker(
-    folder: str | Path, kb: KnowledgeBase, languages: tuple[str, ...] = ()
+    folder: str | Path,
+    kb: KnowledgeBase,
+    languages: tuple[str, ...] = (),
+    prompt: str | None = None,
 ) -> CandidateRanker:
     """Load a trained linker; the format comes from its manifest.
 
@@ -105,6 +111,7 @@ def load_ranker(
         folder: Folder of the trained linker.
         kb: Knowledge base of the candidates.
         languages: Languages of the names that it finds; empty means all.
+        prompt: Prompt of a generative linker, instead of its own.
     """
     model_format = peek(Path(folder) / MANIFEST).get("format")
     if model_format is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):
@@ -122,6 +129,10 @@ def load_ranker(
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "this trained linker") from error
     ranker = load(Path(folder), kb)
+    if prompt is not None:
+        if not isinstance(ranker, NameFinder):
+            raise ConfigError(f"prompt: {folder} generates no names, so it has no prompt")
+        ranker = ranker.prompted(prompt)
     if languages and isinstance(ranker, NameFinder):
         return ranker.in_languages(languages)
     return ranker

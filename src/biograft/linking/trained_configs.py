@@ -10,6 +10,7 @@ from biograft.errors import ConfigError
 from biograft.models.generation.config import BeamConfig
 from biograft.models.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.recipe import SCHEDULES, TrainingConfig
+from biograft.text.mention_text import PROMPTS
 from biograft.training.objectives.configs import NameGenerationConfig
 
 
@@ -70,8 +71,9 @@ class GenerativeConfig(Config):
     """The training target among the names of the correct concept: the one most ``similar`` to the
     mention by character n-grams, the ``shortest``, or a ``random`` one for each mention."""
     names: NamesConfig = field(default_factory=NamesConfig)
-    prompt: bool = True
-    """Prompt the decoder with *mention is*."""
+    prompt: Annotated[str, Choice(*PROMPTS)] = "mention"
+    """Prompt the decoder with *mention is* or with nothing (``none``), or, as a BART that has only
+    learned to restore texts, with the ``left`` context of the mention, which is then not marked."""
     context_words: Annotated[int, AtLeast(0)] = 384
     drop_overlapping: bool = False
     """Do not train on mentions that overlap others of their document."""

@@ -13,6 +13,9 @@ from biograft.errors import ConfigError
 START, END = "START", "END"
 """The words around a mention; in ordinary text they are lower-cased."""
 
+PROMPTS = ("mention", "none", "left")
+"""What the decoder is given: *mention is*, nothing, or the text before the mention."""
+
 PUNCTUATION = ",.;{}[]()+-_*/?!\\`\"'=%><"
 """The characters that names are written without."""
 _TO_SPACES = str.maketrans(dict.fromkeys(PUNCTUATION, " "))
@@ -65,14 +68,29 @@ def mark_mention(
     >>> mark_mention("No sign of a", "Cold", "was found.", words=3)
     'of a START cold END was'
     """
+    before, inside, after = cut_context(left, mention, right, words=words, lower=lower)
+    return " ".join([*before, START, *inside, END, *after])
+
+
+def cut_context(
+    left: str, mention: str, right: str, *, words: int = 384, lower: bool = True
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the words before a mention, of the mention and after it; see ``mark_mention``.
+
+    Args:
+        left: Text before the mention.
+        mention: The mention.
+        right: Text after it.
+        words: Maximum number of words of context.
+        lower: Make everything lower-case.
+    """
     if words < 0:
         raise ConfigError(f"words: expected a number of at least 0, found {words}")
     before, inside, after = (
         clean_text(part, lower=lower).split() for part in (left, mention, right)
     )
     n_before, n_after = split_context(len(before), len(after), words)
-    before = before[len(before) - n_before :]
-    return " ".join([*before, START, *inside, END, *after[:n_after]])
+    return before[len(before) - n_before :], inside, after[:n_after]
 
 
 def split_context(n_before: int, n_after: int, budget: int) -> tuple[int, int]:

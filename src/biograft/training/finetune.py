@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ from biograft.training.linkers.recipes import (
     LinkerTrainingData,
     Outcome,
     finetune as finetune_linker,
+    finetune_seeds,
 )
 from biograft.training.run_folder import remove_run
 
@@ -39,6 +40,7 @@ def finetune(
     known: Sequence[str] = (),
     index: str | Path | None = None,
     model: str | Path | None = None,
+    seeds: Sequence[int] = (),
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -51,10 +53,12 @@ def finetune(
         out: Folder of the run.
         kb: Knowledge base, or its folder; linkers need it.
         data: Changes of the table ``[data]`` of the recipe: files to ``train`` on, ``dev``,
-            ``format``.
+            ``test``, ``format``.
         known: Gold that the encoder of ``index`` was trained on, for a ranker.
         index: Folder of an index, which some linkers use.
         model: Folder of a trained model, which some linkers use.
+        seeds: Train with each of these seeds; the report of a linker, with a folder ``seed-N`` for
+            each, has means and deviations.
         resume: Continue an interrupted run.
         overwrite: Remove an earlier run at ``out`` once the data have been read.
         progress: Progress of training.
@@ -86,8 +90,10 @@ def finetune(
             model=None if model is None else Path(model),
             **run,
         )
-        if overwrite:
-            remove_run(run["out"])
+        for name in [f"seed-{seed}" for seed in seeds] or [""] if overwrite else ():
+            remove_run(run["out"] / name)
+        if seeds:
+            return finetune_seeds(recipe, mentions, seeds)
         return finetune_linker(recipe, mentions)
     from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
@@ -96,6 +102,8 @@ def finetune(
     for name, value in (("kb", kb), ("index", index), ("model", model), ("known", known or None)):
         if value is not None:
             raise ConfigError(f"{name}: a recipe of {recipe.task!r} does not use it")
+    if seeds:
+        recipe = replace(recipe, search=replace(recipe.search, seeds=tuple(seeds)))
     examples = _read_examples(recipe.task, _merged(recipe.data, data), report)
     if overwrite:
         remove_run(run["out"])
@@ -113,8 +121,8 @@ def _read_mentions(
     if LINKERS.load(recipe.linker).needs_train:
         _check_given(table, "train")
     read: dict[str, Any] = {"train": ()}
-    for split, paths in (("train", table.train), ("dev", table.dev), ("known", known)):
-        if paths:
+    for split in ("train", "dev", "test", "known"):
+        if paths := known if split == "known" else getattr(table, split):
             gold = read_queries(kb, paths, table.format, table.types, texts)
             report(split, gold)
             read[split] = gold.queries

@@ -274,3 +274,16 @@ def test_composite_mentions_teach_nothing():
     ]
     made = [(m.text, sorted(m.concepts), m.document) for m in label_mentions(queries)]
     assert made == [("c", ["1"], "query 2"), ("d", ["1", "2"], "e")]
+
+
+def test_a_ranker_of_several_seeds(ranker, inputs, train, run, tmp_path):
+    given = ("--dev", inputs / "dev.jsonl", "--seeds", "3,4", "--json")
+    said = json.loads(train("linker-ranker", tmp_path / "run", *given, changes=SMALL).stdout)
+    assert {"seed-3/model", "seed-4/model"} <= said.keys()
+    assert all(len(each["values"]) == 2 for each in said["report"].values())
+    train("linker-ranker", tmp_path / "run", *given, "--overwrite", changes=SMALL)
+    with pytest.raises(ConfigError, match="test: a recipe of 'ranker' does not use it"):
+        train("linker-ranker", tmp_path / "b", "--test", inputs / "dev.jsonl", changes=SMALL)
+    gold = ("--gold", inputs / "dev.jsonl", "--format", "sample", "--kb", ranker[0] / "kb")
+    with pytest.raises(ConfigError, match=r"prompt: .* generates no names"):
+        run("evaluate", "link", *gold, "--model", ranker[0] / "model", "--prompt", "none")

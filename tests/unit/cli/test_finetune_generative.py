@@ -146,3 +146,71 @@ def test_mentions_with_offsets_are_read_in_their_texts(inputs, run, tmp_path):
     for option in (("--text", text), ("--no-context",)):
         said = run("evaluate", "link", *judged, "--format", "biosyn", *option, "--json").stdout
         assert json.loads(said)["n"] == 2
+
+
+def test_several_seeds_are_trained_and_tested_by_one_command(inputs, run, train, tmp_path):
+    """Guards: a linker took one seed, and its test set had to be averaged by hand."""
+    given = ("--seeds", "1,2", "--test", "starter", "--json")
+    said = json.loads(train(tmp_path / "run", *given).stdout)
+    assert [*said["report"]["test.recall@1"]] == ["mean", "deviation", "values"]
+    for seed in (1, 2):
+        manifest = tmp_path / "run" / f"seed-{seed}" / "model" / "manifest.json"
+        made = json.loads(manifest.read_text())
+        assert made["config"]["training"]["seed"] == seed
+        recall = made["report"]["test"]["recall@5"]
+        assert said["report"]["test.recall@5"]["values"][seed - 1] == recall
+    again = json.loads(train(tmp_path / "run", *given, "--resume").stdout)
+    assert again["report"]["test.recall@5"] == said["report"]["test.recall@5"]
+    with pytest.raises(ConfigError, match="--seeds: expected numbers, found one"):
+        train(tmp_path / "other", "--seeds", "one")
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps(said), "utf-8")
+    values = ("test.recall@5.mean", "test.recall@5.deviation")
+    (tmp_path / "c").write_text(json.dumps({"report": dict.fromkeys(values, 1)}), "utf-8")
+    mean = json.loads(run("evaluate", "mean", *(tmp_path / n for n in "abc"), "--json").stdout)
+    assert [*mean] == [f"report.{key}" for key in values]
+    before = said["report"]["test.recall@5"]["mean"]
+    assert mean["report.test.recall@5.mean"]["mean"] == pytest.approx((2 * before + 1) / 3)
+    shown = run("evaluate", "mean", tmp_path / "a", tmp_path / "c").stdout
+    assert "report.test.recall@5.mean" in shown
+    assert "±" in shown
+    with pytest.raises(ConfigError, match="no number is in all"):
+        run("evaluate", "mean", tmp_path / "a", inputs / "kb" / "manifest.json")
+
+
+def test_test_mentions_that_overlap_or_have_no_concept_are_left_out_and_counted(
+    inputs, run, tmp_path
+):
+    """Guards: the paper leaves them out of its test sets; `given` beside `n` says how many."""
+    text = "A heart attack, then flu and nothing."
+    places = [("heart attack", "D009203"), ("attack", "D009203"), ("flu", "D007251")]
+    mentions = [
+        {"start": (at := text.index(name)), "end": at + len(name), "text": name, "concepts": [c]}
+        for name, c in [*places, ("nothing", "X1")]
+    ]
+    line = json.dumps({"id": "1", "text": text, "mentions": mentions})
+    (tmp_path / "gold.jsonl").write_text(f"{line}\n", "utf-8")
+    sets = [part for change in SMALL for part in ("--set", change)]
+    gold = [word for split in ("--train", "--test") for word in (split, tmp_path / "gold.jsonl")]
+    done = run(
+        *("finetune", RECIPE, "--kb", inputs / "kb", *gold, "--format", "sample"),
+        *(*sets, "-o", tmp_path / "run", "--json"),
+    )
+    report = json.loads(done.stdout)["report"]
+    assert (report["test"]["given"], report["test"]["n"]) == (4, 1)
+    assert report["mentions"]["used"] == 1
+
+
+def test_a_model_is_prompted_as_it_was_pre_trained(linker, inputs, run, tmp_path):
+    """Guards: rows without fine-tuning could not be had, since every model got *mention is*."""
+    whole = ("--kb", inputs / "kb", "--model", linker[0] / "model" / "model", "--json")
+    gold = ("--gold", "starter", "--format", "sample", "--limit", 8)
+
+    def answers(*prompt):
+        file = tmp_path / "-".join(["answers", *prompt])
+        run("evaluate", "link", *whole, *gold, *prompt, "--save-answers", file)
+        return {**json.loads(file.read_text()), "made_at": ""}
+
+    mention, none, left = (answers("--prompt", each) for each in ("mention", "none", "left"))
+    assert answers() == mention
+    assert mention != none != left != mention

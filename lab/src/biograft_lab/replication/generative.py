@@ -100,7 +100,7 @@ class GenerativeVariant:
         return [
             f'config.target="{self.target}"',
             f'config.names.per_concept="{self.names}"',
-            f"config.prompt={str(self.prompt).lower()}",
+            f'config.prompt="{"mention" if self.prompt else "none"}"',
             *(["config.context_words=0"] if chosen.texts and not self.text else []),
         ]
 

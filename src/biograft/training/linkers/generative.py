@@ -11,10 +11,12 @@ name, or of the first five distinct names. Mentions without a gold concept are s
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
+from math import hypot, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ import numpy.typing as npt
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.fingerprints import store_fingerprint
-from biograft.linking.candidates import Rows, Scores, pad_rows
+from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
 from biograft.linking.forms import MentionForms
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
@@ -41,11 +43,11 @@ from biograft.linking.generative import (
     select_names,
 )
 from biograft.linking.index import open_search
-from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.queries import GoldQuery, check_not_names, check_texts, overlapping
 from biograft.linking.trained_configs import GenerativeConfig
 from biograft.models.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
+from biograft.text.mention_text import clean_name
 from biograft.training import Task, train
 from biograft.training.linkers.recipes import (
     LinkerRecipe,
@@ -59,26 +61,59 @@ from biograft.training.pretraining.generation import NameTemplates
 from biograft.training.pretraining.recipe import NameTemplatesConfig
 from biograft.training.processes import join_processes
 
-PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)
-"""Names are compared by their characters, but for case and punctuation."""
-_CHOSEN = 256
-Floats = npt.NDArray[np.float32]
+
+class TrigramSimilarity:
+    """Cosine of TF-IDF vectors of character trigrams within words.
+
+    Equal to scikit-learn's ``TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))``, which
+    scispaCy uses, fitted to the names that may be generated.
+
+    Args:
+        texts: Names that the frequencies are counted in.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        counts = Counter[str]()
+        for text in texts:
+            counts.update(_trigrams(text).keys())
+        self._idf = {gram: log((1 + len(texts)) / (1 + n)) + 1 for gram, n in counts.items()}
+        self._vector = lru_cache(1 << 16)(self._weigh)
+
+    def __call__(self, text: str, other: str) -> float:
+        """Return the cosine of two texts.
+
+        Args:
+            text: A text.
+            other: Another one.
+        """
+        weights, others = self._vector(text), self._vector(other)
+        return sum(weight * others.get(gram, 0.0) for gram, weight in weights.items())
+
+    def _weigh(self, text: str) -> dict[str, float]:
+        counts = _trigrams(clean_name(text))
+        weights = {gram: n * self._idf[gram] for gram, n in counts.items() if gram in self._idf}
+        norm = hypot(*weights.values()) or 1.0
+        return {gram: weight / norm for gram, weight in weights.items()}
+
+
+def _trigrams(text: str) -> Counter[str]:
+    words = [f" {word} " for word in text.lower().split()]
+    return Counter(word[i : i + 3] for word in words for i in range(len(word) - 2))
 
 
 class TargetChooser:
     """Chooses the target among the names of the correct concepts by a rule.
 
     Args:
-        kb: Knowledge base of the names.
         selected: Names that may be generated.
         rule: How a target is chosen, as ``config.target``.
         seed: Seed of a random choice.
     """
 
-    def __init__(self, kb: KnowledgeBase, selected: Selection, rule: str, seed: int) -> None:
+    def __init__(self, selected: Selection, rule: str, seed: int) -> None:
         self._selected, self._rule, self._seed = selected, rule, seed
         self._lengths = selected.lengths
-        self._index = LexicalIndex.build(kb, PLAIN) if rule == "similar" else None
+        self._similarity = TrigramSimilarity(selected.texts) if rule == "similar" else None
         self._rows = np.flatnonzero(selected.numbers >= 0)  # ascending by concept, as in the store
         n_concepts = int(selected.concepts.max(initial=-1)) + 1
         self._ends = np.searchsorted(selected.concepts[self._rows], np.arange(n_concepts), "right")
@@ -105,25 +140,20 @@ class TargetChooser:
             names: Rows of the names of each.
         """
         chosen: list[int] = []
-        for start in range(0, len(mentions), _CHOSEN):
-            chunk = names[start : start + _CHOSEN]
-            scores = self._score(mentions[start : start + _CHOSEN], chunk, start)
-            for rows, score in zip(chunk, scores, strict=True):
-                lengths = self._lengths[self._selected.numbers[rows]]
-                chosen.append(int(rows[np.lexsort((rows, lengths, -score[: len(rows)]))[0]]))
+        for index, (mention, rows) in enumerate(zip(mentions, names, strict=True)):
+            lengths = self._lengths[self._selected.numbers[rows]]
+            scores = self._score(mention, rows, index)
+            chosen.append(int(rows[np.lexsort((rows, lengths, -scores))[0]]))
         return chosen
 
-    def _score(self, mentions: Sequence[str], names: Sequence[Ints], start: int) -> Floats:
-        """Score the names of mentions, (mentions, max names); ties are resolved by length."""
-        rows = pad_rows(names)
-        if self._index is not None:
-            return self._index.score(mentions, rows)
-        scores = np.zeros(rows.shape, np.float32)
-        if self._rule == "random":
-            for line, name_rows in enumerate(names):
-                rng = np.random.default_rng([self._seed, start + line])
-                scores[line, rng.integers(len(name_rows))] = 1
-        return scores
+    def _score(self, mention: str, rows: Ints, index: int) -> npt.NDArray[np.float64]:
+        """Score the names of a mention; ties are resolved by length."""
+        scores = np.zeros(len(rows))
+        if self._similarity is not None:
+            scores = np.array([self._similarity(mention, self.text_of(row)) for row in rows])
+        elif self._rule == "random":
+            scores[np.random.default_rng([self._seed, index]).integers(len(rows))] = 1
+        return scores.round(6)  # equal but for the order of a sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +226,7 @@ class ExamplesWithNames:
         stream = NameTemplatesConfig(
             lower=config.names.lower,
             languages=config.names.languages,
-            prompt=config.prompt,
+            prompt=config.prompt == "mention",
             definition_words=config.context_words or _DEFINITION_WORDS,
             seed=config.training.seed,
         )
@@ -240,8 +270,7 @@ def collect_mentions(
     Returns:
         The examples, and numbers of mentions.
     """
-    flags = overlapping(queries) if config.drop_overlapping else [False] * len(queries)
-    kept = [query for query, flag in zip(queries, flags, strict=True) if not flag]
+    kept = _disjoint(queries, config)
     simple = [query for query in kept if len(query.needed) <= 1 and len(query.parts) <= 1]
     with_gold = [query for query in simple if query.gold]
     mentions, names = [], []
@@ -255,7 +284,7 @@ def collect_mentions(
         composite=len(kept) - len(simple),
         nil=len(simple) - len(with_gold),
         unknown=len(with_gold) - len(mentions),
-        overlapping=sum(flags),
+        overlapping=len(queries) - len(kept),
         used=len(mentions),
         without_text=sum(not query.context or query.start is None for query in mentions),
     )
@@ -266,6 +295,24 @@ def collect_mentions(
         for (form, context), row in zip(forms, targets, strict=True)
     )
     return GenerationExamples(examples, counts)
+
+
+def _disjoint(queries: Sequence[GoldQuery], config: GenerativeConfig) -> list[GoldQuery]:
+    flags = overlapping(queries) if config.drop_overlapping else [False] * len(queries)
+    return [query for query, flag in zip(queries, flags, strict=True) if not flag]
+
+
+def known_mentions(
+    kb: KnowledgeBase, queries: Sequence[GoldQuery], config: GenerativeConfig
+) -> list[GoldQuery]:
+    """Leave out test mentions as the paper does: without a concept of the store, or overlapping.
+
+    Args:
+        kb: The store.
+        queries: Mentions with their correct concepts.
+        config: Whether overlapping mentions are dropped.
+    """
+    return [query for query in _disjoint(queries, config) if kb.rows_of(query.gold)]
 
 
 CUTOFFS = (1, 5)
@@ -433,6 +480,8 @@ class Mentions:
 
     train: Sequence[GoldQuery]
     held_out: Sequence[GoldQuery] = ()
+    test: Sequence[GoldQuery] = ()
+    """Mentions to evaluate at the end, as the paper does: see ``known_mentions``."""
     search: FusedSearch | None = None
     """The search with which generation is mixed on held-out mentions."""
 
@@ -467,7 +516,7 @@ def train_generative(
     _check(kb, config, mentions)
     progress.start("names")
     selection = select_names(kb, config.names)
-    chooser = TargetChooser(kb, selection, config.target, config.training.seed)
+    chooser = TargetChooser(selection, config.target, config.training.seed)
     data = collect_mentions(kb, chooser, mentions.train, config)
     if not data:
         raise ConfigError(
@@ -547,7 +596,11 @@ def train_generative(
             if config.fit_weight and search is not None:
                 ranker.mixing, report["weight"] = fit_mixing(ranker, search, mentions.held_out)
             report["held_out"] = measure(ranker, search, mentions.held_out)
-            progress.finish()
+        if trained.finished and mentions.test:
+            progress.start("test")
+            test = known_mentions(kb, mentions.test, config)
+            report["test"] = {"given": len(mentions.test), **measure(ranker, search, test)}
+        progress.finish()
         ranker.save(run / "model", report, provenance)
     return TrainedLinker(run, run / "model", trained, report)
 
@@ -562,6 +615,7 @@ def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> N
         remedy = "give --text, the documents of the gold, or set config.context_words=0"
         check_texts(mentions.train, "training mentions", remedy)
         check_texts(mentions.held_out, "held-out mentions", remedy)
+        check_texts(mentions.test, "test mentions", remedy)
     if not config.generate and mentions.search is None:
         raise ConfigError("generate: false ranks the names of a search, and none is given")
     if config.fit_weight:
@@ -594,7 +648,9 @@ def train_by_recipe(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     data.progress.start("index")
     names = LinkerConfig(languages=config.names.languages)
     search = open_search(data.kb, data.index, names).search if searches else None
-    mentions = Mentions(train=data.train, held_out=data.dev or (), search=search)
+    mentions = Mentions(
+        train=data.train, held_out=data.dev or (), test=data.test or (), search=search
+    )
     return train_generative(
         data.kb, mentions, config, data.out, resume=data.resume, progress=data.progress
     ).outcome()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -80,6 +80,8 @@ class LinkerTrainingData:
     known: Sequence[GoldQuery] = ()
     """Mentions that the index's encoder was trained on; they count as seen."""
     dev: Sequence[GoldQuery] | None = None
+    test: Sequence[GoldQuery] | None = None
+    """Mentions that are evaluated once, at the end."""
     index: Path | None = None
     """Index of ``kb``."""
     model: Path | None = None
@@ -113,7 +115,7 @@ class LinkerKind:
     """The key under which a recipe names the encoder."""
     needs_encoder: bool
     takes: frozenset[str]
-    """Options that it uses: ``dev``, ``known``, ``index``, ``model``."""
+    """Options that it uses: ``dev``, ``test``, ``known``, ``index``, ``model``."""
     run: Callable[[LinkerRecipe, LinkerTrainingData], Outcome]
     """Trains by the recipe in the folder ``data.out``."""
     needs_train: bool = True
@@ -231,7 +233,7 @@ GENERATIVE = LinkerKind(
     config=GenerativeConfig,
     encoder_key="config.model",
     needs_encoder=False,
-    takes=frozenset({"dev", "index"}),
+    takes=frozenset({"dev", "test", "index"}),
     run=_train,
 )
 LINKERS: Registry[LinkerKind] = Registry(
@@ -262,12 +264,41 @@ def finetune(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         ConfigError: The kind of linker does not use some of the data.
     """
     kind = LINKERS.load(recipe.linker)
-    for name in ("dev", "known", "index", "model"):
+    for name in ("dev", "test", "known", "index", "model"):
         value = getattr(data, name)
         if value is not None and value != () and name not in kind.takes:
             raise ConfigError(f"{name}: a recipe of {recipe.linker!r} does not use it")
     with sole_run(data.out):
         return kind.run(recipe, data)
+
+
+def finetune_seeds(recipe: LinkerRecipe, data: LinkerTrainingData, seeds: Sequence[int]) -> Outcome:
+    """Train a linker with each of some seeds, in the folder ``seed-N`` of the run.
+
+    Args:
+        recipe: Kind of linker, settings and encoder.
+        data: As for ``finetune``.
+        seeds: The seeds.
+
+    Returns:
+        The folders of all seeds; mean, deviation and values of the numbers of their reports.
+    """
+    from biograft.training.tasks.results import summarise_numbers
+
+    made: dict[str, Path] = {}
+    reports = []
+    for seed in seeds:
+        out, config = data.out / f"seed-{seed}", recipe.config
+        changes = {"seed": seed}
+        if hasattr(config, "training"):
+            changes = {"training": replace(config.training, **changes)}
+        changed = replace(recipe, config=replace(config, **changes))
+        one = finetune(changed, replace(data, out=out, resume=data.resume and out.exists()))
+        made |= {f"seed-{seed}/{name}": path for name, path in one.made.items()}
+        if not one.finished:
+            return Outcome(made=made, report=one.report, finished=False)
+        reports.append(one.report)
+    return Outcome(made=made, report=summarise_numbers(reports))
 
 
 def label_mentions(
@@ -304,6 +335,7 @@ class LinkerDataConfig:
 
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
     format: str = ""
     types: tuple[str, ...] = ()
     """Mentions of these types only; none: all."""

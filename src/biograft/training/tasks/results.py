@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -43,6 +43,26 @@ def summarise(reports: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> d
         metrics: Names of the metrics.
     """
     return {name: _summary([float(report[name]) for report in reports]) for name in metrics}
+
+
+def numbers_of(report: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a report with their dotted keys.
+
+    Args:
+        report: The report, a table of tables and values.
+        before: Key of the report and a dot.
+    """
+    for name, value in report.items():
+        if isinstance(value, Mapping):
+            yield from numbers_of(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{before}{name}", value
+
+
+def summarise_numbers(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return mean, deviation and values of each number that all reports have, by dotted key."""
+    flat = [dict(numbers_of(report)) for report in reports]
+    return summarise(flat, [name for name in flat[0] if all(name in each for each in flat)])
 
 
 def _summary(values: Sequence[float]) -> dict[str, Any]:

@@ -16,13 +16,17 @@ from biograft.linking import (
     Context,
     GenerativeConfig,
     NamesConfig,
-    Steps,
     select_names,
 )
 from biograft.linking.generative import make_input
 from biograft.linking.queries import overlapping
+from biograft.text import clean_name
 from biograft.training.linkers import collect_mentions
-from biograft.training.linkers.generative import PLAIN, ExamplesWithNames, TargetChooser
+from biograft.training.linkers.generative import (
+    ExamplesWithNames,
+    TargetChooser,
+    TrigramSimilarity,
+)
 from biograft.training.objectives import NameExample
 
 
@@ -30,9 +34,7 @@ from biograft.training.objectives import NameExample
 def gather(named):
     def of(queries, config=GenerativeConfig()):  # noqa: B008 - frozen
         selected = select_names(named, config.names)
-        return collect_mentions(
-            named, TargetChooser(named, selected, config.target, 0), queries, config
-        )
+        return collect_mentions(named, TargetChooser(selected, config.target, 0), queries, config)
 
     return of
 
@@ -141,8 +143,15 @@ def test_a_mention_without_a_position_has_no_context():
 
 
 def test_case_and_prompt_are_chosen():
-    config = GenerativeConfig(prompt=False, names=NamesConfig(lower=False))
+    config = GenerativeConfig(prompt="none", names=NamesConfig(lower=False))
     assert make_input("Cold", Context("A Cold", 2, 6), config) == ("A START Cold END", "")
+
+
+def test_the_left_context_is_a_prompt_beside_the_text_without_marks():
+    left = GenerativeConfig(prompt="left", context_words=4)
+    span = Context("one two three Cold four five", 14, 18)
+    assert make_input("cold", span, left) == ("two three cold four five", "two three")
+    assert make_input("cold", Context(), left) == ("cold", "")
 
 
 def test_a_mention_that_is_the_word_is_or_holds_it():
@@ -153,33 +162,6 @@ def test_a_mention_that_is_the_word_is_or_holds_it():
 def test_a_position_outside_the_text_is_refused():
     with pytest.raises(ConfigError, match="expected a mention within the 4 characters"):
         make_input("x", Context("text", 2, 9), CONFIG)
-
-
-def grams(text):
-    padded = f" {text} "
-    return Counter(padded[k : k + 3] for k in range(len(padded) - 2))
-
-
-def cosines(mention, names):
-    """TF-IDF of character 3-grams as text books have it; rare grams count more."""
-    write = Steps.parse(PLAIN.steps)
-    forms = {write(name) for name in names}
-    occurs = Counter(gram for form in forms for gram in grams(form))
-    rarity = {gram: math.log((1 + len(forms)) / (1 + n)) + 1 for gram, n in occurs.items()}
-
-    def vector(text):
-        return {gram: n * rarity.get(gram, 0.0) for gram, n in grams(write(text)).items()}
-
-    def length(v):
-        return math.sqrt(sum(x * x for x in v.values())) or 1.0
-
-    mention_grams = vector(mention)
-    found = []
-    for name in names:
-        weights = vector(name)
-        dot = sum(weight * weights.get(gram, 0.0) for gram, weight in mention_grams.items())
-        found.append(dot / length(mention_grams) / length(weights))
-    return found
 
 
 NAMES = {
@@ -214,7 +196,7 @@ def organs(tmp_path_factory):
 def choose(organs):
     def by(rule, mentions, concepts, seed=0, **names):
         selected = select_names(organs, NamesConfig(**names))
-        chooser = TargetChooser(organs, selected, rule, seed)
+        chooser = TargetChooser(selected, rule, seed)
         rows = [chooser.names_of([organs.row(i) for i in own]) for own in concepts]
         return [organs.name(row).text for row in chooser.choose(mentions, rows)]
 
@@ -222,11 +204,19 @@ def choose(organs):
 
 
 @pytest.mark.parametrize("gold", [("A",), ("B",), ("A", "B")])
-def test_the_most_similar_name_is_that_of_a_plain_tfidf(organs, choose, gold):
+def test_the_most_similar_name_is_that_of_scikit_learns_vectoriser(organs, choose, gold):
+    """Guards: trigrams went across words, so that the target was another than with scispaCy's."""
+    text = pytest.importorskip("sklearn.feature_extraction.text")
     every = [name for names in NAMES.values() for name in names]
     own = [name for i in gold for name in NAMES[i]]
+    vectoriser = text.TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))
+    vectoriser.fit(dict.fromkeys(map(clean_name, every)))
+    vectors = vectoriser.transform(map(clean_name, every))
+    similarity = TrigramSimilarity(list(dict.fromkeys(map(clean_name, every))))
     for mention, chosen in zip(MENTIONS, choose("similar", MENTIONS, [gold] * 6), strict=True):
-        scores = dict(zip(every, cosines(mention, every), strict=True))
+        cosines = (vectors @ vectoriser.transform([clean_name(mention)]).T).toarray()[:, 0]
+        assert [similarity(mention, name) for name in every] == pytest.approx(cosines, abs=1e-12)
+        scores = dict(zip(every, cosines, strict=True))
         best = max(scores[name] for name in own)
         assert scores[chosen] == pytest.approx(best, abs=1e-5)
         equal = [name for name in own if math.isclose(scores[name], best, abs_tol=1e-9)]
@@ -264,7 +254,7 @@ def test_only_names_that_may_be_generated_are_learnt(choose):
 
 def test_names_of_concepts(organs):
     selected = select_names(organs, NamesConfig())
-    chooser = TargetChooser(organs, selected, "shortest", 0)
+    chooser = TargetChooser(selected, "shortest", 0)
     concepts = organs.table("names").column("concept").to_numpy()
     for own in ([0], [1], [2], [0, 2], [], [99]):
         assert chooser.names_of(own).tolist() == np.flatnonzero(np.isin(concepts, own)).tolist()
@@ -286,7 +276,7 @@ def test_mentions_that_stand_alone_are_counted(gather):
 def test_names_are_a_fraction_of_each_epoch_and_none_is_repeated_before_all_are_seen(named, ratio):
     config = GenerativeConfig(names_ratio=ratio, names=NamesConfig(languages=("en",)))
     selected = select_names(named, config.names)
-    chooser = TargetChooser(named, selected, config.target, 0)
+    chooser = TargetChooser(selected, config.target, 0)
     queries = [query_in("A cold today.", "cold", "D6")] * 10
     mentions = collect_mentions(named, chooser, queries, config)
     data = ExamplesWithNames(mentions, named, selected, config)

@@ -120,7 +120,7 @@ def _change(path, **values):
     ("damage", "problem"),
     [
         (lambda f: (f / "manifest.json").write_text("[]"), "not a trained linker"),
-        (lambda f: _change(f / "manifest.json", version=3), "generative linker of version 3"),
+        (lambda f: _change(f / "manifest.json", version=4), "generative linker of version 4"),
         (lambda f: _change(f / "manifest.json", config={"beams": 3}), "damaged .*unknown key"),
         (
             lambda f: _change(f / "manifest.json", mixing={"generation_weight": 3}),

@@ -64,7 +64,7 @@ def exact_scores(seq2seq, names, question):
     return scores
 
 
-@pytest.mark.parametrize("prompt", [True, False])
+@pytest.mark.parametrize("prompt", ["mention", "none", "left"])
 def test_with_as_many_beams_as_names_the_ranking_is_that_of_exhaustive_scores(
     ranker_of, seq2seq, prompt
 ):
