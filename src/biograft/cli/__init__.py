@@ -51,6 +51,7 @@ _COMMANDS = {
     "review": "review:app",
     "learn": "learn:learn_from",
     "evaluate": "evaluate:app",
+    "cblue": "cblue:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",
     "recipe": "recipe:app",

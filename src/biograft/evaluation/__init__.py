@@ -41,6 +41,12 @@ if TYPE_CHECKING:
         evaluate_findings as evaluate_findings,
         read_assertions as read_assertions,
     )
+    from biograft.evaluation.cblue import (
+        CBLUE as CBLUE,
+        pack_submissions as pack_submissions,
+        score_submission as score_submission,
+        write_submission as write_submission,
+    )
     from biograft.evaluation.comparison import (
         Comparison as Comparison,
         ScoredQueries as ScoredQueries,

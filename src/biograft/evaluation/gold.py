@@ -117,7 +117,7 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
         "cometa-specific": (f"{_HOME}:read_cometa_specific", "the same with Specific SNOMED ID"),
         "procedures": (
             f"{_HOME}:read_procedures",
-            "Chinese terms and their standard names (joined by ##); tab-separated",
+            "terms and their standard names (joined by ##): a table with tabs, or CHIP-CDN's JSON",
         ),
         "babelon": (
             f"{_HOME}:read_babelon",

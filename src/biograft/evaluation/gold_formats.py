@@ -7,6 +7,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from importlib.resources import as_file, files
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,7 +29,7 @@ from biograft.kb.sources.files import (
     too_large,
 )
 from biograft.kb.sources.format import SourceConfig
-from biograft.kb.sources.json_files import decode_json
+from biograft.kb.sources.json_files import decode_json, read_objects
 from biograft.kb.sources.log import ReadLog
 from biograft.metrics.linking import split_composite
 from biograft.text.documents import Document, Mention
@@ -186,23 +187,34 @@ JOINED = "##"
 
 
 def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the lines.
+    """Read queries in the order of the file.
 
     Args:
-        path: File of lines ``term, standard names``, with a tab between.
+        path: File of lines ``term, standard names``, with a tab between, or JSON objects of
+            ``text`` and ``normalized_result`` (CHIP-CDN of CBLUE).
         config: Settings of reading; unused.
         log: Counts lines read, and rejected by reason.
     """
-    for number, line in read_lines(Path(path)):
-        fields = [ids_field.strip() for ids_field in line.split("\t")]
-        if not line.strip() or fields == HEADER:
-            continue
-        log.read()
+    for number, fields, text in _terms(Path(path), log):
         names = tuple(name.strip() for name in fields[-1].split(JOINED) if name.strip())
         if len(fields) != 2 or not fields[0] or not names:
-            log.reject("not of the form term, standard names (a tab between)", number, line)
+            log.reject("not a term with its standard names", number, text)
             continue
         yield LinkQuery(fields[0], gold_names=names)
+
+
+def _terms(path: Path, log: ReadLog) -> Iterator[tuple[int, list[str], str]]:
+    """Yield the line, the term with its standard names, and the text of each row."""
+    if any(line.lstrip()[:1] in "[{" for _, line in islice(read_lines(path), 1)):
+        for row in read_objects(path, log):
+            keys = ("text", "normalized_result")
+            yield row.line, [str(row.value.get(key, "")).strip() for key in keys], row.text
+        return
+    for number, line in read_lines(path):
+        fields = [field.strip() for field in line.split("\t")]
+        if line.strip() and fields != HEADER:
+            log.read()
+            yield number, fields, line
 
 
 def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         label_report as label_report,
         mention_counts as mention_counts,
     )
+    from biograft.metrics.rouge import rouge_scores as rouge_scores
     from biograft.metrics.significance import (
         Difference as Difference,
         EffectSize as EffectSize,

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from biograft.models.tasks.model import Outputs, TaskNetwork
 from biograft.models.tasks.task import NerConfig
 from biograft.models.tasks.tokens import Ints, TaskTokenizer, TextTokens, tokens_of_words
 from biograft.text.alignment import NONE, align_spans, split_tokens
-from biograft.text.documents import Document, Mention, Passage
+from biograft.text.documents import Document, Mention, Passage, Relation
 from biograft.text.formats import write_documents
 from biograft.text.formats.conll import OUTSIDE, TOKENS, Scheme, decode, encode, tokens_of
 from biograft.text.sentences import split_sentences
@@ -495,6 +495,9 @@ def _labels(windows: Sequence[Window], mask: Tensor, padding: int) -> Tensor:
 
 
 _DIM = 64
+FIRST, LAST = "first>", "last>"
+"""Before the name of a relation: its links between first and between last words, which are spans
+whose two words may be in any order."""
 
 
 class SpanHead(nn.Module):
@@ -502,7 +505,7 @@ class SpanHead(nn.Module):
 
     Args:
         width: Width of the states.
-        types: Entity types.
+        types: Entity types; those that begin with ``FIRST`` or ``LAST`` are links of relations.
         max_span: Maximum number of words of an entity.
     """
 
@@ -515,6 +518,7 @@ class SpanHead(nn.Module):
         for layer in (self.first, self.last):
             nn.init.normal_(layer.weight, std=_INIT_STD)
             nn.init.zeros_(layer.bias)
+        self._is_link = torch.tensor([kind.startswith((FIRST, LAST)) for kind in types])
 
     def forward(self, states: Tensor) -> Outputs:
         """Compute span scores: (texts, types, first word, last word), -inf for invalid spans."""
@@ -525,7 +529,8 @@ class SpanHead(nn.Module):
         length = words[None, :] - words[:, None]  # (first, last)
         fits = (length >= 0) & (length < self.max_span)
         bias = self.length.float()[:, length.clamp(0, self.max_span - 1)]
-        return ((scores + bias).masked_fill(~fits, -torch.inf),)
+        spans = (scores + bias).masked_fill(~fits, -torch.inf)
+        return (torch.where(self._is_link.to(states.device)[:, None, None], scores, spans),)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
         """Compute the multi-label cross-entropy with threshold 0, mean over texts and types.
@@ -559,7 +564,7 @@ class SpanHead(nn.Module):
             scores = outputs[0][:, :n_words, :n_words]
             for kind, first, last in (scores > 0).nonzero().tolist():
                 start, end = window.first + first, window.first + last
-                if owner_of(alone, start, end) == index:
+                if owner_of(alone, min(start, end), max(start, end)) == index:
                     spans.append((start, end + 1, self.types[kind]))
         return sorted(spans)
 
@@ -606,6 +611,9 @@ class NerModel:
         types = sorted({mention.type for document in documents for mention in document.mentions})
         if config.types == "ignore":
             types = types if len(types) == 1 else [""]
+        if config.relations:
+            found = {kind for document in documents for kind, *_ in _related(document)}
+            types += [f"{side}{kind}" for kind in sorted(found) for side in (FIRST, LAST)]
         return cls(encoder, config, tuple(types))
 
     def settings(self) -> Mapping[str, Any]:
@@ -624,7 +632,8 @@ class NerModel:
             spans = find_spans(text, mentions, nested=nested, lost=lost)
             cut = list(cut_windows(index, text, self.tokenizer, self.config.overlap))
             if nested:
-                spans = self._learnable_spans(spans, cut, lost)
+                links = self._links(examples[text.document], text)
+                spans = self._learnable_spans(spans, cut, lost) + links
             windows += [self._labelled(window, text, spans) for window in cut]
         return windows, lost
 
@@ -671,14 +680,33 @@ class NerModel:
         for row, outputs in self.network.predict(windows, precision):
             of_text[windows[row].text][row] = (windows[row], outputs)
         mentions: dict[int, list[Mention]] = defaultdict(list)
+        relations: dict[int, list[Relation]] = defaultdict(list)
         for index, by_row in sorted(of_text.items()):
             text = texts[index]
             spans = self.head.join([by_row[row] for row in sorted(by_row)])
-            mentions[text.document] += _mentions(documents[text.document], text, spans)
+            found = [span for span in spans if not span[2].startswith((FIRST, LAST))]
+            new = list(_mentions(documents[text.document], text, found))
+            if self.config.relations:
+                first = len(mentions[text.document]) + 1
+                new = [replace(each, id=f"T{number}") for number, each in enumerate(new, first)]
+                relations[text.document] += _join_links(new, found, {*spans})
+            mentions[text.document] += new
         return [
-            replace(document, mentions=tuple(mentions[row]), relations=())
+            replace(document, mentions=tuple(mentions[row]), relations=tuple(relations[row]))
             for row, document in enumerate(documents)
         ]
+
+    def _links(self, document: Document, text: TextUnit) -> list[WordSpan]:
+        """Return the links of the relations whose mentions are in a text."""
+        if not self.config.relations:
+            return []
+        links = []
+        for kind, *pair in _related(document):
+            subject, other = align_spans(text.words, pair).tolist()
+            if NONE not in (subject[0], other[0]):
+                for side, word in ((FIRST, 0), (LAST, 1)):
+                    links.append((subject[word], other[word] + 1, f"{side}{kind}"))
+        return links
 
     def _learnable_spans(
         self, spans: Sequence[WordSpan], windows: Sequence[Window], lost: Counter[str]
@@ -702,7 +730,7 @@ class NerModel:
         inside = tuple(
             (first - window.first, end - 1 - window.first, self.labels.index(kind))
             for first, end, kind in spans
-            if window.holds(first, end - 1)
+            if window.holds(min(first, end - 1), max(first, end - 1))
         )
         return replace(window, spans=inside)
 
@@ -710,7 +738,12 @@ class NerModel:
         return self.labels[0] if self.config.types == "ignore" else mention.type
 
     def _entities(self, documents: Sequence[Document]) -> Iterable[Entity]:
+        """Yield what F1 counts: mentions, or relations."""
         for row, document in enumerate(documents):
+            if self.config.relations:
+                for kind, subject, other in _related(document):
+                    yield (row, *subject), *other, kind
+                continue
             for mention in document.mentions:
                 yield row, mention.start, mention.end, self._type_of(mention)
 
@@ -749,3 +782,33 @@ def _mentions(document: Document, text: TextUnit, spans: Sequence[WordSpan]) -> 
     for first, end, kind in spans:
         start, stop = int(text.words[first, 0]), int(text.words[end - 1, 1])
         yield Mention(start, stop, document.text[start:stop], type=kind)
+
+
+def _related(document: Document) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+    """Yield the type of each relation of two mentions, and their spans."""
+    spans = {mention.id: (mention.start, mention.end) for mention in document.mentions}
+    for relation in document.relations:
+        pair = [spans[name] for _, name in relation.arguments if name in spans]
+        if relation.of == "mentions" and len(pair) == 2:
+            yield relation.type, pair[0], pair[1]
+
+
+def _join_links(
+    mentions: Sequence[Mention], spans: Sequence[WordSpan], found: Collection[WordSpan]
+) -> Iterable[Relation]:
+    """Yield a relation for each two mentions whose first words and last words are linked.
+
+    Args:
+        mentions: Mentions of a text.
+        spans: Span of each.
+        found: All spans and links.
+    """
+    starting: dict[int, list[int]] = defaultdict(list)
+    for index, (first, _, _) in enumerate(spans):
+        starting[first].append(index)
+    for subject, other, kind in sorted(found):
+        name = kind.removeprefix(FIRST)
+        for one, two in product(starting[subject], starting[other - 1]) if name != kind else ():
+            if (spans[one][1] - 1, spans[two][1], f"{LAST}{name}") in found:
+                ids = (("subject", mentions[one].id), ("object", mentions[two].id))
+                yield Relation(name, ids)

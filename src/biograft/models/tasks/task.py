@@ -121,8 +121,16 @@ class NerConfig(Config):
     """Tokens shared by successive windows of a text that exceeds the encoder's maximum length."""
     max_span: Annotated[int, AtLeast(1)] = 64
     """Maximum length of an entity in words, for ``spans``."""
+    relations: bool = False
+    """With ``spans``: find the relations between mentions, too; F1 then counts relations, by the
+    spans of both mentions and the type."""
     dropout: Dropout = 0.1
     training: TaskTraining = field(default_factory=TaskTraining)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.relations and self.head != "spans":
+            raise ConfigError(f"relations: expected head = 'spans', found {self.head!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +346,7 @@ NER = TaskKind(
     config=NerConfig,
     read=read_labelled_documents,
     model="biograft.models.tasks.ner:NerModel",
-    counting=("types",),
+    counting=("types", "relations"),
 )
 RELATION = TaskKind(
     config=RelationConfig,

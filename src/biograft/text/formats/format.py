@@ -540,6 +540,12 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
         "cehrner": ("layouts:LAYOUTS.cehrner", _LAYOUTS["cehrner"]["about"]),
         "bioc-json": ("bioc:BIOC_JSON", "BioC JSON collections"),
         "cmeee": ("layouts:LAYOUTS.cmeee", _LAYOUTS["cmeee"]["about"]),
+        "cmeie": (
+            "cblue:TRIPLES",
+            "CMeIE: texts with triples (spo_list), without offsets (read only)",
+        ),
+        "cdee": ("cblue:EVENTS", "CHIP-CDEE: texts with clinical events (read only)"),
+        "imcs-ner": ("cblue:TAGGED", "IMCS-V2: dialogues with tagged entities (read only)"),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
         "char-tags": ("conll:CHARACTERS", "a character and its tag (B_type) a line"),
         "conll": ("conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),

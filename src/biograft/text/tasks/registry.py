@@ -311,6 +311,13 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
         },
         "ddi": ("ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
         "cmeie": ("cmeie:FORMAT", "text, spo_list (CMeIE, CHIP-RE); JSON lines"),
+        "mdcfnpc": (
+            "cblue:FINDINGS",
+            "CHIP-MDCFNPC: findings in dialogues, and whether patients have them; JSON lines",
+        ),
+        "imcs-dac": ("cblue:ACTS", "IMCS-V2: the dialogue act of each turn"),
+        "imcs-sr": ("cblue:SYMPTOMS", "IMCS-V2: the symptoms of each turn, and their status"),
+        "imcs-mrg": ("cblue:SECTIONS", "IMCS-V2: the sections of the report that a turn gives"),
         "cmdd-replies": (
             "cmdd:REPLIES",
             "dialogues: which sentence is the doctor's reply; JSON lines",
