@@ -8,11 +8,12 @@ from biograft.errors import InputError
 from biograft_lab.replication import (
     figures,
     protocol_tables,
-    speed_tables,
     tables as encoder_tables,
 )
+from biograft_lab.replication.declared import DeclaredTable, declared_tables
 from biograft_lab.replication.experiment import TableConfig
 from biograft_lab.replication.report import documents, render, result_path, tables, write_tables
+from biograft_lab.replication.results import read_result
 
 
 def test_documents_hold_the_tables_of_the_result_files():
@@ -117,21 +118,35 @@ def test_sets_without_folds_stay_apart():
     assert line == "1 seeds; training examples x epochs: cmedqq 1,200 x 3"
 
 
-def test_the_speed_of_linking_lists_measured_values_only():
-    lexical = {
-        "n_names": 73000,
-        "over_sklearn": 4.0,
-        "mentions_per_second": 2000.0,
-        "sklearn_mentions_per_second": 500.0,
-    }
-    search = {"n_vectors": 10, "dim": 4, "queries_per_second": 1.0, "over_faiss_flat": None}
-    parts = {"lexical": lexical, "search": search, "scispacy": {"skipped": "not measured"}}
-    text = speed_tables.linking_speed({"parts": parts})
-    row = "| mentions, 73,000 synthetic names, lexical | 2,000 | scikit-learn tf-idf | 500 | 4.0 |"
-    assert row in text
-    assert "faiss" not in text
-    assert "scispaCy" not in text
-    assert "Not measured" in speed_tables.linking_speed_large({"parts": parts})
+def test_a_declared_table_has_the_values_of_its_places():
+    table = DeclaredTable(
+        head=("", "rate"),
+        of={"parts.*": "all", "other": "another", "absent": "nothing"},
+        needs="n",
+        cells=("{title} {key}", ("{n / seconds.0:,.0f} a second", "{n}")),
+        missing="-",
+    )
+    parts = {"a": {"n": 9000, "seconds": [3]}, "b": {"n": 1, "seconds": [0]}, "c": {"m": 1}}
+    lines = table.write({"parts": parts, "other": {"n": "7", "key": "own"}}).splitlines()
+    assert lines[2:] == ["| all a | 3,000 a second |", "| all b | 1 |", "| another own | 7 |"]
+    rows = (("k * 2", "{key * 2:.1f}"), ("absent", "{x.y}"))
+    columns = DeclaredTable(head=("",), columns="sizes.*", rows=rows, missing="-")
+    lines = columns.write({"sizes": {"10": {}, "20": {}}}).splitlines()
+    assert lines == [
+        "|  | 10 | 20 |",
+        "|---|---|---|",
+        "| k * 2 | 20.0 | 40.0 |",
+        "| absent | - | - |",
+    ]
+
+
+@pytest.mark.parametrize("name", declared_tables())
+def test_declared_tables_lack_no_value_that_their_results_have(name):
+    """A misspelt place would be an empty cell, or a row that is left out."""
+    table = declared_tables()[name]
+    text = table.write(read_result(result_path(name)))
+    assert len(text.splitlines()) > 2
+    assert "{" not in text
 
 
 def test_the_start_of_a_linker_is_drawn_by_number_of_names(tmp_path):

@@ -16,12 +16,11 @@ from typing import Any
 from biograft.errors import InputError, nearest
 from biograft_lab.places import BENCHMARKS, DOCS, LAB_DOCS, REPOSITORY, RESULTS
 from biograft_lab.replication.claim_tables import CLAIMS, claim_table, claim_table_names
+from biograft_lab.replication.declared import declared_tables
 from biograft_lab.replication.experiment import Experiment, shipped_experiments
 from biograft_lab.replication.invariance_tables import layout_invariance
 from biograft_lab.replication.leaderboard import SHORT, leaderboard
-from biograft_lab.replication.learned_tables import learn_terms, learned_forms, map_terms
 from biograft_lab.replication.match_tables import match_ontologies
-from biograft_lab.replication.note_tables import assertion_speed, phenotype_speed, unseen_notes
 from biograft_lab.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -32,23 +31,6 @@ from biograft_lab.replication.protocol_tables import (
 from biograft_lab.replication.protocols import PROTOCOLS
 from biograft_lab.replication.reliability_tables import reliability_tables
 from biograft_lab.replication.results import read_result
-from biograft_lab.replication.speed_tables import (
-    annotation_speed,
-    annotation_speed_pubmed,
-    graph_embeddings,
-    graph_embeddings_graphs,
-    graph_embeddings_speed,
-    kb_build,
-    kb_build_15m,
-    linking_speed,
-    linking_speed_large,
-    pepr,
-    pretrain_step,
-    pretrain_step_scores,
-    pretrain_step_search,
-    trie,
-    verify_peer,
-)
 from biograft_lab.replication.tables import (
     encoder_tasks,
     fine_tuning,
@@ -95,6 +77,7 @@ def tables() -> dict[str, Table]:
     protocols = {f"linking-protocols/{name}": partial(one_protocol, name) for name in PROTOCOLS}
     return {
         **encoders,
+        **{name: table.write for name, table in declared_tables().items()},
         **protocols,
         "linking-protocols": side_by_side,
         "linking-protocols/best": best_on_dev,
@@ -106,34 +89,9 @@ def tables() -> dict[str, Table]:
         "linking-cross-lingual": linking_cross_lingual,
         "genbioel-linking": generation_starts,
         "genbioel-linking/targets": generation_targets,
-        "kb_build": kb_build,
-        "kb_build_15m": kb_build_15m,
-        "linking_speed": linking_speed,
-        "linking_speed/large": linking_speed_large,
-        "graph_embeddings": graph_embeddings,
-        "graph_embeddings/speed": graph_embeddings_speed,
-        "graph_embeddings/graphs": graph_embeddings_graphs,
-        "annotation_speed": annotation_speed,
-        "assertion_speed": assertion_speed,
-        "assertion_speed/short": assertion_speed,
-        "assertion_speed/short-zh": partial(assertion_speed, language="zh"),
-        "annotation_speed/pubmed": annotation_speed_pubmed,
-        "learn_terms": learn_terms,
-        "map_terms": map_terms,
         "layout_invariance": layout_invariance,
-        "learned_forms": learned_forms,
         "match": match_ontologies,
-        "pepr": pepr,
-        "phenotype_speed": phenotype_speed,
-        "pretrain_step": pretrain_step,
-        "pretrain_step/search": pretrain_step_search,
-        "pretrain_step/scores": pretrain_step_scores,
         "text_linking": text_linking,
-        "trie": trie,
-        "unseen_notes": unseen_notes,
-        "unseen_notes/short": unseen_notes,
-        "unseen_notes/short-zh": partial(unseen_notes, language="zh"),
-        "verify_peer": verify_peer,
     }
 
 
