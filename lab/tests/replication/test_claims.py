@@ -86,14 +86,6 @@ def test_folds_are_paired():
     assert half == pytest.approx(half_width(paired_t, [11.0, 12, 13], [10.0, 10, 10]))
 
 
-def test_two_intervals_are_taken_for_independent():
-    both = rows({"x": [71.0], "y": [70.0]})
-    for row in both:
-        row["intervals"] = {"acc@1": [row["acc@1"] - 3, row["acc@1"] + 3]}
-    found = find({"rows": both}).evidence
-    assert (found.effect, found.high) == (pytest.approx(1), pytest.approx(1 + 18**0.5))
-
-
 def test_answers_of_items_are_compared_item_by_item():
     content = {"rows": rows({"x": [0.0, 0.0], "y": [0.0, 0.0]})}
     for row in content["rows"]:
@@ -132,14 +124,6 @@ def test_an_arm_without_seeds_is_the_same_for_every_seed():
         row |= {"right": pack_flags(flags), "documents": "1 1"}
     found = find(content)
     assert (found.evidence.effect, found.n_seeds) == (75, 2)
-
-
-def test_a_paired_test_against_lexical_search_is_preferred():
-    arms = Arms(set="b", of="x", against="lexical")
-    content = {"rows": rows({"x": [71.0], "lexical": [70.0]})}
-    test = {"difference": 1.0, "interval": [0.5, 1.5], "bootstrap_p": 0.002}
-    content["rows"][0]["against_lexical"] = {"acc@1": test}
-    assert find(content, arms).evidence == EffectSize(1.0, 0.5, 1.5, 0.002)
 
 
 def claim(**more):

@@ -7,11 +7,13 @@ import subprocess
 
 import pytest
 
-from biograft_lab.places import REPOSITORY, RESULTS
+from biograft_lab.places import BENCHMARKS, REPOSITORY, RESULTS
 from biograft_lab.replication import Experiment, shipped_experiments
 from biograft_lab.replication.traces import commits_of, find_doubts
 
 TO_MEASURE_AGAIN = {
+    *("annotation_speed", "installed_size", "kb_build", "kb_build_15m", "review_steps"),
+    "service_load",
     *("genbioel-linking", "linking-askapatient", "linking-joint"),
     "linking-cross-lingual",
     *("linking-procedures", "damage", "fault_injection", "fuzz"),
@@ -21,7 +23,10 @@ CORRECTED = "2d5aa7f6"
 """The last commit that corrected what an experiment measures: rows are made at it or after it."""
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+FILES = sorted([*RESULTS.glob("*.json"), *BENCHMARKS.glob("*.json")])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_results_have_commits_designs_and_answers(path):
     assert bool(find_doubts(path)) == (path.stem in TO_MEASURE_AGAIN), find_doubts(path)
 

@@ -4,11 +4,9 @@
 without near-duplicates of any text of the test sets. ``encoder`` cuts the vocabulary of an encoder
 down to the tokens of that text, which makes training several times cheaper. ``graph`` splits the
 triples of the disease graph: a tenth of the pairs of neighbours are its test split, which nothing
-that learns from the graph reads. ``tests`` writes the texts of the test sets, on which probes read
-mentions that no encoder was trained on; ``synonyms`` the synonyms that come with the graph.
+that learns from the graph reads.
 
     python -m biograft_lab.replication.chinese_base graph graph
-    python -m biograft_lab.replication.chinese_base tests tests.txt
     biograft kb build graph/train.tsv graph/test.tsv --language zh --same-as alias -o KB
     python -m biograft_lab.replication.chinese_base text texts
     python -m biograft_lab.replication.chinese_base encoder E5 --text texts/text.txt -o e5-zh
@@ -30,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from biograft.artifacts import new_file, new_folder
+from biograft.artifacts import new_folder
 from biograft.errors import BiograftError
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
@@ -51,7 +49,6 @@ _TESTS = (
 )
 _QUESTIONS, _PAGES = "text/chinese_medical.txt", "zh/medical_kg/diseases.jsonl"
 _TRIPLES = "zh/medical_kg/triples_derived.tsv"
-_SYNONYMS = "zh/medical_kg/synonym.json"
 _ALIAS = "alias"
 """The relation that joins two names of one entity."""
 _TEST_RATIO = 0.1
@@ -93,28 +90,6 @@ def read_test_texts(data: Path) -> Iterator[str]:
                 yield from (text for text in _strings(json.loads(line)) if len(text) >= _MIN_TEXT)
             else:
                 yield from (cell for cell in line.split("\t") if len(cell) >= _MIN_TEXT)
-
-
-def write_test_texts(data: Path, out: Path) -> int:
-    """Write the different texts of the test sets, one a line; return their number."""
-    texts = dict.fromkeys(" ".join(text.split()) for text in read_test_texts(data))
-    with new_file(out) as file:
-        file.writelines(f"{text}\n".encode() for text in texts)
-    return len(texts)
-
-
-def write_synonyms(data: Path, out: Path) -> int:
-    """Write the synonyms that come with the graph as triples; return their number."""
-    content = json.loads("".join(_lines(data / _SYNONYMS)))
-    n = 0
-    with new_file(out) as file:
-        file.write(b"head\trelation\ttail\n")
-        for head, synonyms in content.items():
-            for synonym in dict.fromkeys(synonyms):
-                if synonym != head:
-                    file.write(f"{head}\t{_ALIAS}\t{synonym}\n".encode())
-                    n += 1
-    return n
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -222,7 +197,7 @@ def _is_character(token: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the text, the graph, the encoder, the texts of tests or synonyms."""
+    """Write the text, the graph or the encoder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     text = commands.add_parser("text", help="write the text without the texts of tests")
@@ -235,22 +210,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     graph = commands.add_parser("graph", help="split the triples of the disease graph")
     graph.add_argument("out", type=Path, help="folder of train.tsv and test.tsv")
     graph.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    tests = commands.add_parser("tests", help="write the texts of the test sets")
-    tests.add_argument("out", type=Path, help="file to write, a text a line")
-    tests.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
-    synonyms = commands.add_parser("synonyms", help="write the synonyms of the graph as triples")
-    synonyms.add_argument("out", type=Path, help="file to write")
-    synonyms.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
     options = parser.parse_args(arguments)
     try:
         if options.command == "text":
             write_text(options.data, options.out)
         elif options.command == "graph":
             split_graph(options.data, options.out)
-        elif options.command == "tests":
-            write_test_texts(options.data, options.out)
-        elif options.command == "synonyms":
-            write_synonyms(options.data, options.out)
         else:
             cut_vocabulary(options.encoder, _lines(options.text), options.out)
     except BiograftError as error:

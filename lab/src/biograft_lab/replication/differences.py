@@ -8,9 +8,6 @@ counts of every document    bootstrap over documents and seeds
 one value a seed            Welch's t over seeds of fine-tuning
 means of pre-training runs  Welch's t over seeds of pre-training
 one value a fold            paired t over folds (too narrow: folds share texts)
-an interval of each arm     as if both were independent (too wide: they share queries)
-a test against lexical      its paired bootstrap over documents
-the interval of a probe     its paired bootstrap over queries
 ==========================  ===========================================================
 """
 
@@ -18,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import erfc, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -37,9 +33,6 @@ from biograft_lab.replication.results import Row, unpack_flags, without_fold
 from biograft_lab.replication.task_counts import unpack_pairs
 
 _Z = 1.959964
-LEXICAL = "lexical"
-_EVEN = 50.0
-"""Percent of sentences in which one of two is nearer, if neither is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +69,6 @@ def find_difference(
         _counts(arms, arm, row) for rows, arm in ((a, arms.of), (b, arms.against)) for row in rows
     ):
         return _of_counts(arms, a, b)
-    if arms.against == LEXICAL and len(a) == 1 and "against_lexical" in a[0]:
-        return _of_floor(a[0]["against_lexical"]["acc@1"])
     return _of_values(arms, a, b)
 
 
@@ -163,15 +154,8 @@ def _counts_by_seed(
     return {key: np.concatenate(each) for key, each in parts.items()}
 
 
-def _of_floor(found: Mapping[str, Any]) -> ArmDifference:
-    """Read the paired test against lexical search that a row has."""
-    low, high = found["interval"]
-    evidence = EffectSize(found["difference"], low, high, found["bootstrap_p"])
-    return ArmDifference(evidence, 1, "paired bootstrap over documents")
-
-
 def _of_values(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference | None:
-    """Compare one value a seed or a fold, or single values with their intervals."""
+    """Compare one value a seed or a fold; single values tell nothing."""
     values = [_values(arms, arm, rows) for arm, rows in ((arms.of, a), (arms.against, b))]
     n_seeds = min(len({seed for row in rows for seed in _seeds(row)}) for rows in (a, b))
     if len({row["set"] for row in (*a, *b)}) > 1:
@@ -188,12 +172,7 @@ def _of_values(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference 
     if min(map(len, values)) > 1:
         how = f"Welch's t over {n_seeds} seeds of training"
         return ArmDifference(_t_evidence(welch_t, *values), n_seeds, how)
-    intervals = [_interval(arms, rows[0]) for rows in (a, b)]
-    if None in intervals:
-        return None
-    errors = [(high - low) / (2 * _Z) for low, high in filter(None, intervals)]
-    evidence = _normal(fmean(values[0]) - fmean(values[1]), sqrt(sum(e * e for e in errors)))
-    return ArmDifference(evidence, 1, "intervals of both arms, as if independent")
+    return None
 
 
 def _of_pretraining(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference | None:
@@ -215,25 +194,7 @@ def _values(arms: Arms, arm: str, rows: Sequence[Row]) -> list[float]:
     """Return the values of an arm, one a seed."""
     if "encoders" in rows[0]:
         return [value for row in rows for value in row["encoders"][arm]["test"]["values"]]
-    return [_metric(arms, row) for row in rows]
-
-
-def _metric(arms: Arms, row: Row) -> float:
-    return float((_population(arms, row) if arms.part else row)["acc@1"])
-
-
-def _population(arms: Arms, row: Row) -> Row:
-    found: Row = next(each for each in row["populations"] if each["name"] == arms.part)
-    return found
-
-
-def _interval(arms: Arms, row: Row) -> Sequence[float] | None:
-    found: Sequence[float] | None = (
-        _population(arms, row).get("interval")
-        if arms.part
-        else row.get("intervals", {}).get("acc@1")
-    )
-    return found
+    return [float(row["acc@1"]) for row in rows]
 
 
 def _by_fold(arms: Arms, arm: str, rows: Sequence[Row]) -> dict[str, float]:
@@ -271,9 +232,3 @@ def half_width(test: Test, a: Sequence[float], b: Sequence[float]) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if rejects(middle) else (middle, high)
     return high
-
-
-def _normal(effect: float, error: float) -> EffectSize:
-    """Return the evidence of a normally distributed effect."""
-    p = erfc(abs(effect) / error / sqrt(2)) if error else float(effect == 0)
-    return EffectSize(effect, effect - _Z * error, effect + _Z * error, p)
