@@ -54,6 +54,7 @@ LAYERS = {
     "embert-corruption-7.5": TINY_TEXT,
     "embert-corruption-25": TINY_TEXT,
     "mlm-zh": TINY_TEXT,
+    "knowbert": (*TINY_TEXT, "knowledge.layers.entity_memory.after=1"),
     "genbioel-pretrain": ("encoder.max_length=48", "training.warmup_steps=0"),
 }
 TASK = (
@@ -66,7 +67,15 @@ SHORT = {
     ("probe", "cloze"): ("--limit", "4", "--lengths", "1-2", "--beam", "2"),
     ("probe", "similarity"): ("--negatives", "1", "--jaro-winkler", "0"),
     ("corpus", "annotate"): ("--workers", "1"),
-    ("corpus", "segment"): ("--min-count", "2", "--word-segmenter", "unigram"),
+    ("corpus", "segment"): (
+        "--min-count",
+        "2",
+        "--word-segmenter",
+        "unigram",
+        "--min-quality",
+        "0",
+    ),
+    ("probe", "attention"): ("--limit", "2", "--layer", "1"),
     ("graph", "embed"): ("--set", "training.epochs=1"),
 }
 
@@ -97,7 +106,7 @@ def _of_recipe(words: Sequence[str]) -> list[str]:
     command, recipe, encoder = words[0], words[1], "--encoder" not in words
     if command == "pretrain":
         changes = (*(f"training.{each}" for each in TRAINING), *LAYERS.get(recipe, ()))
-        if recipe == "smedbert" and not any("attention.after=" in word for word in words):
+        if recipe == "smedbert" and not {"BIOBERT-ZH", "SMEDBERT-WITHOUT-HYBRID"} & {*words}:
             changes += ("knowledge.layers.neighbour_attention.after=1",)
         name = "BART" if recipe.startswith("genbioel") else "BERT"
     elif command == "finetune" and recipe in shipped_recipes("task"):
@@ -208,6 +217,9 @@ def write_chinese() -> None:
     write("FORUM.txt", texts)
     mention = {"mention": CHINESE[0][0], "type": "disease", "offset": "2"}
     ner = json.dumps({"text": f"患有{CHINESE[0][0]}", "mention_data": [mention]})
+    entity = {"start_idx": 2, "end_idx": 8, "type": "dis", "entity": CHINESE[0][0]}
+    inner = {"start_idx": 7, "end_idx": 8, "type": "dis", "entity": CHINESE[0][0][-2:]}
+    nested = {"text": f"患有{CHINESE[0][0]}", "entities": [entity, inner]}
     spo = {"predicate": "并发症", "subject": "胃炎", "subject_type": "疾病"}
     spo |= {"object": {"@value": "发热"}, "object_type": {"@value": "症状"}}
     cause = spo | {"predicate": "病因"}
@@ -222,6 +234,7 @@ def write_chinese() -> None:
     relations = [json.dumps({"text": "胃炎可引起发热。", "spo_list": [s]}) for s in (spo, cause)]
     for part in ("train", "dev", "test"):
         write(f"cMedQANER/{part}.json", [ner] * 6)
+        write(f"cNNER/{part}.json", [json.dumps([nested] * 4)])
         for name in ("cMedQQ", "cMedQNLI"):
             write(f"{name}/{part}.txt", [f"{k % 2}\t胃炎怎么办\t发热怎么办" for k in range(6)])
         answers = [(f"胃炎第{k // 2}天怎么办", k % 2, f"回答{k}") for k in range(8)]
@@ -272,6 +285,21 @@ def test_every_command_of_a_section_runs(title, toy):
     losses = [row["loss"] for row in map(json.loads, rows) if row.get("loss") is not None]
     assert losses
     assert all(map(math.isfinite, losses))
+
+
+def test_a_row_and_its_control_start_from_one_encoder():
+    """SMedBERT's table from BERT-base, EMBERT's from MC-BERT; controls read the same text."""
+    starts: dict[str, tuple[str, str]] = {}
+    for line in commands("EMBERT and SMedBERT"):
+        words = shlex.split(line)
+        given = {flag: words[row + 1] for row, flag in enumerate(words[:-1]) if flag[0] == "-"}
+        if "pretrain" in words:
+            starts[given["-o"]] = (given.get("--encoder", ""), given["--corpus"])
+        elif "similarity" in words:
+            compared = [words[row + 1] for row, word in enumerate(words) if word == "--encoder"]
+            found = {starts[name.removesuffix("/encoder")] for name in compared}
+            assert found == {("", "GRAPH-CORPUS")}
+    assert {start for name, start in starts.items() if name.startswith("EMBERT")} == {starts["MLM"]}
 
 
 def test_the_page_names_the_published_recipe_of_every_paper():

@@ -252,7 +252,7 @@ def _work_of(toy: ToyInputs, of: Experiment, name: str, match: re.Match[str]) ->
 _MAKERS: dict[str, _Make] = {
     r"biograft replicate run ([\w-]+), of which (?:the folder )?(\S+)": _of_which,
     r"^the folder \(--work\) of ([\w-]+), which (pre-trains|fine-tunes)": _work_of,
-    r"chinese_base (?:text|tests)\b": lambda toy, *_: toy.texts(),
+    r"chinese_base (?:text|tests)\b|replication\.objectives": lambda toy, *_: toy.texts(),
     r"chinese_base (?:graph|synonyms)": lambda toy, *_: toy.triples(),
     r"biograft pretrain ([\w.-]+)": _train,
     r"biograft corpus annotate|^the corpus of": lambda toy, *_: toy.corpus(),

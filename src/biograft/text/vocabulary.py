@@ -24,7 +24,16 @@ import numpy.typing as npt
 
 from biograft.artifacts import check_outer_ends
 from biograft.compute import njit
-from biograft.text.tokens import Codes, Hashes, Ints, Tokens, find_tokens, hash_word, join_texts
+from biograft.text.tokens import (
+    GREEK,
+    Codes,
+    Hashes,
+    Ints,
+    Tokens,
+    find_tokens,
+    hash_word,
+    join_texts,
+)
 
 _SINGULARS = frozenset(
     """
@@ -598,8 +607,12 @@ class TokenForms:
 
 
 def changed_forms(words: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Return the positions of the words whose form is another word, and these forms."""
-    forms = [(n, word_form(word)) for n, word in enumerate(words) if word.isalnum()]
+    """Return the positions of the words whose form is another word, and these forms.
+
+    A word with a Greek letter has none: read as a text, it would be several words.
+    """
+    plain = ((n, word) for n, word in enumerate(words) if GREEK.keys().isdisjoint(word))
+    forms = [(n, word_form(word)) for n, word in plain if word.isalnum()]
     changed = [(n, form) for n, form in forms if form != words[n]]
     return [n for n, _ in changed], [form for _, form in changed]
 

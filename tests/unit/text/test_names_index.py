@@ -34,6 +34,8 @@ class TestFinding:
             ("TNF-alpha", "TNFα TNF-α", ["TNFα", "TNF-α"]),
             ("β thalassemia", "Beta-thalassaemia", ["Beta-thalassaemia"]),
             ("mu", "5 μg, μ", ["μ"]),
+            ("tumor", "oedemaµ tumours", ["tumours"]),
+            ("oedemaµ", "tumor oedemaµ", ["oedemaµ"]),
             ("type 2 diabetes", "Type II diabetes", ["Type II diabetes"]),
             ("type I error", "type 1 errors, type V errors", ["type 1 errors"]),
             ("2型病", "二型病 Ⅱ型病 II 型病 十二型病", ["二型病", "Ⅱ型病", "II 型病"]),

@@ -248,9 +248,9 @@ class EncoderTasks:
         """Pre-train every variant, without fine-tuning."""
         settings = parse_settings(job.experiment, EncoderTaskSettings)
         for seed in settings.pretraining_seeds or (None,):
-            seeded = _with_seed(job, seed)
+            seeded = with_seed(job, seed)
             for label, variant in parse_variants(job.experiment, EncoderVariant).items():
-                _encoder_of(label, variant, seeded, {}, seed)
+                encoder_of(label, variant, seeded, {}, seed)
 
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
@@ -266,7 +266,7 @@ class EncoderTasks:
         key: dict[str, Any] = {"pretraining": list(common.changes), "labels": list(variants)}
         if seed is not None:
             key["pretraining_seed"] = seed
-        job = _with_seed(job, seed)
+        job = with_seed(job, seed)
         encoders: dict[str, Path] = {}
         held_out: dict[str, Any] = {}
         for name in job.experiment.sets:
@@ -281,12 +281,12 @@ class EncoderTasks:
                 continue
             for label, variant in variants.items():
                 if label not in encoders:
-                    encoders[label] = _encoder_of(label, variant, job, held_out, seed)
+                    encoders[label] = encoder_of(label, variant, job, held_out, seed)
             row = FineTuning(name, job, settings, encoders, variants).measure()
             job.add(results, own, {"held_out": held_out, **row})
 
 
-def _with_seed(job: ExperimentJob, seed: int | None) -> ExperimentJob:
+def with_seed(job: ExperimentJob, seed: int | None) -> ExperimentJob:
     """Return the job of one seed of pre-training, which has a folder of its own."""
     if seed is None:
         return job
@@ -316,13 +316,14 @@ def check_starts(job: ExperimentJob) -> None:
         )
 
 
-def _encoder_of(
+def encoder_of(
     label: str,
     variant: EncoderVariant,
     job: ExperimentJob,
     held_out: dict[str, Any],
     seed: int | None = None,
 ) -> Path:
+    """Return the encoder of a variant, pre-trained with a seed unless it is an input."""
     if variant.encoder:
         return job.input(variant.encoder)
     if seed is not None:

@@ -36,6 +36,7 @@ from biograft_lab.replication.tables import (
     fine_tuning,
     generation_starts,
     generation_targets,
+    learned_objectives,
     linking_cross_lingual,
     of_own_sets,
 )
@@ -69,10 +70,11 @@ Table = Callable[[Mapping[str, Any]], str]
 
 def tables() -> dict[str, Table]:
     """Return the function of every table, by the name of its mark."""
+    by_kind = {"encoder_tasks": encoder_tasks, "objectives": learned_objectives}
     encoders = {
-        name: partial(encoder_tasks, name)
+        name: partial(by_kind[kind], name)
         for name in shipped_experiments()
-        if Experiment.load(name).kind == "encoder_tasks" and result_path(name).exists()
+        if (kind := Experiment.load(name).kind) in by_kind and result_path(name).exists()
     }
     protocols = {f"linking-protocols/{name}": partial(one_protocol, name) for name in PROTOCOLS}
     return {

@@ -100,6 +100,10 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "encoders:EncoderTasks",
             "fine-tuning of pre-trained encoders on tasks",
         ),
+        "objectives": (
+            "objectives:Objectives",
+            "accuracy of pre-training objectives on held-out text",
+        ),
     },
     home="biograft_lab.replication",
 )

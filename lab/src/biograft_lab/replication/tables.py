@@ -38,6 +38,23 @@ def linking_cross_lingual(result: Mapping[str, Any]) -> str:
     return markdown(head, lines)
 
 
+def learned_objectives(name: str, result: Mapping[str, Any]) -> str:
+    """Return the accuracy of objectives on held-out text, beside chance and the standard error."""
+    lines = []
+    for row in result["rows"]:
+        found = row["held_out"]
+        for objective, label in Experiment.load(name).table.held_out.items():
+            accuracy, chance, error, n = (
+                found[f"{objective}.{each}"] for each in ("accuracy", "chance", "error", "n")
+            )
+            above = (accuracy - chance) / error if error else 0.0
+            share = [f"{100 * accuracy:.1f} ± {100 * error:.1f}", f"{100 * chance:.1f}"]
+            cells = [row["config"], str(row["pretraining_seed"]), label, f"{n:,.0f}"]
+            lines.append([*cells, *share, f"{above:+.1f}"])
+    head = ["encoder", "seed", "objective", "items", "accuracy, %", "chance, %", "errors above"]
+    return markdown(head, lines)
+
+
 _FULL = "names, then mentions"
 _STARTS = ("names only", "mentions only", _FULL, "in their texts")
 _TARGETS = {"similar": "most similar to the mention", "shortest": "shortest", "random": "random"}

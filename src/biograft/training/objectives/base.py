@@ -207,6 +207,10 @@ class LossTerm:
         """Count the items over which the accuracy is a mean; by default as the loss."""
         return self.count(batch)
 
+    def labels(self, batch: Any) -> Any:
+        """Return the labels of a batch, of which negative ones do not count; None without any."""
+        return None
+
     def loss(self, states: Any, batch: Any) -> Loss:
         """Compute the loss of a batch and its statistics; both are 0 where nothing counts.
 

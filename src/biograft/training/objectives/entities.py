@@ -8,7 +8,7 @@ Entity prediction restores entities that were withheld or replaced (Zhang et al.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -137,6 +137,10 @@ class EntityLinking(Objective):
         self.config = config
         self._counts = setting.entity_counts if setting else None
         self._rates: Tensor | None = None
+
+    def labels(self, batch: TextBatch | TensorBatch) -> Any:
+        """Return the rows of the entities of a batch."""
+        return batch.entities
 
     def count(self, batch: TextBatch) -> int:
         """Count the mentions of known entities."""

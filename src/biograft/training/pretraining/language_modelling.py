@@ -7,6 +7,7 @@ the entities of a text becomes the rows of its entity table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -719,6 +720,9 @@ class TextTraining:
     def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
         """Compute the statistics of held-out batches, weighted by their counts.
 
+        Beside an accuracy stand ``n``, the number of items, ``error``, its standard error (of a
+        mean over batches), and ``chance``, which the most frequent label alone would reach.
+
         The sampling of objectives, such as that of negatives, is the same each time.
 
         Args:
@@ -730,17 +734,31 @@ class TextTraining:
             return self._evaluate(batches, precision)
 
     def _evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
-        sums: dict[str, float] = {}
-        totals: dict[str, int] = {}
+        read: dict[str, list[tuple[float, int]]] = {}
         for batch in batches:
             with autocast_in(precision, self.device):
                 _, stats = self.model(TensorBatch.of(batch, self.device), {})
             counts = self.counts(batch)
-            for name, count in counts.items():
-                totals[name] = totals.get(name, 0) + count
             for key, value in stats.items():
-                sums[key] = sums.get(key, 0.0) + value * _count_of(key, counts)
-        return {key: value / max(1, _count_of(key, totals)) for key, value in sums.items()}
+                read.setdefault(key, []).append((value, _count_of(key, counts)))
+        found: dict[str, float] = {}
+        for key, pairs in read.items():
+            values, sizes = np.array(pairs).T
+            n = max(1.0, sizes.sum())
+            found[key] = float((values * sizes).sum() / n)
+            if key.endswith(".accuracy"):
+                name = key.removesuffix(".accuracy")
+                spread = np.square((values - found[key]) * sizes).sum() * len(sizes)
+                found[f"{name}.n"] = float(sizes.sum())
+                found[f"{name}.error"] = float(np.sqrt(spread / max(1, len(sizes) - 1)) / n)
+                found |= self._chance(name, batches)
+        return found
+
+    def _chance(self, name: str, batches: list[TextBatch]) -> dict[str, float]:
+        """Compute the ratio of the most frequent label: what a constant answer would reach."""
+        given = [self.model.terms[name].labels(batch) for batch in batches]
+        counts = Counter(int(k) for each in given if each is not None for k in each[each >= 0])
+        return {f"{name}.chance": max(counts.values()) / counts.total()} if counts else {}
 
 
 def _count_of(statistic: str, counts: Mapping[str, int]) -> int:
@@ -792,11 +810,7 @@ def pretrain_language_model(
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     text_training = TextTraining(TextModel(grafted.lm, objectives))
     transforms = example_transforms(objectives, recipe.knowledge, grafted.lm, graph)
-    train_indices, held_out_indices = (
-        hold_out(len(packed), config.seed)
-        if recipe.stream.substitution is None
-        else hold_out_together(packed.documents, config.seed)
-    )
+    train_indices, held_out_indices = _split(packed, recipe)
     make = partial(
         TextBatches,
         packed,
@@ -813,7 +827,14 @@ def pretrain_language_model(
         accumulate=plan.accumulate,
     )
     _try_out(text_training, make(indices=train_indices[:1]))
-    held_out = list(make(indices=held_out_indices).batches(0)) if len(held_out_indices) else []
+    held_out = []
+    if recipe.stream.held_out:
+        other = replace(recipe.stream, shards=recipe.stream.held_out, cache=None)
+        with processes.main_process_first():
+            given = open_packed(other, start.tokenizer, entities=ids, kb=kb, progress=progress)
+        held_out = list(replace(make(), packed=given).batches(0))
+    elif len(held_out_indices):
+        held_out = list(make(indices=held_out_indices).batches(0))
     task = Task(
         model=text_training.model,
         source=source,
@@ -834,6 +855,15 @@ def pretrain_language_model(
         save_model(grafted.lm, start.tokenizer, run / "encoder")
     counts_by_name = _count(packed) | {"n_random_entities": grafted.n_random}
     return PretrainResult(run, run / "encoder", _describe(packed), counts_by_name, trained)
+
+
+def _split(packed: PackedText, recipe: PretrainingRecipe) -> tuple[Ints, Ints]:
+    """Return the sequences to train on, and those to hold out where no other text is given."""
+    if recipe.stream.held_out:
+        return np.arange(len(packed)), np.arange(0)
+    if recipe.stream.substitution is None:
+        return hold_out(len(packed), recipe.training.seed)
+    return hold_out_together(packed.documents, recipe.training.seed)
 
 
 def example_transforms(

@@ -93,10 +93,14 @@ class AnnotatedTextConfig(Config):
     replaced by synonyms or by other entities. They are not packed together, so that a held-out
     document is held out in all its copies.
 
+    Training is evaluated on ``held_out``, another folder of annotated text, by default on a
+    hundredth of the sequences, which are then no training data.
+
     ``workers`` processes pack the shards (0: one per core); the sequences do not depend on it.
     """
 
     shards: Path
+    held_out: Path | None = None
     cache: Path | None = None
     max_length: Annotated[int, Range(min=MIN_LENGTH, max=MAX_LENGTH)] = 512
     pack: bool = True
@@ -130,7 +134,7 @@ class AnnotatedTextConfig(Config):
     def packing_settings(self) -> dict[str, Any]:
         """Return the settings that determine the packed sequences, as plain values."""
         settings = asdict(self)
-        left_out = {"shards", "cache", "workers", "segmentation"}
+        left_out = {"shards", "held_out", "cache", "workers", "segmentation"}
         left_out |= {"random_next_probability", "bucket_batches"}
         if self.substitution is None:
             left_out.add("substitution")

@@ -112,6 +112,20 @@ def test_a_run_learns_by_all_objectives(given, recipe, tmp_path):
         assert any(key.startswith(f"{name}.") for key in last)
 
 
+def test_a_run_is_evaluated_on_other_text(given, recipe, tmp_path):
+    """All sequences are trained on; what is counted are the labels of the other text."""
+    kb, _ = given
+    (tmp_path / "text.txt").write_text("他有急性肝炎。休息。\n", encoding="utf-8")
+    config = AnnotationConfig(cleaning=None, language="zh")
+    annotate(
+        kb.folder, [tmp_path / "text.txt"], tmp_path / "other", config, ExecutionConfig(workers=1)
+    )
+    other = f"stream.held_out={json.dumps(str(tmp_path / 'other'))}"
+    result = pretrain(recipe("embert-cpu", other), kb, tmp_path / "r")
+    last = [row["evaluation"] for row in rows(result.run) if "evaluation" in row][-1]
+    assert last["entity_segmentation.n"] % 4 == 0 < last["entity_segmentation.n"]
+
+
 MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
 
 

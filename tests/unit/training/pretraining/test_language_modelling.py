@@ -140,6 +140,26 @@ def test_an_update_is_the_same_in_one_batch_or_several(reduction):
         assert evaluated[key] == pytest.approx(stats[key], rel=1e-5)
 
 
+def test_an_accuracy_stands_beside_chance_and_its_error():
+    """As plain code counts them: items, the most frequent label, the error of a mean of batches."""
+    made = text_training()
+    batches = [collate([each], 0) for each in prepared(made, 7)]
+    found = made.evaluate(batches, "fp32")
+    name = "entity_segmentation"
+    parts = [made.evaluate([batch], "fp32") for batch in batches]
+    sizes = [part[f"{name}.n"] for part in parts]
+    labels = [label for batch in batches for label in batch.token_labels[SEGMENT_ENDS].ravel()]
+    ends, others = labels.count(1), labels.count(0)
+    assert found[f"{name}.n"] == sum(sizes) == ends + others
+    assert found[f"{name}.chance"] == pytest.approx(max(ends, others) / (ends + others))
+    mean = found[f"{name}.accuracy"]
+    spread = sum(
+        (n * (part[f"{name}.accuracy"] - mean)) ** 2 for n, part in zip(sizes, parts, strict=True)
+    )
+    assert found[f"{name}.error"] == pytest.approx((7 / 6 * spread) ** 0.5 / sum(sizes))
+    assert parts[0][f"{name}.error"] == 0  # of one batch nothing is known
+
+
 def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
     made = text_training(
         knowledge_bert(), bidirectional_entity_masking={"shared_head": False, "max_tokens": 3}
