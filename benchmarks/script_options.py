@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from biograft.errors import BiograftError
 
@@ -34,6 +36,29 @@ def some_of(known: Collection[str]) -> Callable[[str], list[str]]:
         return chosen
 
     return parse
+
+
+def add_load_options(parser: argparse.ArgumentParser, quick: str) -> None:
+    """Add the options of a load on services."""
+    parser.add_argument("--workers", type=int, default=2, help="processes of each service")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--json", action="store_true", help="print one JSON object last")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="RESULT", help="print the table of a result"
+    )
+
+
+def measured_or_read(
+    measure: Callable[[argparse.Namespace], Any],
+    markdown: Callable[[Any], str],
+    options: argparse.Namespace,
+) -> None:
+    """Measure and print, or print the table of a result file."""
+    if options.markdown:
+        print(markdown(json.loads(options.markdown.read_text(encoding="utf-8"))))
+        return
+    result = measure(options)
+    print(json.dumps(result) if options.json else markdown(result))
 
 
 def run_with(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:

@@ -32,6 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
@@ -39,7 +40,14 @@ from urllib.request import urlopen
 from diseases import open_diseases
 from http_load import Load, closed_loop, get, open_loop, post
 from machine import describe_command, describe_commit
-from script_options import add_data, run_with, some_of, start_parser
+from script_options import (
+    add_data,
+    add_load_options,
+    measured_or_read,
+    run_with,
+    some_of,
+    start_parser,
+)
 
 from biograft.compute import describe_machine
 from biograft.kb import KnowledgeBase
@@ -281,14 +289,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add_data(parser)
     parser.add_argument("--routes", type=some_of(("search", "link")), default=["search", "link"])
     parser.add_argument("--indexes", type=some_of(INDEXES), default=list(INDEXES))
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
     parser.add_argument("--overload", type=float, default=120, metavar="SECONDS")
-    parser.add_argument("--quick", action="store_true", help="short runs, lexical only")
-    parser.add_argument("--json", action="store_true", help="print one JSON object last")
-    parser.add_argument(
-        "--markdown", type=Path, metavar="RESULT", help="print the table of a result"
-    )
+    add_load_options(parser, quick="short runs, lexical only")
     options = parser.parse_args(arguments)
     if options.quick:
         options.seconds, options.overload, options.indexes = 2, 4, ["lexical"]
@@ -296,14 +299,5 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measure and print, or print the table of a result file."""
-    if options.markdown:
-        print(markdown(json.loads(options.markdown.read_text(encoding="utf-8"))))
-        return
-    result = measure(options)
-    print(json.dumps(result) if options.json else markdown(result))
-
-
 if __name__ == "__main__":
-    run_with(run, parse_options())
+    run_with(partial(measured_or_read, measure, markdown), parse_options())

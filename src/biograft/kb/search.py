@@ -11,8 +11,9 @@ take seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from biograft.kb.names import APOSTROPHES, HAN_RANGES, normalise
 from biograft.kb.pinyin import PinyinNames
 from biograft.kb.records import NameKind
 from biograft.kb.store import KnowledgeBase, Match
-from biograft.kb.tables import NAME_KINDS
+from biograft.kb.tables import NAME_KINDS, TextColumn
 
 if TYPE_CHECKING:  # suggestions need no polars
     import polars as pl
@@ -123,6 +124,7 @@ _SYNONYM_COST = 6.0
 """A synonym counts as so many characters longer than a preferred name."""
 _WIDTH_WORTH = 4.0
 """Characters that a name may be longer for each doubling of the concepts below."""
+_IN_WORDS = np.isin(np.arange(256), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", "u1"))
 _PREFERRED = NAME_KINDS.index(NameKind.PREFERRED)
 _AFTER = b"\xff" * _COMPARED
 _HAN_LEADS = frozenset(
@@ -133,20 +135,31 @@ _HAN_LEADS = frozenset(
 class NameSuggestions:
     """Finds names by their beginning, or by the beginnings of their words.
 
+    Args:
+        kb: The knowledge base.
+        only: The one text that will be looked for: only names with its words are sorted then, which
+            takes a tenth of a second among a million, and finds the same.
+
     >>> suggestions = NameSuggestions(kb)  # doctest: +SKIP
     >>> [match.name for match in suggestions.find("heart att")]  # doctest: +SKIP
     ['heart attack']
     """
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-        self._concepts = kb.numbers("names", "concept")
-        self._languages = kb.numbers("names", "language")
-        keys = [normalise(text) for text in kb.texts("names", "text")]
+    def __init__(self, kb: KnowledgeBase, only: str | None = None) -> None:
+        self._kb, texts = kb, kb.texts("names", "text")
+        keys = [normalise(text) for text in texts] if only is None else []
+        self._rows: Any = range(len(keys))
+        chosen: Any = slice(None)
+        if only is not None:
+            starts = {word.encode("utf-8", "surrogatepass") for word in normalise(only).split()}
+            self._rows = chosen = _rows_with_words(texts, [word[:_COMPARED] for word in starts])
+            keys = [normalise(texts[row]) for row in chosen.tolist()]
+        self._concepts = kb.numbers("names", "concept")[chosen]
+        self._languages = kb.numbers("names", "language")[chosen]
         self._keys = keys
         # short and preferred names, and wide concepts, are meant
         lengths = np.fromiter(map(len, keys), np.float64, len(keys))
-        is_synonym = np.asarray(kb.numbers("names", "kind")) != _PREFERRED
+        is_synonym = np.asarray(kb.numbers("names", "kind")[chosen]) != _PREFERRED
         width = np.log2(1 + kb.hierarchy.n_children())[np.asarray(self._concepts)]
         costs = lengths + _SYNONYM_COST * is_synonym - _WIDTH_WORTH * width
         name, offset, words = _word_starts(keys)
@@ -175,13 +188,13 @@ class NameSuggestions:
         for name in found.values():
             how = "exact" if self._keys[name] == key else "prefix"
             how = how if self._keys[name].startswith(key) else "words"
-            matches.append(self._kb.match(name, how))
+            matches.append(self._kb.match(int(self._rows[name]), how))
         spelt = self.pinyin.find(text) if len(found) < limit and language in (None, "zh") else ()
-        for name in spelt:
-            concept = int(self._concepts[name])
+        for row in spelt:
+            concept = int(self._kb.numbers("names", "concept")[row])
             if concept not in found and len(found) < limit:
-                found[concept] = name
-                matches.append(self._kb.match(name, PINYIN))
+                found[concept] = row
+                matches.append(self._kb.match(row, PINYIN))
         return matches
 
     @cached_property
@@ -254,6 +267,28 @@ class NameSuggestions:
             chosen = np.argsort(priority)
         rows: list[int] = self._names[low:high][chosen].tolist()
         return rows
+
+
+def _rows_with_words(texts: TextColumn, words: Iterable[bytes]) -> npt.NDArray[np.int64]:
+    """Return the names in which one of some words may begin, as their keys write it.
+
+    A key writes letters and digits of ASCII as they are, in lower case, and all else as a space;
+    names with other characters, or an apostrophe, which is left out, are taken whatever they say.
+    """
+    found, first = [], 0
+    for offsets, data in texts.chunks:
+        text = np.frombuffer(bytes(data[: offsets[-1]]).lower() + bytes(_COMPARED), np.uint8)
+        places = [np.flatnonzero((text > 127) | (text == 39) | (text == 96))]
+        for word in words:
+            at = np.flatnonzero(text[:-_COMPARED] == word[0])
+            for i, byte in enumerate(word):
+                at = at[text[at + i] == byte]
+            is_first = offsets[np.searchsorted(offsets, at, side="right") - 1] == at
+            places.append(at[is_first | ~_IN_WORDS[text[at - 1]]])
+        rows = np.unique(np.searchsorted(offsets, np.concatenate(places), side="right") - 1)
+        found.append(first + rows)
+        first += len(offsets) - 1
+    return np.concatenate(found)
 
 
 def _has_han(word: str, key: str) -> bool:

@@ -66,6 +66,8 @@ _WARM_UP = (
     "患者否认发热，2型糖尿病10年。",
 )
 """Texts that all parts of a linker work on: names, misspelt ones, abbreviations, two languages."""
+_SORTED_AT_ONCE = 20_000
+"""Names that are sorted when they are first searched."""
 _KEPT_SEARCHES = 1 << 14
 """Searches whose answers are kept: what people type is often the same."""
 _KEPT_HITS = 20
@@ -189,9 +191,9 @@ class ServiceEngine:
 
     def warm_up(self) -> None:
         """Search and link once, so that no request waits for the first use."""
+        self.suggestions.pinyin.find("aa")
         self.search_json("a", 1, None)
         self._link([LinkJob(_WARM_UP, ()), LinkJob(_WARM_UP, (), as_terms=True)])
-        self.suggestions.pinyin.find("aa")
 
     # ---- text
 
@@ -281,7 +283,10 @@ class ServiceEngine:
             limit: Maximum number of concepts.
             language: Language of the names; default: any.
         """
-        return self.suggestions.find(text, limit, language=language)
+        ready = self._suggestions
+        if ready is None and self.kb.n_names > _SORTED_AT_ONCE:  # nobody waits until all are sorted
+            return NameSuggestions(self.kb, text).find(text, limit, language=language)
+        return (ready or self.suggestions).find(text, limit, language=language)
 
     def search_json(self, text: str, limit: int, language: str | None) -> bytes:
         """Return what ``search`` returns as JSON; answers to frequent searches are kept.

@@ -47,3 +47,22 @@ def test_all_concepts_with_such_a_beginning_are_found(kb, suggestions, names, da
     }
     found = {match.concept for match in suggestions.find(typed, 900)} if typed else set()
     assert expected <= found
+
+
+ENDS = st.sampled_from(
+    ["", " of", " 2", " a's", "`", "\u2019", " +", " \u00df", "\u75c5", "\u0301", "--", "\ud800"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_the_same_is_found_where_only_names_with_the_words_are_sorted(kb, suggestions, names, data):
+    name, _ = data.draw(st.sampled_from(names))
+    start = data.draw(st.integers(0, len(name) - 1))
+    typed = name[start : data.draw(st.integers(start + 1, start + 40))] + data.draw(ENDS)
+    if data.draw(st.booleans()):
+        typed = " ".join(reversed(typed.upper().split()))
+    limit = data.draw(st.sampled_from([1, 3, 20]))
+    language = data.draw(st.sampled_from([None, "en", "zh"]))
+    found = NameSuggestions(kb, typed).find(typed, limit, language=language)
+    assert found == suggestions.find(typed, limit, language=language)

@@ -395,7 +395,7 @@ class Terminology:
 
         found: dict[tuple[Any, ...], CodeMatch] = {}
         for given in question.codings:
-            for each in self._spellings(given):
+            for each in self._spellings(given) if listed else ():
                 for chosen in listed:
                     for match in chosen.find(each, reverse=question.reverse, find_map=find_map):
                         selected = question.select(match)
@@ -537,7 +537,11 @@ class Terminology:
                     same.append(("equivalent", entry))
                 elif entry not in own and self.systems.is_primary(entry):
                     same.append(("equal", entry))
-            others = self.kb.neighbours(self.kb.id_at(row), relation=_SAME_AS)
+            others = (
+                self.kb.neighbours(self.kb.id_at(row), relation=_SAME_AS)
+                if _SAME_AS in self.kb.relation_names
+                else ()
+            )
             related += [("relatedto", self.kb.row(other)) for other in others]
         referring = self.systems.referring(system, given.code)
         related += [("relatedto", row) for row in referring]
