@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from biograft.config import Above, AtLeast, Choice, Config, Doc, Option, Range, check_fields
+from biograft.config import (
+    Above,
+    AtLeast,
+    Choice,
+    Config,
+    Doc,
+    Option,
+    Range,
+    check_choice,
+    check_fields,
+)
 from biograft.errors import ConfigError
 from biograft.recipe import Recipe
+from biograft.registry import Registry
 
-MODELS = ("transe", "transr")
+PROJECTED = "transr"
+"""The model with a projection for each relation."""
+GRAPH_MODELS: Registry[Any] = Registry(
+    "graph model",
+    {
+        "transe": ("biograft.graph.embedding.torch_steps:TransE", "a relation is a translation"),
+        PROJECTED: ("biograft.graph.embedding.loops:Tables", "a translation in a space of its own"),
+    },
+    group="biograft.graph_models",
+)
+"""Models of a graph. One of others is a class with two static methods on tensors of torch:
+``tails(heads, relations)``, where the tails are expected, and ``heads(tails, relations)``; it is
+trained with any device, and ranked by ``norm``."""
+COMPILED = ("transe", PROJECTED)
+"""Models that have compiled loops for processors."""
 NORMS = ("l1", "l2", "l2-squared")
 BOUNDS = ("none", "unit", "ball")
 LOSSES = ("margin", "self-adversarial")
@@ -20,12 +45,12 @@ PROJECTIONS = ("xavier", "identity")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig(Config):
-    """The model: TransE or TransR, its sizes, norm and constraints."""
+    """The model, its sizes, norm and constraints."""
 
-    kind: Annotated[str, Choice(*MODELS)] = "transe"
+    kind: Annotated[str, Doc("The model: transe, transr, or one of another package.")] = "transe"
     dim: Annotated[int, AtLeast(1)] = 100
     relation_dim: Annotated[int, AtLeast(0)] = 0
-    """Dimension of TransR's relations; 0: that of the entities."""
+    """Dimension of relations, but for TransE; 0: that of the entities."""
     norm: Annotated[str, Choice(*NORMS)] = "l2"
     clamp: bool = True
     """TransR: clip projected vectors to a norm of at most 1."""
@@ -39,6 +64,7 @@ class ModelConfig(Config):
 
     def __post_init__(self) -> None:
         check_fields(self, "model.")
+        check_choice("model.kind", self.kind, GRAPH_MODELS)
         if self.kind == "transe" and self.relation_dim not in (0, self.dim):
             raise ConfigError(
                 f"model.relation_dim: TransE needs that of the entities ({self.dim}), "

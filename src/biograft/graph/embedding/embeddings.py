@@ -27,7 +27,7 @@ from biograft.artifacts import (
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
-from biograft.graph.config import ModelConfig
+from biograft.graph.config import PROJECTED, ModelConfig
 from biograft.graph.embedding.loops import Tables, table_shapes
 from biograft.graph.triples import graph_fingerprint
 from biograft.kb import KnowledgeBase
@@ -145,7 +145,7 @@ class Embeddings:
             model = from_mapping(ModelConfig, manifest["recipe"]["model"])
             shapes = table_shapes(manifest["n_entities"], manifest["n_relations"], model)
             arrays = read_tensors(folder / _TENSORS)
-            if model.kind == "transe":
+            if model.kind != PROJECTED:
                 arrays["projection"] = np.zeros(shapes[2], np.float32)
             tables = Tables(*(arrays[name] for name in Tables._fields))
             for name, table, shape in zip(Tables._fields, tables, shapes, strict=True):
@@ -241,9 +241,9 @@ def start_tables(start: Embeddings, model: ModelConfig, graph: str) -> Tables:
                 "same for both"
             )
     projected = len(tables.projection) > 0
-    if model.kind == "transe" and projected:
+    if model.kind != PROJECTED and projected:
         raise ConfigError(f"--start-from: {where} is of TransR; start TransE from TransE")
-    if model.kind == "transr" and not projected and model.projection != "identity":
+    if model.kind == PROJECTED and not projected and model.projection != "identity":
         raise ConfigError(
             f"model.projection: expected identity with --start-from {where}, whose vectors no "
             f"projection has changed, found {model.projection}"

@@ -28,6 +28,7 @@ from biograft.graph.config import (
     LOSSES,
     NORMS,
     OPTIMISERS,
+    PROJECTED,
     LossConfig,
     ModelConfig,
     OptimiserConfig,
@@ -93,7 +94,7 @@ def table_shapes(
     Returns:
         the shapes, in the order of :class:`Tables`.
     """
-    n_projections = n_relations if model.kind == "transr" else 0
+    n_projections = n_relations if model.kind == PROJECTED else 0
     return (
         (n_entities, model.dim),
         (n_relations, model.width),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from biograft.compute import njit
 from biograft.errors import InputError
-from biograft.graph.config import NORMS, ModelConfig
+from biograft.graph.config import COMPILED, GRAPH_MODELS, NORMS, ModelConfig
 from biograft.graph.embedding.loops import (
     FAST,
     L1,
@@ -96,9 +96,10 @@ def rank_triples(
         queries = triple_keys(test_triples) // known.n_entities
         for relation in np.unique(test_triples.relations):
             some = np.flatnonzero(test_triples.relations == relation)
-            table, translation = _prepare(tables, config, vectors, int(relation), side)
+            anchors = positions[test_triples.heads[some]]
+            table, origins = _prepare(tables, config, vectors, anchors, int(relation), side)
             ranking_queries = _RankingQueries(
-                np.ascontiguousarray(table[positions[test_triples.heads[some]]] + translation),
+                np.ascontiguousarray(origins),
                 positions[test_triples.tails[some]],
                 np.searchsorted(keys, queries[some], "left"),
                 np.searchsorted(keys, queries[some], "right"),
@@ -114,19 +115,27 @@ def rank_triples(
 
 
 def _prepare(
-    tables: Tables, config: ModelConfig, vectors: Floats, relation: int, side: str
+    tables: Tables, config: ModelConfig, vectors: Floats, anchors: I64, relation: int, side: str
 ) -> tuple[Floats, Floats]:
-    """Return the candidates in a relation's space, and the translation from anchor to target."""
+    """Return the candidates in a relation's space, and where the answers of anchors should be."""
     if side == "head" and config.inverse:
         relation += len(tables.relation) // 2
     vector = tables.relation[relation]
-    translation = vector if side == "tail" or config.inverse else -vector
+    forward = side == "tail" or config.inverse
+    if config.kind not in COMPILED:
+        import torch
+
+        model = GRAPH_MODELS.load(config.kind)
+        expect = model.tails if forward else model.heads
+        known = torch.tensor(vectors[anchors]), torch.tensor(vector)
+        return vectors, expect(*known).numpy()
+    translation = vector if forward else -vector
     if not len(tables.projection):
-        return vectors, translation
+        return vectors, vectors[anchors] + translation
     table = np.empty((len(vectors), len(vector)), tables.entity.dtype)
     matrix = np.ascontiguousarray(tables.projection[relation])
     run_parallel(_project_all, len(table), vectors, matrix, config.clamp, table)
-    return table, translation
+    return table, table[anchors] + translation
 
 
 @njit()

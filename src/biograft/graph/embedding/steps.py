@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from biograft.graph.config import GraphRecipe
+from biograft.graph.config import PROJECTED, GraphRecipe
 from biograft.graph.embedding.loops import (
     Floats,
     Moments,
@@ -74,7 +74,7 @@ def new_run(
     model, rng = recipe.model, np.random.default_rng(recipe.training.seed)
     entities, relations, shape = table_shapes(train.n_entities, len(train.relation_names), model)
     entity, relation = _directions(rng, *entities), _directions(rng, *relations)
-    if model.kind == "transe":
+    if model.kind != PROJECTED:
         projection = np.zeros(shape, np.float32)
     elif model.projection == "identity":
         projection = np.broadcast_to(np.eye(*shape[1:], dtype=np.float32), shape).copy()

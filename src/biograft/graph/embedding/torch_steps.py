@@ -1,4 +1,4 @@
-"""Steps of TransE in torch, for a GPU: the losses and updates of the compiled loops.
+"""Steps in torch, for a GPU and for models of others: the losses and updates of compiled loops.
 
 The vectors stay on the device during an epoch. Only the vectors of a batch are gathered, get
 gradients and are updated, except by dense Adam. Sums run in another order than in the compiled
@@ -14,13 +14,37 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from biograft.graph.config import GraphRecipe
+from biograft.graph.config import GRAPH_MODELS, GraphRecipe
 from biograft.graph.embedding.loops import TripleBatch
 from biograft.graph.embedding.steps import EmbeddingRun
 
 
+class TransE:
+    """A relation is the translation from head to tail (Bordes et al., 2013)."""
+
+    @staticmethod
+    def tails(heads: Tensor, relations: Tensor) -> Tensor:
+        """Return where the tails are expected: heads + relations.
+
+        Args:
+            heads: (..., dim)
+            relations: (..., dim)
+        """
+        return heads + relations
+
+    @staticmethod
+    def heads(tails: Tensor, relations: Tensor) -> Tensor:
+        """Return where the heads are expected: tails - relations.
+
+        Args:
+            tails: (..., dim)
+            relations: (..., dim)
+        """
+        return tails - relations
+
+
 class TorchSteps:
-    """Steps of a run of TransE on a device of torch.
+    """Steps of a run on a device of torch.
 
     Args:
         run: the vectors and moments.
@@ -61,7 +85,8 @@ class TorchSteps:
             torch.cat([true, torch.where(replaced, corrupted, true)], 1)
             for true, replaced in ((head, heads_replaced), (tail, ~heads_replaced))
         ]
-        gaps = pairs[0] + relation[:, None] - pairs[1]  # (batch, 1 + negatives, dim)
+        expected = GRAPH_MODELS.load(model.kind).tails(pairs[0], relation[:, None])
+        gaps = expected - pairs[1]  # (batch, 1 + negatives, dim)
         if model.norm == "l1":
             scores = -gaps.abs().sum(-1)
         elif model.norm == "l2":

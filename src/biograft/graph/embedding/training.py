@@ -25,7 +25,7 @@ from biograft.artifacts import (
 )
 from biograft.config import check_choice
 from biograft.errors import ConfigError, InputError, OutputError, StoreError
-from biograft.graph.config import GraphRecipe
+from biograft.graph.config import COMPILED, PROJECTED, GraphRecipe
 from biograft.graph.embedding.embeddings import (
     EMBEDDINGS,
     Embeddings,
@@ -108,7 +108,7 @@ def choose_device(device: str, recipe: GraphRecipe, n_entities: int) -> str:
 
     Args:
         device: ``auto``, ``cpu`` or ``cuda``.
-        recipe: its model decides; only TransE is trained on a GPU.
+        recipe: its model decides; TransR is not trained on a GPU.
         n_entities: the size of the graph; ``auto`` is the processor up to ``MANY_ENTITIES``.
 
     Returns:
@@ -117,10 +117,10 @@ def choose_device(device: str, recipe: GraphRecipe, n_entities: int) -> str:
     Raises:
         ConfigError: if a GPU is asked for and cannot be used.
     """
-    is_transe = recipe.model.kind == "transe"
-    if device == "cpu" or (device == "auto" and not (is_transe and n_entities > MANY_ENTITIES)):
+    only_compiled = recipe.model.kind == PROJECTED
+    if device == "cpu" or (device == "auto" and (only_compiled or n_entities <= MANY_ENTITIES)):
         return "cpu"
-    if not is_transe:
+    if only_compiled:
         raise ConfigError(
             f"device: {recipe.model.kind} is trained by compiled loops of the processor only; "
             "leave --device out"
@@ -168,7 +168,7 @@ def train_epochs(
     execution = execution or EmbeddingExecution()
     device = choose_device(execution.device, recipe, train.n_entities)
     size = min(recipe.training.batch, len(train))
-    if steps is None and device == "cpu":
+    if steps is None and device == "cpu" and recipe.model.kind in COMPILED:
         steps = CompiledSteps(run, recipe, size)
     elif steps is None:
         from biograft.graph.embedding.torch_steps import TorchSteps
@@ -220,7 +220,7 @@ def _make_batches(
     mixed = np.uint64(splitmix64(np.uint64(splitmix64(np.uint64(seed))) ^ np.uint64(epoch)))
     for first in range(0, len(train), recipe.training.batch):
         rows = order[first : first + recipe.training.batch]
-        if recipe.model.kind == "transr":
+        if recipe.model.kind == PROJECTED:
             rows = rows[np.argsort(train.relations[rows], kind="stable")]
         true = train.heads[rows], train.relations[rows], train.tails[rows]
         positions = np.arange(first, first + len(rows), dtype=np.int64)
