@@ -34,9 +34,9 @@ class RotatE:
 def recipe(dim=100, **training):
     """Return the recipe; relations have half the dimensions of entities."""
     model = {"kind": "rotate", "dim": dim, "relation_dim": dim // 2, "entity_bound": "none"}
-    tables = {"kind": "graph", "model": model, "loss": {"kind": "self-adversarial", "margin": 6.0}}
+    tables = {"kind": "graph", "model": model, "loss": {"kind": "self-adversarial", "margin": 2.0}}
     tables |= {"sampling": {"negatives": 16, "filtered": True}, "training": training}
-    return GraphRecipe.load(tables | {"optimiser": {"kind": "adam", "learning_rate": 0.01}})
+    return GraphRecipe.load(tables | {"optimiser": {"kind": "adam", "learning_rate": 0.05}})
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def describe_routes() -> str:
     with tempfile.TemporaryDirectory() as folder:
         build_starter(Path(folder) / "kb")
         guarded: Any = create_app(Path(folder) / "kb")
-        description: dict[str, Any] = guarded._app.openapi()
+        description: dict[str, Any] = guarded._app._app.openapi()
     lines = [_NOTE, "# Routes of the service", ""]
     lines += ["`biograft serve` describes itself at `/openapi.json`; [the service](../service.md)"]
     lines += ["has examples.", ""]

@@ -34,7 +34,7 @@ def test_rotations_learn_a_ring(rotate, small_base, tmp_path):
         trained = Embeddings.open(out)
         found = predict_links(trained.tables, trained.model, read_triples(small_base))
         scores.append(found.metrics()["mrr"])
-    assert scores[1] > scores[0] + 10
+    assert scores[1] > 0.9 > scores[0]
 
 
 def test_ranks_are_those_of_plain_complex_numbers(rotate, random_graph):
