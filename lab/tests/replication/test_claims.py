@@ -79,6 +79,17 @@ def test_seeds_of_pretraining_are_what_counts():
     assert found.evidence.p == pytest.approx(welch_t([2.0, 5.0], [0.0, 1.0]).p)
 
 
+def test_an_objective_is_compared_with_chance():
+    judged = {"order.accuracy": 0.6, "order.chance": 0.5, "order.error": 0.02}
+    rows = [
+        {"set": "test", "config": "x", "pretraining_seed": seed, "held_out": judged}
+        for seed in (1, 2)
+    ]
+    found = find({"rows": rows}, Arms(set="test", of="x", against="chance", part="order"))
+    assert (found.evidence.effect, found.n_seeds) == (pytest.approx(10), 2)
+    assert found.evidence.standard_error == pytest.approx(2)
+
+
 def test_folds_are_paired():
     found = find({"rows": rows({"x": [11.0, 12.0, 13.0], "y": [10.0, 10.0, 10.0]}, "fold")})
     half = found.evidence.high - found.evidence.effect

@@ -4,7 +4,7 @@
 without near-duplicates of any text of the test sets. ``encoder`` cuts the vocabulary of an encoder
 down to the tokens of that text, which makes training several times cheaper. ``graph`` splits the
 triples of the disease graph: a tenth of the pairs of neighbours are its test split, which nothing
-that learns from the graph reads.
+that learns from the graph reads. ``synonyms`` writes the synonyms that come with the graph.
 
     python -m biograft_lab.replication.chinese_base graph graph
     biograft kb build graph/train.tsv graph/test.tsv --language zh --same-as alias -o KB
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from biograft.artifacts import new_folder
+from biograft.artifacts import new_file, new_folder
 from biograft.errors import BiograftError
 from biograft.kb.names import HAN_CHARACTER
 from biograft.text.near_duplicates import NearDuplicateConfig, NearDuplicates
@@ -49,6 +49,7 @@ _TESTS = (
 )
 _QUESTIONS, _PAGES = "text/chinese_medical.txt", "zh/medical_kg/diseases.jsonl"
 _TRIPLES = "zh/medical_kg/triples_derived.tsv"
+_SYNONYMS = "zh/medical_kg/synonym.json"
 _ALIAS = "alias"
 """The relation that joins two names of one entity."""
 _TEST_RATIO = 0.1
@@ -90,6 +91,20 @@ def read_test_texts(data: Path) -> Iterator[str]:
                 yield from (text for text in _strings(json.loads(line)) if len(text) >= _MIN_TEXT)
             else:
                 yield from (cell for cell in line.split("\t") if len(cell) >= _MIN_TEXT)
+
+
+def write_synonyms(data: Path, out: Path) -> int:
+    """Write the synonyms that come with the graph as triples; return their number."""
+    content = json.loads("".join(_lines(data / _SYNONYMS)))
+    n = 0
+    with new_file(out) as file:
+        file.write(b"head\trelation\ttail\n")
+        for head, synonyms in content.items():
+            for synonym in dict.fromkeys(synonyms):
+                if synonym != head:
+                    file.write(f"{head}\t{_ALIAS}\t{synonym}\n".encode())
+                    n += 1
+    return n
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -197,7 +212,7 @@ def _is_character(token: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the text, the graph or the encoder."""
+    """Write the text, the graph, the encoder or the synonyms."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     text = commands.add_parser("text", help="write the text without the texts of tests")
@@ -210,12 +225,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     graph = commands.add_parser("graph", help="split the triples of the disease graph")
     graph.add_argument("out", type=Path, help="folder of train.tsv and test.tsv")
     graph.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
+    synonyms = commands.add_parser("synonyms", help="write the synonyms of the graph as triples")
+    synonyms.add_argument("out", type=Path, help="file to write")
+    synonyms.add_argument("--data", type=Path, default=data_folder(), help="folder of real data")
     options = parser.parse_args(arguments)
     try:
         if options.command == "text":
             write_text(options.data, options.out)
         elif options.command == "graph":
             split_graph(options.data, options.out)
+        elif options.command == "synonyms":
+            write_synonyms(options.data, options.out)
         else:
             cut_vocabulary(options.encoder, _lines(options.text), options.out)
     except BiograftError as error:

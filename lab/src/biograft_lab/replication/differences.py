@@ -5,6 +5,7 @@ rows hold                   interval
 ==========================  ===========================================================
 answers of every item       bootstrap over documents and seeds
 counts of every document    bootstrap over documents and seeds
+an objective, and chance    the standard error of its held-out items
 one value a seed            Welch's t over seeds of fine-tuning
 means of pre-training runs  Welch's t over seeds of pre-training
 one value a fold            paired t over folds (too narrow: folds share texts)
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import erfc, sqrt
 from statistics import fmean
 from typing import Any
 
@@ -33,6 +35,9 @@ from biograft_lab.replication.results import Row, unpack_flags, without_fold
 from biograft_lab.replication.task_counts import unpack_pairs
 
 _Z = 1.959964
+CHANCE = "chance"
+"""The second arm of claims that an objective is learned; their part names the objective."""
+_JUDGED = ("accuracy", "chance", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,9 @@ def find_difference(
     arms: Arms, content: Mapping[str, Any], other: Mapping[str, Any]
 ) -> ArmDifference | None:
     """Return the difference of two arms, the second of them in ``other``; None without results."""
+    if arms.against == CHANCE:
+        rows = _rows(arms, arms.of, content["rows"])
+        return _of_objective(arms, rows) if rows else None
     a, b = _rows(arms, arms.of, content["rows"]), _rows(arms, arms.against, other["rows"])
     if not a or not b:
         return None
@@ -80,7 +88,7 @@ def _rows(arms: Arms, arm: str, rows: Sequence[Row]) -> list[Row]:
             chosen = [row for row in chosen if row.get(key) == wanted]
     if chosen and "encoders" in chosen[0]:
         return [row for row in chosen if arm in row["encoders"]]
-    return [row for row in chosen if row["config"] == arm and row["split"] == "test"]
+    return [row for row in chosen if row["config"] == arm and row.get("split", "test") == "test"]
 
 
 def _has_answers(arms: Arms, rows: Sequence[Row]) -> bool:
@@ -152,6 +160,16 @@ def _counts_by_seed(
             key = (row.get("pretraining_seed", 0), int(seed))
             parts.setdefault(key, []).append(unpack_pairs(packed))
     return {key: np.concatenate(each) for key, each in parts.items()}
+
+
+def _of_objective(arms: Arms, rows: Sequence[Row]) -> ArmDifference:
+    """Compare an objective on held-out text with chance; all seeds are judged by the same items."""
+    found = [[row["held_out"][f"{arms.part}.{key}"] for key in _JUDGED] for row in rows]
+    accuracies, chances, errors = zip(*found, strict=True)
+    effect, error = 100 * (fmean(accuracies) - fmean(chances)), 100 * max(errors)
+    p = erfc(abs(effect) / error / sqrt(2)) if error else float(effect == 0)
+    evidence = EffectSize(effect, effect - _Z * error, effect + _Z * error, p)
+    return ArmDifference(evidence, len(rows), f"standard error of the items, {len(rows)} seeds")
 
 
 def _of_values(arms: Arms, a: Sequence[Row], b: Sequence[Row]) -> ArmDifference | None:
