@@ -415,6 +415,44 @@ def tasks(
         raise typer.Exit(REJECTED)
 
 
+@app.command()
+def coverage(
+    kb: Store,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...")],
+    task: Annotated[str, "ner|relation"] = "ner",
+    form: Annotated[str, "--format", "F"] = "",
+    split: Annotated[str, "test"] = "",
+    encoder: Annotated[Path | None, "ENCODER"] = None,
+    as_json: Json = False,
+) -> None:
+    """Count the mentions of task files that a knowledge base, and a model's entities, have by name.
+
+    Args:
+        files: Task files.
+        task: Task of the files.
+        form: Format; default: detect by content.
+        split: Split to read, for DDI.
+        encoder: Folder of an encoder with an entity table, such as KeBioLM.
+    """
+    from biograft.models.knowledge.entities import read_entities
+    from biograft.models.tasks.task import TASKS, TaskDataConfig
+    from biograft.text.tasks.summary import count_known
+
+    entities = read_entities(encoder) if encoder is not None else ()
+    if encoder is not None and not entities:
+        raise ConfigError(f"--encoder: {encoder} has no entity table")
+    config = TaskDataConfig(format=form, has_splits=bool(split))
+    examples = TASKS.load(task).read(files, split or "test", config).examples
+    counts = count_known(examples, open_kb(kb), {entity.id for entity in entities})
+    if as_json:
+        print_json(counts)
+        return
+    n = counts.pop("mentions")
+    typer.echo(f"{n:,} mentions")
+    for name, known in counts.items():
+        typer.echo(f"  {name:10} {known:,} ({100 * known / max(n, 1):.1f} %)")
+
+
 def _print_task(file: Path, task: TaskSet, summary: Summary, shared: Overlap | None) -> None:
     lines = [f"{file}: {summary.n_examples:,} examples ({summary.kind}, format {task.format})"]
     labels = list(summary.labels.items())[:_MAX_LABELS]

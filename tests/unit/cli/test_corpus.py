@@ -92,3 +92,24 @@ def test_tasks_reports_broken_rows_with_their_lines(write):
 def test_tasks_refuses_options_of_other_formats(write, options):
     done = run("tasks", write("a.txt", "1\ta\tb\n"), "--format", "cmedqq", *options)
     assert isinstance(done.exception, ConfigError)
+
+
+# ---- coverage
+
+
+def test_mentions_of_a_task_that_the_store_and_the_entity_table_have(annotate, write, tmp_path):
+    """Guards: KeBioLM's Table 1 was counted in the lab alone."""
+    tagged = ["Fever\tB", "and\tO", "flu\tB", ".\tO", "", "No\tO", "included\tB", "fever\tB", ""]
+    data = write("test.tsv", "".join(f"{line}\n" for line in tagged))
+    entities = tmp_path / "ENCODER" / "entities.jsonl"
+    entities.parent.mkdir()
+    entities.write_text('{"id": "D2", "name": "included"}\n', "utf-8")
+    whole = ("coverage", tmp_path / "KB", data, "--encoder", entities.parent)
+    found = json.loads(run(*whole, "--json").stdout)
+    assert found == {"mentions": 4, "in_kb": 3, "in_table": 1}
+    assert "in_table   1 (25.0 %)" in run(*whole).stdout
+    none = run("coverage", tmp_path / "KB", data, "--encoder", tmp_path).exception
+    assert "has no entity table" in str(none)
+    placeholders = write("gad.tsv", "0\t@GENE$ may cause @DISEASE$ .\t1\n")
+    refused = run("coverage", tmp_path / "KB", placeholders, "--task", "relation").exception
+    assert "replaced by @GENE$; read the original" in str(refused)

@@ -16,11 +16,11 @@ import numpy as np
 from biograft.config import remove_value, set_value
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.models.knowledge.entities import ENTITIES
+from biograft.models.knowledge.entities import read_entities
 from biograft.models.tasks import TASKS
 from biograft.models.tasks.task import TaskExamples
 from biograft.progress import Progress
-from biograft.text.tasks.registry import RelationExample
+from biograft.text.tasks.summary import count_known
 from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft.training.run_folder import RUN, check_config
 from biograft.training.tasks import TaskRecipe, TaskTrainingData, finetune_task
@@ -491,20 +491,17 @@ class FineTuning:
         """Return the fraction of mentions that the store, and the entity table, know by name."""
         if not self.settings.coverage_of:
             return {}
-        texts = [text for example in examples.examples for text in _mention_texts(example)]
-        if not texts or any(text.startswith("@") for text in texts):
-            return {}
         kb = KnowledgeBase.open(self.job.input(self.settings.kb))
-        path = self.job.input(self.settings.coverage_of) / ENTITIES
-        table = {json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()}
-        found = {text: {match.concept for match in kb.find(text)} for text in set(texts)}
-        return {
-            "coverage": {
-                "n_mentions": len(texts),
-                "in_store": sum(bool(found[text]) for text in texts) / len(texts),
-                "in_table": sum(bool(found[text] & table) for text in texts) / len(texts),
-            }
-        }
+        table = {each.id for each in read_entities(self.job.input(self.settings.coverage_of))}
+        try:
+            counts = count_known(examples.examples, kb, table)
+        except ConfigError:  # placeholders in place of mentions
+            return {}
+        n = counts["mentions"]
+        if not n:
+            return {}
+        ratios = {"in_store": counts["in_kb"] / n, "in_table": counts["in_table"] / n}
+        return {"coverage": {"n_mentions": n, **ratios}}
 
 
 def _predictions(out: Path, results: Mapping[str, Any]) -> dict[str, Path]:
@@ -513,10 +510,3 @@ def _predictions(out: Path, results: Mapping[str, Any]) -> dict[str, Path]:
     return {
         str(seed): folder / f"seed-{seed}" / "predictions-test.jsonl" for seed in results["seeds"]
     }
-
-
-def _mention_texts(example: Any) -> list[str]:
-    """Return the texts of an example's mentions, whether it is a document or a relation."""
-    if isinstance(example, RelationExample):
-        return [example.first.text, example.second.text]
-    return [mention.text for mention in example.mentions]

@@ -51,19 +51,19 @@ def write_entities(folder: Path, entities: Iterable[TableEntity]) -> None:
             file.write(f"{line}\n".encode())
 
 
-def read_entities(folder: Path, n_entities: int) -> tuple[TableEntity, ...]:
+def read_entities(folder: Path, n_entities: int | None = None) -> tuple[TableEntity, ...]:
     """Read the entities beside some weights; empty if there is no file.
 
     Args:
         folder: Folder of the weights.
-        n_entities: Number of rows of the table.
+        n_entities: Number of rows of the table, which is compared; None: it is not.
     """
     path = folder / ENTITIES
     if not path.is_file():
         return ()
     with path.open("rb") as file:
         entities = tuple(_read_line(path, *line) for line in enumerate(file, start=1))
-    if len(entities) != n_entities:
+    if n_entities is not None and len(entities) != n_entities:
         raise StoreError(
             f"{path}: names {len(entities):,} entities, and the table beside it has "
             f"{n_entities:,} rows; they belong to different models, get both again"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import comb
 from typing import Any, TypeAlias
 
+from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
+from biograft.text.documents import Document
 from biograft.text.tasks.registry import (
     ClassExample,
     Example,
@@ -138,6 +141,41 @@ def _judged_pairs(example: Example) -> list[tuple[str, str]]:
     if not isinstance(example, RankingExample):
         return []
     return [(example.query, answer.text) for answer in example.candidates]
+
+
+def count_known(
+    examples: Iterable[Document | RelationExample], kb: KnowledgeBase, table: Collection[str] = ()
+) -> dict[str, int]:
+    """Count the mentions that a knowledge base, and the entity table of a model, has by name.
+
+    Args:
+        examples: Documents with mentions, or relations.
+        kb: The knowledge base.
+        table: Ids of the concepts in the table.
+
+    Returns:
+        ``mentions``, ``in_kb`` and ``in_table`` (KeBioLM, Table 1).
+
+    Raises:
+        ConfigError: The mentions are replaced by placeholders, as BLURB does in relations.
+    """
+    counts = Counter(mentions=0, in_kb=0, in_table=0)
+    known: dict[str, set[str]] = {}
+    for example in examples:
+        mentions = (
+            (example.first, example.second)
+            if isinstance(example, RelationExample)
+            else example.mentions
+        )
+        for mention in mentions:
+            if (text := mention.text).startswith("@") and text.endswith("$"):
+                raise ConfigError(f"mentions are replaced by {text}; read the original corpus")
+            if text not in known:
+                known[text] = {match.concept for match in kb.find(text)}
+            counts["mentions"] += 1
+            counts["in_kb"] += bool(known[text])
+            counts["in_table"] += not known[text].isdisjoint(table)
+    return dict(counts)
 
 
 @dataclass(frozen=True, slots=True)
