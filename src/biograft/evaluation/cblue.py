@@ -85,11 +85,10 @@ CBLUE = {
 
 
 def find_task(name: str) -> CblueTask:
-    """Return a task by its name, in any case."""
-    for known, task in CBLUE.items():
-        if known.lower() == name.lower():
-            return task
-    raise ConfigError(f"no task of CBLUE is called {name!r}; {nearest(name, CBLUE)}")
+    """Return a task by its name."""
+    if name not in CBLUE:
+        raise ConfigError(f"no task of CBLUE is called {name!r}; {nearest(name, CBLUE)}")
+    return CBLUE[name]
 
 
 class _Layout(NamedTuple):
@@ -149,9 +148,9 @@ def _tags(document: Document) -> str:
 def _strongest(labels: Iterable[str]) -> dict[str, str]:
     """Return the status of each symptom: present (1) counts before absent (0), this before 2."""
     found: dict[str, str] = {}
-    order = CBLUE["IMCS-V2-SR"].labels
+    order = "".join(CBLUE["IMCS-V2-SR"].labels)
     for symptom, _, status in (label.rpartition(BAR) for label in labels):
-        found[symptom] = min(found.get(symptom, status), status, key=order.index)
+        found[symptom] = min(found.get(symptom, status), status, key=order.find)
     return found
 
 
@@ -329,53 +328,43 @@ def score_submission(task: str, gold: str | Path, submission: str | Path) -> dic
             path=Path(submission),
             remedy=f"name the predictions for {gold}",
         )
-    metrics = _METRICS[chosen.metric]({key: (right[key], given[key]) for key in right})
-    return {"task": chosen.name, "n": len(right), "metric": chosen.metric, **metrics}
+    values = _METRICS[chosen.metric]([(right[key], given[key]) for key in right], [*right])
+    about = {"task": chosen.name, "n": len(right), "metric": chosen.metric}
+    return {**about, "score": values[chosen.metric], **values}
 
 
-def _of_labels(metric: str) -> Callable[[dict[Any, Any]], dict[str, float]]:
-    def score(pairs: dict[Any, Any]) -> dict[str, float]:
-        right, given = ([str(pair[side]) for pair in pairs.values()] for side in (0, 1))
-        report = label_report(right, given, {*right, *given})
-        values = {"accuracy": report.micro.precision, "macro_f1": report.macro_f1}
-        return {"score": values[metric], **values}
-
-    return score
+_Pairs = Sequence[tuple[Any, Any]]
+"""The right answer and that of the submission, for each key."""
 
 
-def _of_sets(pairs: dict[Any, Any]) -> dict[str, Any]:
+def _of_labels(pairs: _Pairs, keys: Sequence[Any]) -> dict[str, Any]:
+    right, given = ([str(pair[side]) for pair in pairs] for side in (0, 1))
+    report = label_report(right, given, {*right, *given})
+    return {"accuracy": report.micro.precision, "macro_f1": report.macro_f1}
+
+
+def _of_sets(pairs: _Pairs, keys: Sequence[Any]) -> dict[str, Any]:
     """Compute micro F1; of symptoms the mean of that of turns and that of dialogues."""
-    groups: dict[str, Counts] = {}
-    for (key, _), pair in pairs.items():
-        name = "dialogues" if isinstance(key, tuple) and key[-1] == GLOBAL else ""
-        groups[name] = groups.get(name, Counts()) + Counts.from_answers(*pair)
+    groups: dict[str, Counts] = defaultdict(Counts)
+    for pair, (key, _) in zip(pairs, keys, strict=True):
+        name = "dialogues" if isinstance(key, tuple) and key[-1] == GLOBAL else "turns"
+        groups[name] += Counts.from_answers(*pair)
     values = {name: counts.to_json(in_percent=False) for name, counts in groups.items()}
-    both = {"turns": values[""], **values} if len(groups) > 1 else {}
-    both.pop("", None)
-    return {
-        "score": sum(counts.f1 for counts in groups.values()) / len(groups),
-        **(both or values[""]),
-    }
+    if len(values) == 1:
+        return values["turns"]
+    return {"f1": sum(counts.f1 for counts in groups.values()) / len(groups), **values}
 
 
-def _of_reports(pairs: dict[Any, Any]) -> dict[str, float]:
+def _of_reports(pairs: _Pairs, keys: Sequence[Any]) -> dict[str, Any]:
     def text(sections: dict[str, str]) -> str:
         return "".join(f"{name}：{written}" for name, written in sections.items())
 
-    each = [
-        rouge_scores(text(given), [text(report) for report in right])
-        for right, given in pairs.values()
-    ]
+    each = [rouge_scores(text(given), [text(one) for one in right]) for right, given in pairs]
     values = {name: sum(scores[name] for scores in each) / len(each) for name in each[0]}
-    return {"score": sum(values.values()) / len(values), **values}
+    return {"rouge": sum(values.values()) / len(values), **values}
 
 
-_METRICS: dict[str, Callable[[dict[Any, Any]], dict[str, Any]]] = {
-    "accuracy": _of_labels("accuracy"),
-    "macro_f1": _of_labels("macro_f1"),
-    "f1": _of_sets,
-    "rouge": _of_reports,
-}
+_METRICS = {"accuracy": _of_labels, "macro_f1": _of_labels, "f1": _of_sets, "rouge": _of_reports}
 
 
 def write_submission(

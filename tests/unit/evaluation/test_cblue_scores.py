@@ -11,7 +11,7 @@ import pytest
 from cblue_files import DIALOGUE, RECORDS, REPORT, write_records
 
 from biograft.errors import BiograftError, ConfigError, FormatError
-from biograft.evaluation import CBLUE, pack_submissions, score_submission
+from biograft.evaluation import CBLUE, pack_submissions, read_gold, score_submission
 from biograft.metrics import rouge_scores
 
 SUBMITTED = {
@@ -248,3 +248,13 @@ def test_only_checked_files_with_official_names_are_packed(tmp_path):
 def test_a_task_that_is_not_known_is_refused_with_the_nearest(tmp_path):
     with pytest.raises(ConfigError, match="did you mean 'KUAKE-QIC'"):
         score_submission("KUAKE-QIX", tmp_path, tmp_path)
+
+
+def test_terms_are_gold_of_a_linker(tmp_path):
+    records = [*RECORDS["CHIP-CDN"], {"text": "咳嗽"}]
+    gold = read_gold(write_records(tmp_path / "a.json", records), "procedures")
+    assert [(query.mention, query.gold_names) for query in gold.queries] == [
+        ("左膝关节炎", ("膝关节炎",)),
+        ("高血压伴糖尿病", ("高血压", "糖尿病")),
+    ]
+    assert gold.log.rejected.counts == {"not a term with its standard names": 1}

@@ -123,8 +123,9 @@ def _add_triple(draft: _Draft, value: dict[str, Any]) -> None:
 
 
 def _add_event(draft: _Draft, event: dict[str, Any]) -> None:
-    core, tendency = (field({**event, key: event.get(key) or ""}, key, str) for key in _OF_CORE)
-    values = [(key, name) for key in ATTRIBUTES for name in fields(event, key, str)]
+    given = {key: value for key, value in event.items() if value is not None}
+    core, tendency = (field(given, key, str, "") for key in (CORE, "tendency"))
+    values = [(key, name) for key in ATTRIBUTES for name in fields(given, key, str)]
     nearest = (nearest_occurrences(draft.text, core, name) for _, name in values)
     start = next((found[0] for found in nearest if found), draft.text.find(core))
     if not core or start < 0:
@@ -136,9 +137,6 @@ def _add_event(draft: _Draft, event: dict[str, Any]) -> None:
             draft.relate(key, subject, draft.mention(found[1], name, key))
         else:
             draft.log.filter("descriptions and body parts that are not in the text")
-
-
-_OF_CORE = (CORE, "tendency")
 
 
 def _named(key: str, add: Callable[[_Draft, dict[str, Any]], None]) -> DocumentFormat:

@@ -87,12 +87,15 @@ def _dialogues(
 
     def read(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
         for row in read_dialogues(config.path, log, config.encoding):
-            before = ""
-            for turn in turns_of(row, log)[0 if report else 1 :]:
-                text = f"{turn.speaker}：{turn.text}"
-                found = labels(turn.value, turn.text, row.value)
-                yield ClassExample(text, found, before, multi, turn.id)
-                before = text
+            turns = turns_of(row, log)[0 if report else 1 :]
+            try:
+                found = [labels(turn.value, turn.text, row.value) for turn in turns]
+            except (AttributeError, TypeError) as error:
+                log.reject(f"no dialogue with answers ({error})", row.line, row.text)
+                continue
+            texts = [f"{turn.speaker}：{turn.text}" for turn in turns]
+            for turn, text, before, each in zip(turns, texts, ["", *texts], found, strict=False):
+                yield ClassExample(text, each, before, multi, turn.id)
 
     return TaskFormat("class", read, is_dialogues)
 
