@@ -144,6 +144,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             for name, requests in asked.items():
                 print(f"{name} ...", file=sys.stderr, flush=True)
                 first = measured(port, pid, requests, argparse.Namespace(clients=8, seconds=1.0))
+                # until each process has answered all of them
+                asyncio.run(closed_loop(port, requests, options.clients, options.seconds))
                 turns: dict[str, list[dict[str, float]]] = {"service": [], "echo": []}
                 for _ in range(options.turns):
                     turns["service"].append(measured(port, pid, requests, options))
