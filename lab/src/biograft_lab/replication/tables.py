@@ -64,7 +64,11 @@ _NAMES = {"all": "all", "shortest": "shortest", "random": "random"}
 def generation_starts(result: Mapping[str, Any]) -> str:
     """Return recall with and without pre-training on names."""
     rows, sets = _united(result)
-    lines = [[config, *(_both(_of(rows, name, config)) for name in sets)] for config in _STARTS]
+    lines = [
+        [config, *(_both(_of(rows, name, config)) for name in sets)]
+        for config in _STARTS
+        if any(_of(rows, name, config) for name in sets)
+    ]
     return markdown(["recall@1 / @5", *sets], lines)
 
 
@@ -76,6 +80,7 @@ def generation_targets(result: Mapping[str, Any]) -> str:
         label
         for label, variant in variants.items()
         if not {"search", "text"} & variant.keys() and label not in _STARTS[:2]
+        if any(_of(rows, name, label) for name in sets)
     ]
     complete = [name for name in sets if all(_of(rows, name, label) for label in chosen)]
     lines = []
