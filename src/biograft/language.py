@@ -9,7 +9,8 @@ class Reader:
     """The reader of the command line; in Python and in the service English."""
 
     def __init__(self) -> None:
-        self.language = "en"
+        self.language = ""
+        """That of the names of concepts that a terminal shows; empty: preferred names."""
         self.translate: Callable[[str], str] = str
         """Translates words and lines; unknown ones stay."""
 

@@ -103,6 +103,12 @@ def test_a_finding_shares_no_name_with_another_concept(with_findings, base):
     )
 
 
+def test_frequent_words_of_chinese_patients_and_records_are_found(with_findings):
+    names = {name.text for concept in with_findings[1] for name in concept.names}
+    wanted = "胸闷 隐痛 酸痛 破皮 上火 口干舌燥 代谢紊乱 萎缩性胃炎 高热惊厥 重度贫血 癌变"
+    assert [word for word in wanted.split() if word not in names] == []
+
+
 def test_a_finding_with_a_mesh_id_has_the_name_mesh_gives_it(with_findings, shared_data):
     with shared_data("entity_linking/mesh/mesh_descriptors_2015.tsv").open() as file:
         mesh = {row["mesh_id"]: row["mesh_name"] for row in csv.DictReader(file, delimiter="\t")}

@@ -169,7 +169,7 @@ def main() -> None:
             _run()
     finally:
         os.umask(mask)
-        READER.language, READER.translate = "en", str
+        READER.language, READER.translate = "", str
 
 
 def _run() -> None:

@@ -197,13 +197,20 @@ def _show_notes(store: Path, language: str) -> None:
     _build(store, "starter", "clinical-findings")
     shown = read_assertions(f"notes-{language}-demo")
     linker = Linker.open(open_kb(store), k=1)
-    _print_findings(linker, next(note for note in shown if note.id == f"{language}-demo"))
+    note = next(note for note in shown if note.id == f"{language}-demo")
+    _print_findings(linker, note, language)
     typer.echo()
     _run("evaluate", "findings", "--kb", store, "--gold", f"notes-{language}-test")
 
 
-def _print_findings(linker: Linker, note: AssertionDocument) -> None:
-    """Print a note and the findings in it."""
+def _print_findings(linker: Linker, note: AssertionDocument, language: str) -> None:
+    """Print a note and the findings in it.
+
+    Args:
+        linker: The linker.
+        note: The note.
+        language: That of the names of concepts.
+    """
     from biograft.text.documents import Document
 
     typer.echo(f"{note.text}\n")
@@ -211,7 +218,7 @@ def _print_findings(linker: Linker, note: AssertionDocument) -> None:
     for mention in linker(Document(note.id, note.text)).mentions:
         if mention.concept is not None:
             values = ", ".join(each.text for each in mention.measurements)
-            name = linker.kb[mention.concept].name
+            name = linker.kb.name_in(linker.kb.row(mention.concept), language)
             status, section = map(READER.translate, (mention.status or "", mention.section or ""))
             rows.append((mention.text, name, status, section, values))
     for line in align(rows):

@@ -27,6 +27,7 @@ from biograft.errors import ConfigError, visible
 from biograft.kb.config import BuildConfig
 from biograft.kb.records import RETIRED
 from biograft.kb.sources import STARTER, SourceConfig
+from biograft.language import READER
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def show(
             about = {} if retired is None else {"replacement": retired.to_json()}
             print_json({**concept.to_json(), **listed, **about})
         else:
-            _print_concept(concept, related, counts, limit)
+            _print_concept(base, concept, related, counts, limit)
 
 
 def _concepts_by_id(
@@ -218,14 +219,16 @@ _MAX_KINDS = 100
 
 
 def _print_concept(
+    base: KnowledgeBase,
     concept: Concept,
     relations: Iterable[ConceptRelation],
     counts: Iterable[RelationCount],
     limit: int,
 ) -> None:
     """Print a concept: up to ``limit`` names per language, and the relations given of all."""
-    types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
-    typer.echo(visible(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else "")))
+    types = ", ".join(READER.translate(f"{t.code} {t.label}".strip()) for t in concept.types)
+    title = f"{concept.id}  {base.name_in(base.row(concept.id), READER.language)}"
+    typer.echo(visible(title + (f"  [{types}]" if types else "")))
     if concept.iri:
         typer.echo(visible(f"  {concept.iri}"))
     by_language: dict[str, list[str]] = {}
@@ -242,9 +245,9 @@ def _print_concept(
         if ids:
             typer.echo(visible(f"  {label}  {', '.join(ids)}"))
     n = {_key(count.relation, count.direction): count.n for count in counts}
-    kinds = _by_kind(concept, relations)
+    kinds = _by_kind(base, concept, relations)
     for key, others in islice(kinds.items(), _MAX_KINDS if limit else None):
-        typer.echo(visible(f"  {key} {_some(others, n[key])}"))
+        typer.echo(visible(f"  {READER.translate(key)} {_some(others, n[key])}"))
     if limit and len(kinds) > _MAX_KINDS:
         typer.echo(f"  and {len(kinds) - _MAX_KINDS:,} more kinds of relations (--limit 0: all)")
 
@@ -253,22 +256,24 @@ def _key(relation: str, direction: str) -> str:
     return f"{relation} ->" if direction == "out" else f"<- {relation}"
 
 
-def _by_kind(concept: Concept, relations: Iterable[ConceptRelation]) -> dict[str, list[str]]:
+def _by_kind(
+    base: KnowledgeBase, concept: Concept, relations: Iterable[ConceptRelation]
+) -> dict[str, list[str]]:
     """Group the related concepts by relation and direction."""
     grouped: dict[str, list[str]] = {}
     for relation in relations:
-        if relation.head == concept.id:
-            key, other = _key(relation.relation, "out"), f"{relation.tail_name} ({relation.tail})"
-        else:
-            key, other = _key(relation.relation, "in"), f"{relation.head_name} ({relation.head})"
-        grouped.setdefault(key, []).append(other)
+        is_head = relation.head == concept.id
+        key = _key(relation.relation, "out" if is_head else "in")
+        other = relation.tail if is_head else relation.head
+        name = base.name_in(base.row(other), READER.language)
+        grouped.setdefault(key, []).append(f"{name} ({other})")
     return grouped
 
 
 def _some(first: list[str], n: int) -> str:
     """Join the first items of ``n``, and say how many more there are."""
-    more = f"; and {n - len(first):,} more" if n > len(first) else ""
-    return "; ".join(first) + more
+    more = READER.translate(f"and {n - len(first):,} more") if n > len(first) else ""
+    return "; ".join([*first, *filter(None, [more])])
 
 
 @app.command()
@@ -290,7 +295,8 @@ def search(
     from biograft.kb.names import language_code
 
     language = language_code(lang) if lang else None
-    matches = search_names(open_kb(store), text, limit=limit, language=language)
+    base = open_kb(store)
+    matches = search_names(base, text, limit=limit, language=language)
     if as_json:
         for match in matches:
             print_json(match.to_json())
@@ -299,8 +305,10 @@ def search(
         typer.echo(f"no name contains {text!r}", err=True)
     width = max((len(match.concept) for match in matches), default=0)
     for match in matches:
-        own = "" if match.name == match.concept_name else f"  = {match.concept_name}"
-        line = f"{match.concept:{width}}  {match.name}{own}  ({match.how}, {match.language})"
+        name = base.name_in(base.row(match.concept), READER.language)
+        own = "" if match.name == name else f"  = {name}"
+        how = READER.translate(match.how)
+        line = f"{match.concept:{width}}  {match.name}{own}  ({how}, {match.language})"
         typer.echo(visible(line))
 
 

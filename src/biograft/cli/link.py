@@ -26,6 +26,7 @@ from biograft.cli.options import (
     report_inputs,
 )
 from biograft.errors import ConfigError, InputError
+from biograft.language import READER
 from biograft.linking.config import LinkerConfig, LinkerFiles, OutputConfig
 from biograft.linking.outputs.registry import OUTPUTS, output_of_ending
 from biograft.progress import Progress
@@ -126,6 +127,8 @@ def link(
         return linked if mapped is None else mapped.apply(linked)
 
     output = replace(output, terms=terms, all_candidates=is_given(context, "k"))
+    if to == "table" and not output.name_language:
+        output = replace(output, name_language=READER.language)
     if out is None:
         if resume:
             raise ConfigError("--resume: name the file, or folder, to go on with (-o)")

@@ -55,7 +55,7 @@ def map_column(
     files: Annotated[LinkerFiles, Offered(without=("detector",))],
     reading: Annotated[InputConfig, Offered("sheet", "encoding", column="#1")],
     linker: Annotated[LinkerConfig, Offered(*_SETTINGS, k=3)],
-    output: Annotated[OutputConfig, Offered("prefer")],
+    output: Annotated[OutputConfig, Offered("prefer", "name_language")],
     out: Annotated[Path, "-o", "--out", "OUT"],
     to: Annotated[str, "csv|tsv|xlsx|sssom|omop|usagi|fhir"] = "",
     apply: Annotated[Path | None, "DECISIONS"] = None,
@@ -164,6 +164,8 @@ def map_column(
     found = map_terms(opened, terms, earlier)
     if targets is not None:
         found = targets.follow(found)
+    if output.name_language:
+        found = (each.named(base, output.name_language) for each in found)
     concepts: list[str] = []
     mapped = _watched(found, len(terms), progress, changed, concepts)
     left_out: list[tuple[str, str]] = []

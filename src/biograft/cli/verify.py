@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from biograft.cli.fields import Offered
 from biograft.cli.options import Json, Kb, Overwrite, Quiet, warn_value_set
 from biograft.errors import ConfigError
 from biograft.kb.verify.config import VerifyConfig
+from biograft.language import READER
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ def verify(
         raise ConfigError(f"--to: expected one of {', '.join(REPORTS)}, found {form!r}")
     paths = files_of(files)
     progress = Progress(enabled=not quiet)
+    if form == "text" and out is None and not config.name_language:
+        config = replace(config, name_language=READER.language)
     verifier = FileVerifier(KnowledgeBase.open(kb), config)
     warn_value_set(verifier.value_set)
     lines = write_report(form, _findings(verifier, paths, fix, progress), paths)

@@ -7,9 +7,20 @@ from typing import Annotated
 
 from biograft.config import Choice, Config, Option, check_fields
 from biograft.errors import ConfigError
+from biograft.kb.names import language_code
 from biograft.kb.sources import SourceConfig
 from biograft.kb.sources.format import KeptLanguages
 
+NameLanguage = Annotated[
+    str,
+    Option(
+        "Give the names of concepts in this language, where they have one; default: their "
+        "preferred names.",
+        "--name-lang",
+        metavar="zh",
+        parse=language_code,
+    ),
+]
 ValueSetOption = Annotated[
     str,
     Option(

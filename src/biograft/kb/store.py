@@ -430,6 +430,20 @@ class KnowledgeBase:
         first = ends[row - 1] if row else 0
         return self.name_texts[first] if first < ends[row] else self._id[row]
 
+    def name_in(self, row: int, language: str) -> str:
+        """Return the first name of the concept in a row in a language, else its preferred name.
+
+        Args:
+            row: Row of the concept.
+            language: Such as ``zh``; empty: the preferred name.
+
+        >>> kb.name_in(kb.row("D003924"), "zh")
+        '2型糖尿病'
+        """
+        names = self.names_at(row) if language else ()
+        found = (name.text for name in names if name.language == language)
+        return next(found, "") or self.name_at(row)
+
     def concept_at(self, row: int) -> Concept:
         """Return the concept in a row."""
         return Concept(

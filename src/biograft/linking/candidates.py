@@ -202,6 +202,16 @@ class Candidate:
         probability = None if self.probability is None else self.probability * factor
         return replace(self, score=self.score * factor, probability=probability)
 
+    def named(self, kb: KnowledgeBase, language: str) -> Candidate:
+        """Return it with the name of its concept in a language, if that is in the knowledge base.
+
+        Args:
+            kb: The knowledge base.
+            language: Such as ``zh``.
+        """
+        row = kb.find_row(self.concept)
+        return self if row is None else replace(self, concept_name=kb.name_in(row, language))
+
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain values."""
         probability = None if self.probability is None else round(self.probability, _DECIMALS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 from biograft.config import AtLeast, Choice, Config, Doc, Option, Range
-from biograft.kb.config import ValueSetOption
+from biograft.kb.config import NameLanguage, ValueSetOption
 from biograft.linking.dense.config import SIMILARITIES, Languages
 from biograft.text.mention_text import PROMPTS
 
@@ -263,6 +263,7 @@ class OutputConfig(Config):
             metavar="MSH,...",
         ),
     ] = ()
+    name_language: NameLanguage = ""
     all_ids: Annotated[bool, Option("Report all ids of each concept, too (ids).")] = False
     all_candidates: Annotated[
         bool, Doc("All candidates of a mention that equals a name, not only those of that name.")

@@ -128,6 +128,18 @@ class TermMapping:
     reason: str = ""
     """Why the term has no concept, or in what its best candidate differs from it."""
 
+    def named(self, kb: KnowledgeBase, language: str) -> TermMapping:
+        """Return it with the names of its concepts in a language.
+
+        Args:
+            kb: The knowledge base.
+            language: Such as ``zh``.
+        """
+        row = None if self.concept is None else kb.find_row(self.concept)
+        name = self.name if row is None else kb.name_in(row, language)
+        others = tuple(each.named(kb, language) for each in self.others)
+        return replace(self, name=name, others=others)
+
 
 def distinct_terms(terms: Iterable[SourceTerm]) -> list[SourceTerm]:
     """Merge terms with equal codes and contexts that differ in case and whitespace only.
@@ -307,9 +319,16 @@ class EarlierDecisions:
             found = zip(ids, names, strict=True)
             candidates = tuple(Candidate(concept, name, name, 0.0) for concept, name in found)
             return Earlier(decision, flag, candidates=candidates)
-        if flag == SEEN and decision.name and normalise(names[0]) != normalise(decision.name):
+        if flag == SEEN and decision.name and not self._is_first(decision.name, ids[0]):
             flag = "renamed"
         return Earlier(decision, flag, ids[0], names[0])
+
+    def _is_first(self, name: str, concept: str) -> bool:
+        """Whether a name is the first one that a concept has in a language."""
+        firsts: dict[str, str] = {}
+        for each in self._kb.names_at(self._kb.row(concept)):
+            firsts.setdefault(each.language, normalise(each.text))
+        return normalise(name) in firsts.values()
 
     def _rows(self, concept: str) -> tuple[int, ...]:
         """Return the rows of the concepts with an id, or of the one that refers to it.

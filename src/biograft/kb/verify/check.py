@@ -184,7 +184,7 @@ class FileVerifier:
     def _finding(self, pair: Pair, judged: Judgement, source: SourceText) -> IdFinding:
         line, column = source.place(pair.start) if pair.start >= 0 else (pair.row, 0)
         concept = "" if judged.row is None else self.kb.id_at(judged.row)
-        name = "" if judged.row is None else self.kb.name_at(judged.row)
+        name = "" if judged.row is None else self._named(judged.row)
         message, suggestions = self._explained(pair, judged, concept, name)
         return IdFinding(
             path=str(source.path),
@@ -228,7 +228,10 @@ class FileVerifier:
         return f"the label is no name of the concept, which is {name!r}", (concept,)
 
     def _described(self, identifier: str) -> str:
-        return f"{identifier} ({self.kb.name_at(self.kb.row(identifier))})"
+        return f"{identifier} ({self._named(self.kb.row(identifier))})"
+
+    def _named(self, row: int) -> str:
+        return self.kb.name_in(row, self.config.name_language)
 
     # ---- corrections
 
@@ -251,9 +254,7 @@ class FileVerifier:
         if pair.label and self._judge.judge(new[0], pair.label).level:
             row = self.kb.row(new[0])
             language = language_of_script(pair.label)
-            names = [each for each in self.kb.names_at(row) if each.language == language]
-            name = names[0].text if names else self.kb.name_at(row)
-            if not (relabelled := _label_edit(pair, name, source)):
+            if not (relabelled := _label_edit(pair, self.kb.name_in(row, language), source)):
                 return []
             edits += relabelled
         return edits

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from biograft.config import Choice, Config, Option, check_fields, split_columns
 from biograft.errors import ConfigError
-from biograft.kb.config import ValueSetOption
+from biograft.kb.config import NameLanguage, ValueSetOption
 
 FORMATS = ("table", "json", "yaml", "obo", "turtle", "text")
 """How a file is read, whatever it is called."""
@@ -39,6 +39,7 @@ class VerifyConfig(Config):
         Option("Ids must be one of these concepts, or below one.", metavar="ID,..."),
     ] = ()
     value_set: ValueSetOption = ""
+    name_language: NameLanguage = ""
     encoding: Annotated[str, Option("Encoding of the files.", metavar="NAME")] = "utf-8"
 
     def __post_init__(self) -> None:

@@ -21,6 +21,10 @@ _BLOCK = 500
 """Documents of one mention each whose columns are aligned together, and mentions of a part."""
 
 
+def _head() -> tuple[str, ...]:
+    return tuple(map(READER.translate, HEAD))
+
+
 def table(linked: LinkedDocument) -> list[str]:
     """Return the lines of a document: one mention per line, with its span and answer."""
     rows = [
@@ -28,7 +32,7 @@ def table(linked: LinkedDocument) -> list[str]:
         for mention in linked.mentions
         for row in _rows(mention, f"{mention.start}-{mention.end}", 1)
     ]
-    lines = align([HEAD, *rows]) if rows else ["no mention"]
+    lines = align([_head(), *rows]) if rows else [READER.translate("no mention")]
     return [*lines, *_explanations(linked.mentions)]
 
 
@@ -37,7 +41,8 @@ def _explanations(mentions: Iterable[LinkedMention]) -> Iterator[str]:
     for mention in mentions:
         if mention.explanation is not None:
             yield f"{mention.start}-{mention.end}  {visible(mention.text)}"
-            yield from (f"    {visible(line)}" for line in mention.explanation.lines())
+            lines = map(visible, mention.explanation.lines())
+            yield from (READER.translate(f"    {line}") for line in lines)
 
 
 def candidates_table(
@@ -56,7 +61,7 @@ def _term_lines(
     documents: Iterable[LinkedDocument], n_candidates: int | None, state: dict[str, Any]
 ) -> Iterator[str]:
     """Give the lines of blocks of documents; the head stands above the first that has some."""
-    head = [] if state.get("headed") else [HEAD]
+    head = [] if state.get("headed") else [_head()]
     for block in _blocks(documents, state):
         rows = [
             row
@@ -69,7 +74,7 @@ def _term_lines(
         head = head if not rows else []
         state["headed"] = not head
     if head:
-        yield "no mention"
+        yield READER.translate("no mention")
 
 
 def _blocks(

@@ -272,11 +272,14 @@ def reported(documents: Documents, run: OutputRun) -> Iterator[LinkedDocument]:
         documents: The linked documents.
         run: The settings, and the ids of concepts.
     """
-    ids, all_ids = run.ids, run.config.all_ids
+    ids, all_ids, language = run.ids, run.config.all_ids, run.config.name_language
     for linked in documents:
         mentions = []
         for mention in linked.mentions:
             shown = mention if run.config.all_candidates else without_dissimilar(mention)
+            if language:
+                named = tuple(each.named(run.kb, language) for each in shown.candidates)
+                shown = replace(shown, candidates=named)
             if ids.prefer or all_ids:
                 candidates = tuple(
                     replace(
