@@ -26,7 +26,8 @@ SHOWN += [ROOT / "docs" / "zh" / name for name in ("linking.md", "tutorial.md")]
 def original(page):
     if page.parent == ROOT:
         return ROOT / "README.md"
-    return ROOT / "docs" / page.name
+    names = {"terminology.md": "mapping.md"}
+    return ROOT / "docs" / names.get(page.name, page.name)
 
 
 def blocks(page, language=""):

@@ -22,6 +22,7 @@ from biograft.cli.options import (
 )
 from biograft.config import Config, Option
 from biograft.errors import ConfigError, MissingExtraError, visible
+from biograft.language import READER
 from biograft.mapping.review_records import APPROVE, ReviewFilter
 from biograft.text.input_config import InputConfig
 
@@ -428,9 +429,10 @@ def history(
             print_json(each.to_json())
             continue
         concept = (each.after.concept if each.after else None) or ""
-        undone = "(undone)" if each.undone else ""
-        said = (each.id, each.at, each.reviewer, each.action, concept, each.text, each.comment)
-        shown = [*map(str, said), undone, f"batch {each.batch}"]
+        undone = READER.translate("(undone)") if each.undone else ""
+        action, batch = map(READER.translate, (each.action, f"batch {each.batch}"))
+        said = (each.id, each.at, each.reviewer, action, concept, each.text, each.comment)
+        shown = [*map(str, said), undone, batch]
         typer.echo(visible("  ".join(filter(None, shown))))
 
 
@@ -471,11 +473,16 @@ def show_status(
             print_json(each)
             continue
         share = each["n_decided"] / max(each["n_terms"], 1)
-        counts = "  ".join(f"{status} {n:,}" for status, n in each["statuses"].items())
+        statuses = (f"{status} {n:,}" for status, n in each["statuses"].items())
+        counts = "  ".join(map(READER.translate, statuses))
         blindly = ", blind" if each["blind"] else ""
         needs = f"two people decide{blindly}  " if each["approvals"] == 2 else ""
         typer.echo(
-            visible(f"{each['queue']}  {share:.0%} of {each['n_terms']:,} terms  {needs}{counts}")
+            visible(
+                f"{each['queue']}  "
+                + READER.translate(f"{share:.0%} of {each['n_terms']:,} terms")
+                + f"  {READER.translate(needs)}{counts}"
+            )
         )
 
 
@@ -544,14 +551,15 @@ def open_review(place: str, *, create: bool = False, kb: Path | None = None) -> 
 
 def _line(item: ReviewItem) -> str:
     state, suggestion = item.state, item.suggestion
-    decided = [state.status, state.concept, state.name, state.reviewer, state.second_reviewer]
+    status, flag = map(READER.translate, (state.status, item.term.flag))
+    decided = [status, state.concept, state.name, state.reviewer, state.second_reviewer]
     proposed = (
-        [item.term.flag]
+        [flag]
         if suggestion is None
         else [
             f"{suggestion.concept} {suggestion.name}",
             "" if suggestion.score is None else f"{suggestion.score:.3f}",
-            item.term.flag,
+            flag,
         ]
     )
     shown = [f"{item.id}", item.term.text, f"x{item.term.frequency:,}"]

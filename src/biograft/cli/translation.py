@@ -169,7 +169,8 @@ class _Templates:
                 places = found.groups()
                 if self._data is None:
                     return self._texts[key].format(*map(self.translate, places))
-                last = self.whole(places[-1]) or self._data.translate(places[-1])
+                last = self._data.translate(places[-1])
+                last = self.whole(last) or last
                 return self._texts[key].format(*places, last=last)
         return None
 
