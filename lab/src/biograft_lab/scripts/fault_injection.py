@@ -321,7 +321,8 @@ def _try(
     allowed = (right,) if ended.code == 0 else (former, right)
     if made not in allowed:
         return f"{operation.makes} is neither as before nor complete ({ended.failed_call})"
-    if operation.run and (damage := find_damage(trial / operation.run)):
+    run = trial / operation.run if operation.run else None
+    if run and run.exists() and (damage := find_damage(run)):
         return f"the run cannot be resumed ({ended.failed_call}): {damage[0]}"
     if not made or operation.replaces or (operation.run and ended.code):
         ended = laboratory.run(trial, _next_command(operation, trial, made))
