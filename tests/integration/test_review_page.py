@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served_app import served
 
 from biograft.kb import BuildConfig, build_store
 from biograft.kb.sources import SourceConfig
 
-uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
@@ -47,19 +46,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any
     source = folder / "concepts.jsonl"
     source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
     build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     app = create_app(folder / "KB", review=folder / "review.db")
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    with ReviewStore.open(folder / "review.db") as store:
-        yield f"http://127.0.0.1:{port}", store
-    server.should_exit = True
-    thread.join(10)
+    with served(app) as address, ReviewStore.open(folder / "review.db") as store:
+        yield address, store
 
 
 @pytest.fixture(scope="module")

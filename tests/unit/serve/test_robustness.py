@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +15,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx")
-import uvicorn
+pytest.importorskip("uvicorn")
 from fastapi.testclient import TestClient
+from served_app import served
 
 from biograft.kb import KnowledgeBase
 from biograft.serve import ServiceConfig, create_app, guard
@@ -181,19 +181,9 @@ class TestPaths:
 
 @pytest.fixture(scope="module")
 def port(kb: KnowledgeBase) -> Iterator[int]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    http = guard.LimitedProtocol
-    config = uvicorn.Config(create_app(kb), port=number, log_level="critical", http=http)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield number
-    server.should_exit = True
-    thread.join(10)
+    app = create_app(kb)
+    with served(app, log_level="critical", http=guard.LimitedProtocol) as address:
+        yield int(address.rpartition(":")[2])
 
 
 class TestConnections:

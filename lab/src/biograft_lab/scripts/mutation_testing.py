@@ -53,6 +53,8 @@ MODULES = {
     "linking": ("linking/fusion.py", "linking/calibration.py"),
     "kb": ("kb",),
     "sources": ("sources",),
+    "serve": ("serve",),
+    "mapping": ("mapping",),
 }
 """Files or folders below biograft; their tests are found by the layout of tests/unit."""
 _OTHER_TESTS = {
@@ -66,6 +68,14 @@ _OTHER_TESTS = {
     "linking/calibration.py": ("linking/test_linking_calibration.py",),
     "sources": ("sources", "evaluation/test_gold_archives.py"),
     "kb": ("kb", "test_frames.py"),
+    "serve": ("serve",),
+    "mapping": (
+        "mapping",
+        "cli/test_map.py",
+        "cli/test_mapping_command.py",
+        "cli/test_review_command.py",
+        "serve/test_review_routes.py",
+    ),
 }
 """Tests that are named otherwise than what they test."""
 
