@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path as PathPart, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Path as PathPart, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import biograft
@@ -64,7 +64,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 _UNKNOWN: dict[int | str, dict[str, Any]] = {
-    404: {"model": Problem, "description": "no concept has this id"}
+    404: {"model": Problem, "description": "nothing has this id"}
 }
 _SHORT = 50
 """Mentions of an answer that is written at once, not in a thread."""
@@ -204,7 +204,9 @@ def create_app(
         seconds=config.timeout,
         max_steps=config.max_steps,
     )
-    add_review(app, reviewed, lambda: service.engine)
+    review_routes = APIRouter(responses=_ERRORS | _UNKNOWN)
+    add_review(review_routes, reviewed, lambda: service.engine)
+    app.include_router(review_routes)
     _add_page(app)
     _add_health(app, service, reviewed)
     metrics = service.metrics
@@ -372,7 +374,7 @@ def _add_health(app: FastAPI, service: Service, review: ReviewStore | None) -> N
             return json_answer({"status": "the review cannot be reached"}, 503)
         return json_answer({"status": "ready"})
 
-    @app.get("/v1/version", summary="The store that answers")
+    @app.get("/v1/version", responses=_ERRORS, summary="The store that answers")
     async def version() -> dict[str, Any]:
         return {"biograft": biograft.__version__, **service.engine.versions()}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import secrets
 import time
 from collections import Counter as Counts
@@ -114,6 +115,8 @@ _OF_TOKEN = ("/v1/review", "/v1/admin/")
 _OWN_SITE = (b"same-origin", b"none")
 """Values of ``Sec-Fetch-Site``: a page of the service, or what the user typed."""
 _ADMIN = ("/v1/admin/", "/metrics")
+_CONTROL = re.compile(rb"%([01][0-9a-f]|7f|c2%[89][0-9a-f])", re.IGNORECASE)
+"""A control character of an address."""
 _LATER = {"retry-after": "1"}
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -311,6 +314,8 @@ class Guard:
         scope.setdefault("state", {})["client"] = client
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
             raise RefusedError(431, f"the head has more than {MAX_HEAD} bytes")
+        if _CONTROL.search(scope["raw_path"] + b"?" + scope["query_string"]):
+            raise RefusedError(400, "the address has control characters")
         length = headers.get(b"content-length", b"0")
         is_empty = length == b"0" and b"transfer-encoding" not in headers
         if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:

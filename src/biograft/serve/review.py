@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Query, Request as HttpRequest, Response
+from fastapi import APIRouter, Depends, Query, Request as HttpRequest, Response
 from pydantic import Field
 
 from biograft.errors import ConfigError, ConflictError, NotFoundError
@@ -153,17 +153,17 @@ class FindingRequest(_Action):
 
 
 def add_review(
-    app: FastAPI, store: ReviewStore | None, engine: Callable[[], ServiceEngine]
+    routes: APIRouter, store: ReviewStore | None, engine: Callable[[], ServiceEngine]
 ) -> None:
     """Add the routes of a review; without one, only the answer that there is none.
 
     Args:
-        app: The application.
+        routes: Where they are added.
         store: The review; None: there is none.
         engine: Returns the engine in use, whose concepts are shown beside the terms.
     """
 
-    @app.get("/v1/review", summary="The queues of the review, and who asks")
+    @routes.get("/v1/review", summary="The queues of the review, and who asks")
     def queues(request: HttpRequest, reviewer: Viewer = "") -> Response:
         viewer = _owner(request) or reviewer
         return json_answer(
@@ -175,8 +175,8 @@ def add_review(
         )
 
     if store is not None:
-        _add_reading(app, store, engine)
-        _add_deciding(app, store)
+        _add_reading(routes, store, engine)
+        _add_deciding(routes, store)
 
 
 def _beside(term: ReviewTerm, engine: ServiceEngine, identifier: str) -> dict[str, Any]:
@@ -196,8 +196,12 @@ def _beside(term: ReviewTerm, engine: ServiceEngine, identifier: str) -> dict[st
     return {**concept, "status": "current", "vocabulary": vocabulary, "why": why}
 
 
-def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceEngine]) -> None:
-    @app.get("/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first")
+def _add_reading(
+    routes: APIRouter, store: ReviewStore, engine: Callable[[], ServiceEngine]
+) -> None:
+    @routes.get(
+        "/v1/review/terms", summary="Terms of a queue, the most doubtful and frequent first"
+    )
     def terms(
         request: HttpRequest,
         queue: QueueName,
@@ -211,7 +215,9 @@ def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceE
         total = store.count(queue, where, viewer)
         return json_answer({"terms": [item.to_json() for item in items], "total": total})
 
-    @app.get("/v1/review/terms/{term_id}", summary="A term with its other targets and its history")
+    @routes.get(
+        "/v1/review/terms/{term_id}", summary="A term with its other targets and its history"
+    )
     def term(request: HttpRequest, term_id: Number, reviewer: Viewer = "") -> Response:
         viewer = _owner(request) or reviewer
         item = store.item(term_id, viewer)
@@ -219,13 +225,15 @@ def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceE
         others = [other.to_json() for other in store.others(item, viewer)]
         return json_answer({**item.to_json(), "targets": others, "history": history})
 
-    @app.get("/v1/review/terms/{term_id}/concept", summary="A concept beside a term, and why")
+    @routes.get("/v1/review/terms/{term_id}/concept", summary="A concept beside a term, and why")
     def beside(term_id: Number, concept: Short = None) -> Response:
         item = store.item(term_id, "")
         first = item.next_candidate.concept if item.next_candidate else ""
         return json_answer(_beside(item.term, engine(), concept or first))
 
-    @app.get("/v1/review/sample", summary="Terms to check before the others are approved at once")
+    @routes.get(
+        "/v1/review/sample", summary="Terms to check before the others are approved at once"
+    )
     def sample(
         request: HttpRequest,
         queue: QueueName,
@@ -236,7 +244,7 @@ def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceE
         who = _reviewer(request, reviewer)
         return json_answer(draw_sample(store, queue, where, reviewer=who, size=size).to_json())
 
-    @app.get("/v1/review/history", summary="Who decided what, the latest first")
+    @routes.get("/v1/review/history", summary="Who decided what, the latest first")
     def history(
         request: HttpRequest,
         queue: QueueName,
@@ -246,11 +254,15 @@ def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceE
         events = store.history(queue, limit=limit, viewer=_owner(request) or reviewer)
         return json_answer({"events": [event.to_json() for event in events]})
 
-    @app.get("/v1/review/agreement", summary="How far two reviewers agree, and where they do not")
+    @routes.get(
+        "/v1/review/agreement", summary="How far two reviewers agree, and where they do not"
+    )
     def agreement(queue: QueueName) -> Response:
         return json_answer(review_agreement(store, queue).to_json())
 
-    @app.get("/v1/review/export", summary="The decisions as a mapping set, or all as a worksheet")
+    @routes.get(
+        "/v1/review/export", summary="The decisions as a mapping set, or all as a worksheet"
+    )
     def export(
         queue: QueueName,
         to: Literal["sssom", "csv", "xlsx", "usagi", "omop", "fhir", "all"] = "sssom",
@@ -268,8 +280,8 @@ def _add_reading(app: FastAPI, store: ReviewStore, engine: Callable[[], ServiceE
         return Response(content, media_type=media_type, headers=headers)
 
 
-def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
-    @app.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
+def _add_deciding(routes: APIRouter, store: ReviewStore) -> None:
+    @routes.post("/v1/review/terms/{term_id}/decision", summary="Decide about a term")
     def decide(term_id: Number, asked: DecisionRequest, request: HttpRequest) -> Response:
         who = _reviewer(request, asked.reviewer)
         details = asked.model_dump(include={"version", "concept", "name", "comment"})
@@ -277,19 +289,21 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         decision = partial(store.decide, term_id, asked.action, **details)
         return _changed(store, term_id, asked.change, who, decision)
 
-    @app.post("/v1/review/terms/{term_id}/targets", summary="Approve a further concept of a term")
+    @routes.post(
+        "/v1/review/terms/{term_id}/targets", summary="Approve a further concept of a term"
+    )
     def target(term_id: Number, asked: TargetRequest, request: HttpRequest) -> Response:
         details = asked.model_dump(include={"concept", "name", "relation", "comment"})
         who = _reviewer(request, asked.reviewer)
         item = store.add_target(term_id, reviewer=who, batch=asked.change, **details)
         return json_answer({**item.to_json(), "batch": asked.change})
 
-    @app.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
+    @routes.post("/v1/review/terms/{term_id}/comment", summary="Comment on a term")
     def comment(term_id: Number, asked: CommentRequest, request: HttpRequest) -> Response:
         event = store.comment(term_id, asked.text, reviewer=_reviewer(request, asked.reviewer))
         return json_answer(event.to_json())
 
-    @app.post("/v1/review/bulk", summary="Decide the same about many terms")
+    @routes.post("/v1/review/bulk", summary="Decide the same about many terms")
     def bulk(asked: BulkRequest, request: HttpRequest) -> Response:
         names = {"flag", "text", "min_score", "max_score", "min_probability"}
         where = ReviewFilter(**asked.model_dump(include=names))
@@ -307,7 +321,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
         )
         return json_answer(done.to_json())
 
-    @app.post("/v1/review/undo", summary="Undo an event, or a batch")
+    @routes.post("/v1/review/undo", summary="Undo an event, or a batch")
     def undo(asked: UndoRequest, request: HttpRequest) -> Response:
         who = _reviewer(request, asked.reviewer)
         if (asked.event is None) == (asked.batch is None):
@@ -321,7 +335,7 @@ def _add_deciding(app: FastAPI, store: ReviewStore) -> None:
             return _changed(store, event.term_id, asked.change, who, undo)
         raise NotFoundError(f"no event has the id {asked.event}")
 
-    @app.post("/v1/review/findings", summary="Keep what was said about a finding in a text")
+    @routes.post("/v1/review/findings", summary="Keep what was said about a finding in a text")
     def finding(asked: FindingRequest, request: HttpRequest) -> Response:
         if asked.concept is None:
             raise ConfigError("concept: say which one is right, or wrong")

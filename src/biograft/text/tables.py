@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from biograft.errors import FormatError, InputError, nearest
 from biograft.kb.names import whole_number
@@ -173,11 +173,8 @@ def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[
             wanted = list(dict.fromkeys(names.values()))
             check_expansion(path, file, wanted)
             kinds = {name: file.schema_arrow.field(name).type for name in wanted}
-            if any(map(pa.types.is_nested, kinds.values())):
-                for number in range(1, file.metadata.num_rows + 1):
-                    log.read()
-                    log.reject("a list, expected one value", number, "", path=path)
-                return
+            if nested := [name for name, kind in kinds.items() if pa.types.is_nested(kind)]:
+                raise FormatError(f"the column {nested[0]!r} holds lists", path=path)
             texts = [name for name in wanted if str(kinds[name]).endswith(("string", "binary"))]
             file = pq.ParquetFile(raw, read_dictionary=texts)
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
@@ -199,10 +196,51 @@ def check_expansion(path: Path, file: ParquetFile, columns: Sequence[str] = ()) 
         columns: Columns that will be read; empty: all.
     """
     limit, packed = ExpansionLimit(path), path.stat().st_size
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            if not columns or chunk.path_in_schema.partition(".")[0] in columns:
-                limit.check(packed, chunk.total_uncompressed_size)
+    with path.open("rb") as raw:
+        for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                if not columns or chunk.path_in_schema.partition(".")[0] in columns:
+                    start = chunk.data_page_offset
+                    start = min(chunk.dictionary_page_offset or start, start)
+                    end = min(start + chunk.total_compressed_size, packed)
+                    limit.check(packed, sum(_page_sizes(raw, start, end)))
+
+
+def _page_sizes(raw: IO[bytes], start: int, end: int) -> Iterator[int]:
+    """Yield what the pages of a column unpack to, as they say themselves: the footer may lie."""
+    while start < end:
+        raw.seek(start)
+        page = _read_header(raw)
+        yield page.get(2, 0)
+        start = raw.tell() + page.get(3, 0)
+
+
+def _read_header(raw: IO[bytes], depth: int = 3) -> dict[int, int]:
+    """Read the numbers of a structure in Thrift's compact protocol, by their fields."""
+    found: dict[int, int] = {}
+    field = 0
+    while head := int.from_bytes(raw.read(1)):
+        field = field + (head >> 4) if head >> 4 else _read_number(raw) >> 1
+        kind = head & 15
+        if kind in (4, 5, 6):
+            found[field] = _read_number(raw) >> 1
+        elif kind == 8:
+            raw.seek(min(_read_number(raw), 1 << 40), 1)
+        elif kind == 12 and depth:
+            _read_header(raw, depth - 1)
+        elif kind > 2:
+            raise ValueError("a page has no header")
+    return found
+
+
+def _read_number(raw: IO[bytes]) -> int:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = int.from_bytes(raw.read(1))
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    return value
 
 
 def _bounded(batch: RecordBatch) -> Iterator[RecordBatch]:

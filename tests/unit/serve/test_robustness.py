@@ -153,21 +153,34 @@ class TestPaths:
         "path",
         [
             "concepts/%2e%2e/%2e%2e/etc/passwd",
-            "concepts/%00",
             "concepts/%ff%fe",
+            "concepts/%2500",
             "concepts/",
             "concepts/" + "x" * 900,
             "neighbours/%F0%9F%98%80",
             "concepts/..%5c..%5c",
             "nothing",
             "concepts//etc/passwd",
-            "concepts/%0d%0aset-cookie:a=b",
         ],
     )
     def test_paths_lead_nowhere_else(self, client, path):
         answer = client.get(f"/v1/{path}")
         refused(answer, 404)
+
+    @pytest.mark.parametrize("character", ["%00", "%0d%0a", "%1B", "%7f", "%C2%85"])
+    @pytest.mark.parametrize(
+        "path",
+        ["concepts/D1{}set-cookie:a=b", "search?q=a{}b", "neighbours/D1?relation={}", "none?{}=1"],
+    )
+    def test_control_characters_in_an_address_are_400(self, client, path, character):
+        answer = client.get(f"/v1/{path.format(character)}")
+        assert "control characters" in refused(answer, 400)
         assert "set-cookie" not in answer.headers
+
+    def test_control_characters_are_an_outcome_of_fhir(self, client):
+        answer = client.get("/fhir/CodeSystem?url=x%0a")
+        assert answer.status_code == 400
+        assert answer.json()["issue"][0]["code"] == "structure"
 
     def test_an_id_that_is_too_long_is_422(self, client):
         refused(client.get("/v1/concepts/" + "x" * 2000), 422)

@@ -93,13 +93,12 @@ def test_values_of_a_workbook_are_text(tmp_path):
     assert list(cells.values()) == ["2026-01-02", "2026-01-02T03:04:00", "0.1", "true", "1+1"]
 
 
-def test_lists_in_a_parquet_file_are_counted(tmp_path):
+def test_lists_in_a_parquet_file_are_refused(tmp_path):
     """They are not decoded, since a few bytes can hold lists of any length."""
     path = tmp_path / "t.parquet"
     pl.DataFrame({"x": [["a"], None]}).write_parquet(path)
-    log = ReadLog(path)
-    assert rows(path, "x", log=log) == []
-    assert log.rejected.counts == {"a list, expected one value": 2}
+    with pytest.raises(FormatError, match="the column 'x' holds lists"):
+        rows(path, "x")
 
 
 def test_a_text_that_all_rows_of_a_parquet_file_share_is_decoded_for_a_few_at_a_time(tmp_path):
@@ -124,6 +123,33 @@ def test_a_column_of_a_parquet_file_that_becomes_too_large_is_refused(tmp_path):
     with pytest.raises(InputError, match="becomes more than 64 MiB and 200 times its size"):
         rows(path, "x")
     assert [cells for _, cells in rows(path, "y")] == [{"y": "a"}] * 3
+
+
+def varint(number, size=0):
+    """Write a number as Thrift does: zigzag, seven bits a byte, in at least so many bytes."""
+    number, data = number * 2, bytearray()
+    while number or len(data) < size or not data:
+        data.append(number & 127 | 128)
+        number >>= 7
+    data[-1] &= 127
+    return bytes(data)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_footer_that_tells_a_small_size_does_not_help(tmp_path, version, dictionary):
+    """The sizes of pages are those of the pages themselves."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"x": ["x" * 30_000_000, "y" * 30_000_000, "z" * 30_000_000]})
+    options = {"use_dictionary": dictionary, "dictionary_pagesize_limit": 1 << 30}
+    pq.write_table(table, path, compression="zstd", data_page_version=version, **options)
+    size = pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size
+    true, data = varint(size), path.read_bytes()
+    assert true in data
+    path.write_bytes(data.replace(true, varint(7, len(true))))
+    assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 7
+    with pytest.raises(InputError, match="becomes more than 64 MiB and 200 times its size"):
+        rows(path, "x")
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet"])
