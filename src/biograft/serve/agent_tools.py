@@ -12,13 +12,12 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import biograft
 from biograft.errors import BiograftError, MissingExtraError, NotFoundError
-from biograft.kb import ConceptRelation, Replacement
+from biograft.kb import Replacement
 from biograft.kb.fingerprints import store_fingerprint
 from biograft.kb.verify import Status, Verifier
 from biograft.serve.agent_sets import ServedSets
@@ -110,9 +109,10 @@ class ConceptTools:
         self.sets = sets or ServedSets(engine.kb)
         self._linking = threading.Lock()
         self.version = (
-            f"{self.kb.manifest.get('made_at')} {store_fingerprint(self.kb)[:_FINGERPRINT]}"
+            f"{str(self.kb.manifest.get('made_at'))[:10]} "
+            f"{store_fingerprint(self.kb)[:_FINGERPRINT]}"
         )
-        """When the store was built, and a hash of its content."""
+        """The day on which the store was built, and a hash of its content."""
 
     @cached_property
     def _verifier(self) -> Verifier:
@@ -163,25 +163,24 @@ class ConceptTools:
         known = self.engine.concept(id)
         row = self.engine.row(id)
         lists = {
-            "definitions": list(map(self._shown, known["definitions"])),
+            "definitions": [
+                {"text": _cut(each["text"]), **self._vocabulary(each["source"])}
+                for each in known["definitions"]
+            ],
             "names": [(each["language"], _cut(each["text"])) for each in known["names"]],
             "parents": [self.described(each) for each in self.kb.hierarchy.parents(row)],
-            "types": known["types"],
+            "types": [each.label or each.code for each in self.kb.concept_at(row).types],
             "ids": known["ids"],
             "relations": known["relations"],
         }
         shown = {key: each[:limit] for key, each in lists.items()}
-        names: dict[str, list[str]] = {}
-        for language, text in shown["names"]:
-            names.setdefault(language, []).append(text)
         relations: dict[str, dict[str, int]] = {}
         for each in shown["relations"]:
             relations.setdefault(each["direction"], {})[each["relation"]] = each["n"]
         return self._answer(
             **self.described(row),
-            **shown | {"names": names, "relations": relations},
-            n_names=len(known["names"]),
-            n_children=len(self.kb.hierarchy.children(row)),
+            **shown | {"names": _grouped(shown["names"]), "relations": relations},
+            n_children=len(self.kb.hierarchy.children(row)) or None,
             truncated=any(len(each) > limit for each in lists.values()),
         )
 
@@ -212,25 +211,21 @@ class ConceptTools:
             "definition": texts[0] if texts else "",
         }
 
-    def _shown(self, text: Mapping[str, Any]) -> Answer:
-        """Return a name or definition with its vocabulary; what is plain is left out."""
-        kept = {key: value for key, value in text.items() if key != "source"}
-        return {**kept, "text": _cut(text["text"]), **self._vocabulary(text.get("source") or "")}
-
     def names(
         self,
         id: Id,  # noqa: A002
         language: Language = None,
         limit: Limit = 50,
     ) -> Answer:
-        """List the names of a concept with language, kind (preferred, synonym, ...) and source."""
+        """List the names of a concept by language, kind (preferred, ...) and vocabulary."""
         row = self.engine.row(id)
         names = [
-            self._shown(asdict(each))
+            (" ".join((each.language, each.kind, *self._vocabulary(each.source).values())), each)
             for each in self.kb.names_at(row)
             if language is None or each.language == language
         ]
-        return self._answer(**self.described(row), **_listed("names", names, limit))
+        listed = _listed("names", names, limit, lambda named: (named[0], _cut(named[1].text)))
+        return self._answer(**self.described(row), **listed | {"names": _grouped(listed["names"])})
 
     # ---- hierarchy and relations
 
@@ -247,7 +242,7 @@ class ConceptTools:
         return self._relatives("ancestors", self.kb.hierarchy.ancestors, id, limit)
 
     def descendants(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
-        """List all concepts below a concept along is-a, nearest first; `total` counts them all."""
+        """List all concepts below a concept along is-a, nearest first."""
         return self._relatives("descendants", self.kb.hierarchy.descendants, id, limit)
 
     def _relatives(
@@ -263,7 +258,7 @@ class ConceptTools:
         id: Id,  # noqa: A002
         ancestor: Annotated[Id, Field(description="Id of the wider concept.")],
     ) -> Answer:
-        """Say whether a concept is another one, or below it; `evidence` is the way up.
+        """Say whether a concept is another one, or below it; `evidence` lies between them.
 
         Call it to decide whether a code belongs to a group of codes. Do not guess from names.
         """
@@ -274,7 +269,7 @@ class ConceptTools:
             **self.described(row),
             ancestor=self.described(above),
             is_a=found,
-            evidence=[self.described(each) for each in up],
+            evidence=[self.described(each) for each in up[1:-1]],
         )
 
     def path(
@@ -284,7 +279,7 @@ class ConceptTools:
     ) -> Answer:
         """Return the shortest way along is-a between two concepts: up to what they share, and down.
 
-        `common_ancestor` is null where they share none.
+        `common_ancestor` is null where they share none; `up` and `down` are what lies between.
         """
         row, target = self.engine.row(id), self.engine.row(other)
         up, down = self.kb.hierarchy.path(row, target)
@@ -292,8 +287,8 @@ class ConceptTools:
             **self.described(row),
             other=self.described(target),
             common_ancestor=self.described(up[-1]) if up else None,
-            up=[self.described(each) for each in up],
-            down=[self.described(each) for each in down],
+            up=[self.described(each) for each in up[1:-1]],
+            down=[self.described(each) for each in down[1:-1]],
         )
 
     def neighbours(
@@ -309,7 +304,7 @@ class ConceptTools:
         ] = "both",
         limit: Limit = 50,
     ) -> Answer:
-        """List the concepts in relation to one (treats, part-of, ...), with the source of each.
+        """List the concepts in relation to one, by direction and relation (treats, part-of, ...).
 
         A relation that is not listed is not known to the vocabulary, which does not mean that it
         is false.
@@ -319,25 +314,20 @@ class ConceptTools:
             raise NotFoundError(f"no relation is called {relation!r}; known: {known}")
         row = self.engine.row(id)
         own = self.kb.id_at(row)
-        found = self.kb.relations(own, relation=relation, direction=direction, limit=limit + 1)
-        listed = _listed("neighbours", found, limit, lambda each: self._neighbour(each, own))
-        counted = [
-            each for each in self.kb.count_relations(own) if direction in ("both", each.direction)
-        ]
-        listed["total"] = sum(
-            each.n for each in counted if relation is None or each.relation == relation
+        shown: dict[str, dict[str, list[Answer]]] = {}
+        found = self.kb.relations(own, relation=relation, direction=direction, limit=limit)
+        for each in found:
+            way, other = ("out", each.tail) if each.head == own else ("in", each.head)
+            source = [{"source": name} for name in self._vocabulary(each.source).values()]
+            concept = self.of_id(other) | dict(*source)
+            shown.setdefault(way, {}).setdefault(each.relation, []).append(concept)
+        total = sum(
+            each.n
+            for each in self.kb.count_relations(own)
+            if direction in ("both", each.direction) and relation in (None, each.relation)
         )
-        listed["truncated"] = listed["total"] > len(listed["neighbours"])
-        return self._answer(**self.described(row), **listed)
-
-    def _neighbour(self, each: ConceptRelation, own: str) -> Answer:
-        outward = each.head == own
-        return {
-            **self.of_id(each.tail if outward else each.head),
-            "relation": each.relation,
-            "direction": "out" if outward else "in",
-            "evidence": {"source": each.source},
-        }
+        counted = {"total": total, "truncated": True} if total > limit else {}
+        return self._answer(**self.described(row), neighbours=shown, **counted)
 
     def cross_references(self, id: Id, limit: Limit = 50) -> Answer:  # noqa: A002
         """List the codes of a concept in all vocabularies, and the concepts that refer to an id.
@@ -355,7 +345,7 @@ class ConceptTools:
         own = _listed("codes", [] if row is None else self._codes(row), limit)
         return self._answer(
             concept=None if row is None else self.described(row),
-            **own | {"truncated": own["truncated"] or len(referring) > limit},
+            **{"truncated": len(referring) > limit} | own,
             referred_to_by=referring[:limit],
         )
 
@@ -375,7 +365,7 @@ class ConceptTools:
                     else "primary"
                     if systems.is_primary(entry)
                     else "alternate",
-                    "in_use": is_xref or systems.is_active(entry),
+                    "in_use": None if is_xref or systems.is_active(entry) else False,
                 }
             )
         return codes
@@ -452,7 +442,7 @@ class ConceptTools:
         historical, family, ... Do not report an absent finding as present. `axes` says what is not
         as usual: course (resolved), plan, time, experiencer. `concept` is null where no concept is
         good enough. Where `ambiguous` lists other ids, decide by the text, among `concept` and
-        `others` only. `matched` is the name that was found, if it is not the label.
+        `others` only. `matched` is the name that was found, if it is neither text nor label.
         """
         with self._linking:
             (linked,) = self.engine.link([LinkJob((text,), settings_of(k=k))])[0]
@@ -469,7 +459,7 @@ class ConceptTools:
             "start": mention.start,
             "end": mention.end,
             "text": mention.text,
-            "concept": None if answer is None else self._candidate(answer),
+            "concept": None if answer is None else self._candidate(answer, mention.text),
             "status": mention.status,
             "axes": {
                 axis: value
@@ -478,16 +468,16 @@ class ConceptTools:
             },
             "section": mention.section,
             "ambiguous": list(mention.ambiguous[:_SHOWN_IDS]),
-            "others": [] if is_clear else [self._candidate(each) for each in others],
+            "others": [] if is_clear else [self._candidate(each, mention.text) for each in others],
         }
 
-    def _candidate(self, candidate: Candidate) -> Answer:
+    def _candidate(self, candidate: Candidate, text: str) -> Answer:
         found = candidate.evidence[0].name if candidate.evidence else candidate.name
         return {
             **self.of_id(candidate.concept),
             "score": round(candidate.score, _DECIMALS),
             "probability": candidate.probability,
-            "matched": "" if found == candidate.concept_name else _cut(found),
+            "matched": "" if found in (candidate.concept_name, text) else _cut(found),
         }
 
     def map_terms(
@@ -524,7 +514,7 @@ class ConceptTools:
             "flag": _FLAGS.get(mapping.flag, mapping.flag),
             "others": []
             if mapping.flag == "exact"
-            else [self._candidate(each) for each in mapping.others[: k - found]],
+            else [self._candidate(each, mapping.term.text) for each in mapping.others[: k - found]],
         }
 
     # ---- checks
@@ -618,15 +608,15 @@ _STATUS = {
     Status.MISSPELT_LABEL: "unknown_label",
 }
 """What a client is told, where it differs from what ``biograft verify`` says."""
-_UNNAMED = ("unknown_id", "unknown_label", "label_of_another")
+_UNNAMED = ("unknown_id", "unknown_label")
 """Results of a check for which other concepts are offered."""
-_WRONG = (*_UNNAMED, "cross_reference", "retired")
+_WRONG = (*_UNNAMED, "label_of_another", "cross_reference", "retired")
 
 
 _FLAGS = {"": "similar", "short": "weak", "part": "weak", "translated": "weak"}
 """Flags of terms, where a client is told another word."""
 _ALWAYS = frozenset(
-    ("concept", "concepts", "mentions", "terms", "codes", "mappings", "common_ancestor", "up")
+    ("concept", "concepts", "mentions", "terms", "codes", "mappings", "common_ancestor")
 )
 """Keys that are there, also empty."""
 
@@ -655,12 +645,18 @@ def _hashes(source: Mapping[str, Any]) -> list[str]:
 def _listed(
     what: str, items: Sequence[Any], limit: int, describe: Callable[[Any], Any] = lambda each: each
 ) -> Answer:
-    """Return the first items of a list, how many there are, and whether some were left out."""
+    """Return the first items of a list, and how many there are if some are left out."""
     return {
         what: [describe(each) for each in items[:limit]],
-        "total": len(items),
-        "truncated": len(items) > limit,
+        **({"total": len(items), "truncated": True} if len(items) > limit else {}),
     }
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for key, text in pairs:
+        groups.setdefault(key, []).append(text)
+    return groups
 
 
 def _cut(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.config import LinkerConfig, LinkerFiles
 from biograft.serve.agent_sets import ServedSets
 from biograft.serve.agent_tools import INSTRUCTIONS, ConceptTools, ToolCalls, ToolError
-from biograft.serve.engine import ServiceEngine
+from biograft.serve.engine import ServiceEngine, to_json
 from biograft.serve.mcp_stdio import ABOUT, answer_stdio
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def create_mcp_server(
             except ToolError as error:
                 said = TextContent(type="text", text=str(error))
                 return CallToolResult(content=[said], is_error=True)
-            text = json.dumps(answer, ensure_ascii=False)
+            text = to_json(answer).decode()
             content = [TextContent(type="text", text=text)]
             return CallToolResult(content=list(content), structured_content=answer)
 

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import biograft
 from biograft.serve.agent_tools import INSTRUCTIONS, ToolCalls, ToolError
+from biograft.serve.engine import to_json
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Revisions of the protocol that begin with ``initialize``, oldest first."""
@@ -61,7 +62,7 @@ def answer_stdio(
                 continue
             answer, method = _answer(line, calls)
             if answer is not None:
-                write.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+                write.write(to_json(answer))
                 write.write(b"\n")
                 write.flush()
             if method == "tools/list":
@@ -119,7 +120,7 @@ def _result(method: str, params: dict[str, Any], calls: ToolCalls) -> dict[str, 
         answer = calls.call(name, arguments)
     except ToolError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-    text = json.dumps(answer, ensure_ascii=False)
+    text = to_json(answer).decode()
     return {
         "content": [{"type": "text", "text": text}],
         "structuredContent": answer,

@@ -119,7 +119,7 @@ def test_a_text_is_linked_as_by_the_linker(ask, starter):
     assert [(m["start"], m["concept"]["id"], m["status"]) for m in found["mentions"]] == [
         (m.start, m.concept, m.status) for m in expected
     ]
-    assert found["mentions"][1]["concept"]["matched"] == "type 2 diabetes"
+    assert "matched" not in found["mentions"][1]["concept"]  # it is what the text has
     assert found["mentions"][0]["axes"] == {"polarity": "negated"}
     assert not any("others" in m for m in found["mentions"])
     assert ask("link_text", text=NOTE, limit=1)["truncated"]
@@ -228,6 +228,45 @@ def test_several_concepts_at_once(ask):
     assert known["parents"][0]["label"] == "Diabetes Mellitus"
     assert retired == {"id": "D999999", "error": "no concept has the id 'D999999'"}
     assert ask("concepts", ids='["D003924"]')["concepts"] == [known]
+
+
+def test_what_an_answer_says_once_is_not_repeated(ask):
+    """Names by language and kind, neighbours by relation, ways without their ends."""
+    names = ask("names", id="D003924")
+    assert names["names"]["en preferred"] == [T2D["label"]]
+    assert {"total", "truncated"}.isdisjoint(names)
+    cut = ask("names", id="D003924", limit=1)
+    assert cut["truncated"]
+    assert cut["total"] == sum(map(len, names["names"].values()))
+    near = ask("neighbours", id="D003924")["neighbours"]
+    assert set(near) == {"in", "out"}
+    assert all(set(each) == {"id", "label"} for each in near["out"]["is-a"])
+    relation = next(iter(near["in"]))
+    one = ask("neighbours", id="D003924", relation=relation, direction="in")
+    assert one["neighbours"] == {"in": {relation: near["in"][relation]}}
+    parent = near["out"]["is-a"][0]
+    direct = ask("is_a", id="D003924", ancestor=parent["id"])
+    assert (direct["is_a"], direct["ancestor"]) == (True, parent)
+    assert "evidence" not in direct
+    (above,) = ask("parents", id=parent["id"])["parents"][:1]
+    assert ask("is_a", id="D003924", ancestor=above["id"])["evidence"] == [parent]
+    way = ask("path", id="D003924", other=above["id"])
+    assert (way["up"], way["common_ancestor"]) == ([parent], above)
+    (checked,) = ask("check", codes=[{"id": "D003924", "label": parent["label"]}])["codes"]
+    assert checked["label_belongs_to"] == [parent]
+    assert "suggestions" not in checked
+
+
+def test_an_answer_of_cut_neighbours_counts_all_of_them(ask):
+    whole = ask("neighbours", id="D003924", limit=200)
+    n = sum(len(each) for way in whole["neighbours"].values() for each in way.values())
+    assert n > 3
+    assert "total" not in whole
+    cut = ask("neighbours", id="D003924", limit=3)
+    assert (cut["total"], cut["truncated"]) == (n, True)
+    outward = [each for each in whole["neighbours"]["out"].values()]
+    one = ask("neighbours", id="D003924", direction="out", limit=1)
+    assert one["total"] == sum(map(len, outward))
 
 
 def test_nothing_empty_is_answered(ask):
