@@ -41,6 +41,14 @@ def test_candidates_of_what_was_split_or_may_be_meant(kb, linker):
         assert "HP:8" in found  # what is found anew follows
 
 
+def test_a_reference_that_several_concepts_have_decides_nothing(store_of):
+    shared = [{"id": "OMOP:1", "kind": "xref"}]
+    names = ("Fever", "Cold")
+    kb = store_of([{"id": f"HP:{n}", "name": n, "ids": shared} for n in names])
+    before = EarlierDecisions([decided("OMOP:1", "Fever")], kb).of("MI")
+    assert (before.flag, before.concept) == ("retired", "")
+
+
 def test_the_latest_decision_counts(kb):
     old, new = decided(time="2026-01-01"), decided("", "", time="2026-01-02T10:00:00Z")
     for order in ([old, new], [new, old]):

@@ -47,6 +47,20 @@ def mappings(kb, linker):
     return list(map_terms(linker, TERMS, EarlierDecisions(EARLIER, kb)))
 
 
+def test_a_table_has_columns_of_context_only_where_terms_have_a_context(kb, linker, tmp_path):
+    time, ids = datetime(2026, 11, 24, tzinfo=UTC), ConceptIds(kb)
+    term = SourceTerm("fever", "1", context=(("unit", "C"),))
+    for run, expected in (
+        (MappingRun(kb=kb, ids=ids, time=time), False),
+        (MappingRun(kb=kb, ids=ids, time=time, has_context=True), True),
+    ):
+        path = tmp_path / f"{expected}.csv"
+        write_mapping(map_terms(linker, [term]), path, run, to="csv")
+        header, row = path.read_text("utf-8").splitlines()
+        assert ("context" in header.split(",")) == expected
+        assert ("unit" in row) == expected
+
+
 def test_sssom_has_decisions_proposals_and_what_changed(mappings, run, tmp_path):
     path = tmp_path / "o.sssom.tsv"
     counts = write_mapping(mappings, path, run, to="sssom")

@@ -87,6 +87,52 @@ def test_names_numbers_and_cross_references_decide(stores):
     assert without.keys() == {"DOID:2", "DOID:3", "DOID:4", "DOID:5"}
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_parent_decides_between_concepts_of_one_name(tmp_path, turned):
+    def family(prefix, *parents):
+        return [
+            {"id": f"{prefix}:{n}", "name": parent, "names": []} for n, parent in enumerate(parents)
+        ]
+
+    first = [
+        *family("A", "diseases of the heart"),
+        {"id": "A:9", "name": "failure", "names": [], "relations": {"is-a": ["A:0"]}},
+    ]
+    below = [
+        {"id": f"B:{9 - n}", "name": "failure", "names": [], "relations": {"is-a": [f"B:{n}"]}}
+        for n in range(2)
+    ]
+    parents = ["diseases of the kidney", "diseases of the heart"]
+    if turned:
+        parents = parents[::-1]
+    stores = store_in(tmp_path, first, "A"), store_in(tmp_path, family("B", *parents) + below, "B")
+    right = "B:9" if turned else "B:8"
+    assert matched(stores) == {
+        "A:0": (f"B:{parents.index('diseases of the heart')}", "exact"),
+        "A:9": (right, "exact"),
+    }
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_children_decide_between_concepts_of_one_name(tmp_path, turned):
+    first = [
+        {"id": "A:0", "name": "failure", "names": []},
+        {"id": "A:1", "name": "cardiac asthma", "names": [], "relations": {"is-a": ["A:0"]}},
+    ]
+    second = [{"id": f"B:{n}", "name": "failure", "names": []} for n in range(2)]
+    second += [
+        {"id": "B:2", "name": "all", "names": []},
+        *(
+            {"id": f"B:{n + 3}", "name": name, "names": [], "relations": {"is-a": [f"B:{n}"]}}
+            for n, name in enumerate(["cardiac asthma", "uraemia"][:: -1 if turned else 1])
+        ),
+    ]
+    for each in second[:2]:
+        each["relations"] = {"is-a": ["B:2"]}
+    stores = store_in(tmp_path, first, "A"), store_in(tmp_path, second, "B")
+    assert matched(stores)["A:0"] == ("B:1" if turned else "B:0", "exact")
+
+
 def test_one_to_one_keeps_the_surest(tmp_path):
     first = store_in(
         tmp_path,

@@ -19,6 +19,7 @@ from biograft.mapping import (
     read_decisions,
     without_foreign,
 )
+from biograft.mapping.sssom import concept_of, prefixes_in, split_iri, subject_of
 
 MONDO = "http://purl.obolibrary.org/obo/MONDO_"
 MESH = {"mesh": "http://identifiers.org/mesh/"}
@@ -89,6 +90,79 @@ def test_the_iri_of_a_set_is_that_of_its_content():
     first, second, other = (each.iri for each in made)
     assert first == second != other
     assert first.startswith("https://example.org/sets/")
+
+
+@pytest.mark.parametrize(
+    ("iri", "parts"),
+    [
+        ("https://lab.example/tests", ("https://lab.example/", "tests")),
+        ("https://lab.example/a/b#c", ("https://lab.example/a/b#", "c")),
+        ("urn:oid:1.2.3", ("urn:oid:", "1.2.3")),
+        ("https://lab.example/tests/", ("https://lab.example/", "tests")),
+        ("lab tests", ("https://example.org/", "lab%20tests")),
+    ],
+)
+def test_an_iri_is_a_namespace_and_a_name(iri, parts):
+    assert split_iri(iri) == parts
+
+
+def test_the_prefixes_of_all_curies_of_a_row_are_declared():
+    """Also of several in a cell, and of those with another colon in them; an address has none."""
+    cells = {
+        "subject_id": "HP:1:2",
+        "object_id": "http://x.org/1",
+        "author_id": "orcid:0000|wikidata:Q1",
+        "subject_label": "no:prefix",
+    }
+    assert prefixes_in([cells, {"predicate_id": "skos:exactMatch"}]) == {
+        *("HP", "orcid", "wikidata", "skos")
+    }
+
+
+@pytest.mark.parametrize(
+    ("curie", "concept"),
+    [
+        ("concept:E11%209", "E11 9"),
+        ("concept:a:b:c", "a:b:c"),
+        ("MESH:D003924", "D003924"),
+        ("HP:0001250", "HP:0001250"),
+        ("sssom:NoTermFound", ""),
+    ],
+)
+def test_the_concept_of_a_curie(curie, concept):
+    assert concept_of(curie) == concept
+
+
+@pytest.mark.parametrize(
+    ("curie", "term"),
+    [
+        ("term:hart%20atack", ("hart atack", "")),
+        ("term:a:b", ("a:b", "")),
+        ("code:I21%3A9", ("", "I21:9")),
+        ("code:a:b", ("", "a:b")),
+        ("HP:1:2", ("", "HP:1:2")),
+    ],
+)
+def test_the_term_or_code_of_a_curie(curie, term):
+    assert subject_of(curie) == term
+
+
+@pytest.mark.parametrize(
+    ("author", "slot"),
+    [
+        ("orcid:0000-0001-2345-6789", "author_id"),
+        ("orcid:0000-0001-2345-678X|ORCID:0000-0001-2345-6789", "author_id"),
+        ("Ada", "author_label"),
+        ("orcid:0000-0001-2345-6789|Ada", "author_label"),
+        ("orcid:0000-0001-2345-67890", "author_label"),
+        ("see orcid:0000-0001-2345-6789", "author_label"),
+    ],
+)
+def test_who_decided_is_an_id_if_all_are(author, slot):
+    decision = Decision(term="MI", concept="HP:8", verdict="approved", author=author)
+    cells = MappingRow.of_decision(decision, "LexicalMatching").to_cells()
+    assert {key for key, value in cells.items() if value and key.startswith("author")} == {slot}
+    assert cells[slot] == author
 
 
 def test_rows_that_say_the_same_become_one_and_a_person_is_believed():

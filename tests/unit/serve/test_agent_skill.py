@@ -201,6 +201,30 @@ def test_sets_that_cannot_be_served_are_refused_at_the_start(starter, tmp_path):
         list(ServedSets(kb).translations("X", "none", False))
 
 
+def test_what_is_surest_of_several_mappings_comes_first(tmp_path):
+    """Exact before close before broad; of one relation, what a person decided before the rest."""
+    kb = store_in(tmp_path, CONCEPTS)
+    given = [
+        ("broad", "B1", "ManualMappingCuration"),
+        ("close", "C1", "LexicalMatching"),
+        ("exact", "E1", "LexicalMatching"),
+        ("close", "C2", "ManualMappingCuration"),
+        ("exact", "E2", "MappingReview"),
+    ]
+    (tmp_path / "all.sssom.tsv").write_text(
+        "subject_id\tpredicate_id\tobject_id\tmapping_justification\n"
+        + "".join(
+            f"HP:0001945\tskos:{relation}Match\tICD10:{code}\tsemapv:{why}\n"
+            for relation, code, why in given
+        )
+    )
+    engine = ServiceEngine.open(kb)
+    calls = ToolCalls(ConceptTools(engine, ServedSets(engine.kb, [tmp_path / "all.sssom.tsv"])))
+    (asked,) = calls.call("translate", {"ids": ["HP:0001945"]})["codes"]
+    found = [each["id"] for each in asked["mappings"]]
+    assert found == [f"ICD10:{code}" for code in ("E2", "E1", "C2", "C1", "B1")]
+
+
 def test_every_answer_names_store_and_version(small):
     asked = [
         ("search", {"text": "fever"}),

@@ -264,7 +264,7 @@ def test_an_answer_of_cut_neighbours_counts_all_of_them(ask):
     assert "total" not in whole
     cut = ask("neighbours", id="D003924", limit=3)
     assert (cut["total"], cut["truncated"]) == (n, True)
-    outward = [each for each in whole["neighbours"]["out"].values()]
+    outward = list(whole["neighbours"]["out"].values())
     one = ask("neighbours", id="D003924", direction="out", limit=1)
     assert one["total"] == sum(map(len, outward))
 

@@ -51,7 +51,6 @@ _MAX_DATA = 8 << 30
 """Bytes that a child may allocate: a changed loop may not end."""
 _MAX_SECONDS = 60.0
 """Most processor time for the tests of a mutant on the unchanged source."""
-_ALL = "all tests"
 _NOT_EXCHANGED = 97
 KILLED, SURVIVED = "killed", "survived"
 
@@ -85,11 +84,9 @@ class Reach:
         return kept
 
     def _tests_of(self, context: str) -> list[str]:
-        """Return the tests of a context: one test, or a fixture shared by a file or by all."""
+        """Return the tests of a context: one test, or a fixture shared by some of a file."""
         if context in self.seconds:
             return [context]
-        if context == _ALL:
-            return list(self.seconds)
         return [test for test in self.seconds if test.startswith(f"{context}::")]
 
     def save(self, path: Path) -> None:
@@ -97,14 +94,17 @@ class Reach:
         path.write_text(json.dumps([self.seconds, self.lines]), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Reach:
-        """Read it from a file."""
-        seconds, lines = json.loads(path.read_text(encoding="utf-8"))
-        numbered = {
-            file: {int(line): tests for line, tests in of_file.items()}
-            for file, of_file in lines.items()
-        }
-        return cls(seconds, numbered)
+    def load(cls, *paths: Path) -> Reach:
+        """Read it from files, one for each file of tests."""
+        whole = cls()
+        for path in paths:
+            seconds, lines = json.loads(path.read_text(encoding="utf-8"))
+            whole.seconds |= seconds
+            for file, of_file in lines.items():
+                known = whole.lines.setdefault(file, {})
+                for line, tests in of_file.items():
+                    known.setdefault(int(line), []).extend(tests)
+        return whole
 
 
 def _file_of(test: str) -> str:
@@ -114,10 +114,10 @@ def _file_of(test: str) -> str:
 class _Recorder:
     """A plug-in of pytest that notes the lines each test reaches."""
 
-    def __init__(self, source: Path, files: Sequence[str]) -> None:
+    def __init__(self, source: Path, files: Sequence[str], tested: str) -> None:
         import coverage
 
-        self._source, self._files = source, files
+        self._source, self._files, self._tested = source, files, tested
         self._coverage = coverage.Coverage(
             data_file=None,
             include=[str(source / file) for file in files],
@@ -139,9 +139,9 @@ class _Recorder:
             self.reach.seconds[report.nodeid] = time.process_time() - self._start
 
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> None:
-        """Note what a shared fixture reaches under all tests that may share it."""
+        """Note what a shared fixture reaches under all tests of the file that may share it."""
         if fixturedef.scope in ("session", "package"):
-            self._coverage.switch_context(_ALL)
+            self._coverage.switch_context(self._tested)
         elif fixturedef.scope in ("module", "class"):
             self._coverage.switch_context(request.node.nodeid)
 
@@ -164,13 +164,19 @@ class Trials:
     def __init__(self, laboratory: Laboratory, session: Any) -> None:
         self._laboratory, self._session = laboratory, session
 
-    def reach(self, files: Sequence[str], path: Path) -> None:
-        """Run all tests on the unchanged source, and write which lines they reach."""
+    def reach(self, files: Sequence[str], path: Path, tested: str) -> None:
+        """Run a file of tests on the unchanged source, and write which lines each reaches.
+
+        Args:
+            files: Files of the source.
+            path: File to write.
+            tested: The file of tests.
+        """
 
         def run() -> int:
-            recorder = _Recorder(self._laboratory.source, files)
+            recorder = _Recorder(self._laboratory.source, files, tested)
             self._session.config.pluginmanager.register(recorder)
-            self._loop(self._session.items)
+            self._loop([each for each in self._session.items if _file_of(each.nodeid) == tested])
             recorder.end().save(path)
             return 0
 

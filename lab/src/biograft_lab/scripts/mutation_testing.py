@@ -36,7 +36,7 @@ from biograft_lab.replication.results import write_result
 try:
     import coverage as _coverage  # noqa: F401
 
-    from biograft_lab.scripts.mutant_runs import KILLED, SURVIVED, Laboratory, Reach, Trials
+    from biograft_lab.scripts.mutant_runs import SURVIVED, Laboratory, Reach, Trials
     from biograft_lab.scripts.mutants import Mutant, changed_lines, sample_mutants
 except ImportError as _error:
     raise SystemExit(f"error: {_error}; run: pip install mutmut coverage") from _error
@@ -49,10 +49,10 @@ NAMED = "named"
 MODULES = {
     "metrics": ("metrics",),
     "evaluation": ("evaluation",),
-    "objectives": ("objectives",),
+    "objectives": ("training/objectives",),
     "linking": ("linking/fusion.py", "linking/calibration.py"),
     "kb": ("kb",),
-    "sources": ("sources",),
+    "sources": ("kb/sources",),
     "serve": ("serve",),
     "mapping": ("mapping",),
 }
@@ -66,8 +66,7 @@ _OTHER_TESTS = {
         "linking/generative/test_generative_folder.py",
     ),
     "linking/calibration.py": ("linking/test_linking_calibration.py",),
-    "sources": ("sources", "evaluation/test_gold_archives.py"),
-    "kb": ("kb", "test_frames.py"),
+    "kb/sources": ("kb/sources", "evaluation/test_gold_archives.py"),
     "serve": ("serve",),
     "mapping": (
         "mapping",
@@ -166,13 +165,20 @@ class Testing:
         sample, n_all = sample_mutants(SOURCE, module.files, options.sample, options.seed)
         tests = module.hash_of_tests
         source = [(SOURCE / file).read_text(encoding="utf-8") for file in module.files]
-        reached = self._folder / f"reach-{name}-{_hash(tests, *source)}.json"
+        files = [file for test in module.tests for file in _python_files(ROOT / test)]
+        names = [file.relative_to(ROOT).as_posix() for file in files if file.name[:5] == "test_"]
+        texts = [(ROOT / each).read_text(encoding="utf-8") for each in names]
+        kept = [_hash(each, text, *source) for each, text in zip(names, texts, strict=True)]
+        reached = {
+            each: self._folder / f"reach-{key}.json" for each, key in zip(names, kept, strict=True)
+        }
         new = [each for each in sample if self._outcomes.find(each, tests) is None]
 
         def work(trials: Trials) -> None:
-            if not reached.exists():
-                trials.reach(module.files, reached)
-            reach = Reach.load(reached)
+            for tested, path in reached.items():
+                if not path.exists():
+                    trials.reach(module.files, path, tested)
+            reach = Reach.load(*reached.values())
             for mutant in new:
                 if not mutant.is_definition:
                     self._try(mutant, reach, trials, tests)
@@ -181,22 +187,20 @@ class Testing:
             self._laboratory.collect(module.tests, module.files, work)
         for mutant in new:
             if mutant.is_definition:  # where nothing of the tests is imported yet
-                self._try(mutant, Reach.load(reached), self._laboratory, tests)
+                self._try(mutant, Reach.load(*reached.values()), self._laboratory, tests)
         return {"possible": n_all, **self._summary(sample, [tests] * len(sample))}
 
     def _try(self, mutant: Mutant, reach: Reach, ways: Laboratory | Trials, tests: str) -> None:
-        """Try a mutant with the tests of its line, then with all of its file.
+        """Try a mutant with the tests of its line, or else with all of its file.
 
         The line may be compiled, or computed once and kept, and then no test is seen to reach it.
         """
-        known: list[str] = []
-        for lines in (mutant.lines, None):
-            chosen = [test for test in reach.tests(mutant.file, lines) if test not in known]
-            known += chosen
-            seconds = sum(reach.seconds[test] for test in chosen)
-            if chosen and ways.outcome(mutant.file, mutant.text, chosen, seconds) == KILLED:
-                return self._add(mutant, tests, KILLED, len(known))
-        return self._add(mutant, tests, SURVIVED, len(known))
+        chosen = reach.tests(mutant.file, mutant.lines) or reach.tests(mutant.file, None)
+        seconds = sum(reach.seconds[test] for test in chosen)
+        outcome = SURVIVED
+        if chosen:
+            outcome = ways.outcome(mutant.file, mutant.text, chosen, seconds)
+        self._add(mutant, tests, outcome, len(chosen))
 
     def _run_named(self) -> dict[str, Any]:
         known = self._known["named"]

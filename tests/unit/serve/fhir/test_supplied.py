@@ -156,6 +156,20 @@ class TestExpand:
             member = values(ask(client, "ValueSet/$validate-code", COLOURS, composed, **asked))
             assert member["result"] is (code in expected.split())
 
+    def test_a_text_is_searched_in_the_store_and_in_all_systems_of_the_request(self, client):
+        other = "http://example.org/temperatures"
+        degrees = [{"code": code, "display": f"Cold {code}"} for code in ("1", "2")]
+        supplied = {**COLOURS, "url": other, "valueSet": f"{other}-all", "concept": degrees}
+        composed = value_set({}, url="http://x.org/1")
+        composed["compose"]["include"] += [
+            {"system": other},
+            {"system": MESH, "concept": [{"code": "D003139"}, {"code": "D003920"}]},
+        ]
+        asked = {"url": "http://x.org/1", "filter": "cold"}
+        found = ask(client, "ValueSet/$expand", COLOURS, supplied, composed, **asked)
+        assert sorted(codes(found)) == ["1", "2", "D003139", "cold"]
+        assert found["expansion"]["total"] == 4
+
     def test_value_sets_include_others(self, client):
         first = value_set({"concept": [{"code": "red", "display": "Rouge"}]}, url="http://x.org/1")
         second = value_set(exclude=[{"concept": [{"code": "blue"}]}], url="http://x.org/2")

@@ -354,6 +354,23 @@ class TestPackages:
         assert "Bleu" not in json.dumps(ask(client, "CodeSystem/$lookup", **asked))
 
     @pytest.mark.parametrize(
+        ("url", "known_as"),
+        [
+            ("http://x.org/colours", "colours"),
+            ("http://x.org/colours/", "colours"),
+            ("http://x.org/all colours_1", "all-colours-1"),
+            ("urn:oid:1.2.3", "urn-oid-1.2.3"),
+            ("http://x.org/颜色", "resource"),
+            ("http://x.org/" + "x" * 99, "x" * 56),
+        ],
+    )
+    def test_a_resource_without_an_id_gets_one_of_its_url(self, tmp_path, url, known_as):
+        own = {key: value for key, value in COLOURS.items() if key != "id"}
+        files = {f"package/C{n}.json": {**own, "url": url, "version": str(n)} for n in range(2)}
+        found = read_content([package(tmp_path / "ours.tgz", files)]).of("CodeSystem")
+        assert [each["id"] for each in found] == [known_as, f"{known_as}-2"]
+
+    @pytest.mark.parametrize(
         ("files", "said"),
         [
             ({"package/CodeSystem-a.json": b"{"}, "is not JSON"),
