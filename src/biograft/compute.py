@@ -482,6 +482,16 @@ _INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "a
 _CPUINFO = Path("/proc/cpuinfo")
 
 
+def peak_bytes() -> int:
+    """Return the most memory that this process had so far; 0 on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used << 10
+
+
 def describe_machine() -> dict[str, Any]:
     """Return processor, cores, Python, and the instructions that matter for speed."""
     info = _read_cpuinfo()

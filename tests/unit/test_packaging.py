@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -73,3 +74,15 @@ def test_the_wheel_has_no_experiments_claims_probes_or_results():
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*.*")]
     names = ("lab", "replication", "experiments", "probing", "probe", "claims")
     assert [file for file in files if any(part in names for part in re.split(r"[/.]", file))] == []
+
+
+def test_no_module_needs_what_windows_has_not():
+    """The page on installation names Windows: such imports stand in functions, or in a try."""
+    absent = {"fcntl", "resource", "termios", "pwd", "grp", "readline"}
+    found = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [each.name for each in node.names] + [getattr(node, "module", "") or ""]
+                found += [f"{path.name}: {name}" for name in names if name in absent]
+    assert not found

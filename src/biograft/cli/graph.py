@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +20,7 @@ from biograft.cli.options import (
     open_kb,
     print_json,
 )
+from biograft.compute import peak_bytes
 from biograft.errors import ConfigError, FormatError, InputError, OutputError, StoreError
 from biograft.graph.config import PeprConfig
 from biograft.kb.names import whole_number
@@ -90,7 +89,7 @@ def embed(
     )
     if text is not None:
         Embeddings.open(out).write_text(text, overwrite=overwrite)
-    summary = {**result.to_json(), "peak_gib": round(_peak_gib(), 4)}
+    summary = {**result.to_json(), "peak_gib": round(peak_bytes() / 2**30, 4)}
     if as_json:
         print_json(summary)
         return
@@ -104,11 +103,6 @@ def embed(
         best = max(mrr for _, mrr in summary["valid_mrr"])
         typer.echo(f"best: epoch {summary['best_epoch']}, validation MRR {best:.2f}")
     typer.echo(f"embeddings: {out}")
-
-
-def _peak_gib() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2 ** (30 if sys.platform == "darwin" else 20)
 
 
 @app.command()

@@ -6,6 +6,7 @@ batches ahead.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -101,6 +102,8 @@ def endless(
             "training.workers: expected 0, because the batches of this training depend on the "
             f"model, found {workers}"
         )
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return _in_turn(source, epoch, position)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tokenizers warn of forks otherwise
     loader: DataLoader[Any] = DataLoader(
         _Stripes(source, epoch, position),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import resource
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,6 +20,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from biograft.compute import peak_bytes
 from biograft.errors import BiograftError, ConfigError
 from biograft.models.precision import attention_for_training, autocast_in, loss_scaler
 from biograft.progress import Progress
@@ -363,8 +362,7 @@ def _peak_memory() -> float:
     """Return the peak memory so far, in MB: of the GPU if there is one."""
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 1e6, 1)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(used / 1e6 if sys.platform == "darwin" else used / 1e3, 1)
+    return round(peak_bytes() / 1e6, 1)
 
 
 @dataclass(frozen=True, slots=True)
