@@ -216,11 +216,14 @@ def test_a_name_that_only_a_translation_gives_is_not_exact(tmp_path):
 
 def test_a_name_in_another_spelling_is_exact_and_a_listed_wording_is_flagged(store_of):
     names = {"Leukemia": "L", "Down Syndrome": "D", "Conjunctivitis": "C", "Rh -": "R"}
+    names["Chronic Obstructive Pulmonary Disease"] = "P"
     linker = Linker.open(store_of([{"id": f"X:{k}", "name": n} for n, k in names.items()]))
     terms = ["leukaemia", "Leukemias", "Down's syndrome", "pink eye", "leukemla", "Rh +"]
+    terms += ["obstructive chronic pulmonary disease"]
     found = {each.term.text: (each.concept, each.flag) for each in map_terms(linker, terms)}
     assert found["leukaemia"] == found["Leukemias"] == ("X:L", "exact")
     assert found["Down's syndrome"] == ("X:D", "exact")
     assert found["pink eye"] == ("X:C", "wording")
     assert found["leukemla"] == ("X:L", "")
+    assert found[terms[-1]] == ("X:P", "")  # however alike
     assert found["Rh +"] == (None, "nil")
