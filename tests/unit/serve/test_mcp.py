@@ -257,6 +257,14 @@ def test_what_an_answer_says_once_is_not_repeated(ask):
     assert "suggestions" not in checked
 
 
+def test_the_name_that_a_search_found_is_given_where_it_is_not_the_label(ask):
+    (hit,) = ask("search", text="type 2 diabetes", limit=1)["concepts"]
+    assert (hit["id"], hit["matched"]) == ("D003924", "type 2 diabetes")
+    (hit,) = ask("search", text=T2D["label"], limit=1)["concepts"]
+    assert hit["id"] == "D003924"
+    assert "matched" not in hit
+
+
 def test_an_answer_of_cut_neighbours_counts_all_of_them(ask):
     whole = ask("neighbours", id="D003924", limit=200)
     n = sum(len(each) for way in whole["neighbours"].values() for each in way.values())
