@@ -46,7 +46,8 @@ def test_demo_notes_prints_the_gold_findings(tmp_path, language):
     rows = [re.split(r"\s{2,}", line.strip()) for line in table]
     kb = KnowledgeBase.open(tmp_path / "notes")
     assert [tuple(row[:3]) for row in rows] == [
-        (mention, kb[concept].name, status) for mention, concept, status in findings
+        (mention, kb.name_in(kb.row(concept), language), status)
+        for mention, concept, status in findings
     ]
     assert [row[4] for row in rows if len(row) > 4] == VALUES[language]
 

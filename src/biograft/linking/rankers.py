@@ -52,9 +52,6 @@ class NameFinder(Protocol):
     def in_languages(self, languages: tuple[str, ...]) -> CandidateRanker:
         """Return a ranker that finds names in these languages only."""
 
-    def prompted(self, prompt: str) -> CandidateRanker:
-        """Return a ranker with this prompt."""
-
 
 def needs_search(ranker: CandidateRanker | None) -> bool:
     """Return whether a linker with this ranker has to search for candidates first."""
@@ -130,9 +127,10 @@ def load_ranker(
         raise MissingExtraError("models", "this trained linker") from error
     ranker = load(Path(folder), kb)
     if prompt is not None:
-        if not isinstance(ranker, NameFinder):
+        prompted = getattr(ranker, "prompted", None)
+        if prompted is None:
             raise ConfigError(f"prompt: {folder} generates no names, so it has no prompt")
-        ranker = ranker.prompted(prompt)
+        ranker = prompted(prompt)
     if languages and isinstance(ranker, NameFinder):
         return ranker.in_languages(languages)
     return ranker
