@@ -316,3 +316,10 @@ def test_transformers_loads_in_one_file_and_never_code_of_a_folder():
         for call in calls:
             arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
             assert arguments.get("trust_remote_code") == "False", f"{path}:{call.lineno}"
+
+
+def test_no_exported_name_is_that_of_a_module_beside_it():
+    """Guards: importing the module put it where the function of that name had been."""
+    for init in SRC.rglob("__init__.py"):
+        names = set(re.findall(r"\b(\w+) as \1\b", init.read_text(encoding="utf-8")))
+        assert not names & {path.stem for path in init.parent.iterdir()}, init

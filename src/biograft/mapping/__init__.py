@@ -38,10 +38,6 @@ if TYPE_CHECKING:
         FormLearningReport as FormLearningReport,
         learn_forms as learn_forms,
     )
-    from biograft.mapping.review_agreement import (
-        ReviewAgreement as ReviewAgreement,
-        review_agreement as review_agreement,
-    )
     from biograft.mapping.review_check import check_review as check_review
     from biograft.mapping.review_files import (
         export_decisions as export_decisions,
@@ -61,6 +57,10 @@ if TYPE_CHECKING:
         draw_sample as draw_sample,
     )
     from biograft.mapping.review_store import ReviewStore as ReviewStore
+    from biograft.mapping.reviewer_agreement import (
+        ReviewAgreement as ReviewAgreement,
+        review_agreement as review_agreement,
+    )
     from biograft.mapping.rows import MappingRow as MappingRow
     from biograft.mapping.set_operations import (
         MappingConflict as MappingConflict,

@@ -23,7 +23,7 @@ from biograft.mapping import (
     import_review,
     review_agreement,
 )
-from biograft.mapping.review_agreement import cohen_kappa
+from biograft.mapping.reviewer_agreement import cohen_kappa
 
 MI, ARREST = SuggestedConcept("D1", "Myocardial Infarction", 0.8), SuggestedConcept("D2", "Arrest")
 TERMS = [ReviewTerm(f"term {i}", frequency=9 - i, candidates=(MI, ARREST)) for i in range(4)]
