@@ -13,7 +13,6 @@ from biograft_lab.replication.traces import commits_of, find_doubts
 
 TO_MEASURE_AGAIN = {
     *("annotation_speed", "installed_size", "kb_build", "kb_build_15m", "review_steps"),
-    "service_load",
     *("linking-askapatient", "linking-joint"),
     "linking-cross-lingual",
     *("linking-procedures", "fault_injection", "fuzz"),
