@@ -30,7 +30,12 @@ from biograft.models.pretrained import (
     max_input_tokens,
     write_encoder,
 )
-from biograft.models.settings import EncoderSettings, choose_settings, prepare_text
+from biograft.models.settings import (
+    PROMPT_NAMES,
+    EncoderSettings,
+    choose_settings,
+    prepare_text,
+)
 from biograft.progress import Progress
 from biograft.registry import Registry
 
@@ -261,20 +266,22 @@ class TextEncoder:
         batch = pad(token_ids, self._padding)
         pooled = batch["attention_mask"].clone()
         if not self.settings.include_prompt:
-            pooled[:n_queries, : self._n_prompt_tokens("query")] = 0
-            pooled[n_queries:, : self._n_prompt_tokens("document")] = 0
+            pooled[:n_queries, : self._n_prompt_tokens["query"]] = 0
+            pooled[n_queries:, : self._n_prompt_tokens["document"]] = 0
         return batch | {"pooled": pooled}
 
     def _prompt(self, name: str) -> str:
         prompt = self.settings.prompt(name)
         return prompt.lower() if self.lower else prompt
 
-    def _n_prompt_tokens(self, name: str) -> int:
-        """Count the tokens of a prompt, and the special ones before it."""
-        if not self._prompt(name):
-            return 0
-        ids: list[int] = self.tokenizer(self._prompt(name))["input_ids"]
-        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
+    @cached_property
+    def _n_prompt_tokens(self) -> dict[str, int]:
+        """The number of tokens of each prompt, with the special ones before it."""
+        counts = dict.fromkeys(PROMPT_NAMES, 0)
+        for name in filter(self._prompt, counts):
+            ids: list[int] = self.tokenizer(self._prompt(name))["input_ids"]
+            counts[name] = len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
+        return counts
 
     def embed(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Compute the pooled vectors of a batch, with gradients.

@@ -408,6 +408,10 @@ class PairOutput(NamedTuple):
     """The loss and the statistics of each objective."""
 
 
+_NAMES = ("", "")
+"""The key of both names of all pairs, which belong to no objective."""
+
+
 class PairModel(nn.Module):
     """An encoder and objectives of name pairs as one module, so that all of it is trained.
 
@@ -430,16 +434,18 @@ class PairModel(nn.Module):
         self.heads = nn.ModuleDict(heads).to(encoder.device)
         self.encoder, self.objectives, self.limit = encoder, objectives, limit
 
-    def forward(self, texts: Mapping[str, Mapping[str, Tensor]], labels: Tensor) -> PairOutput:
+    def forward(
+        self, texts: Mapping[tuple[str, str], Mapping[str, Tensor]], labels: Tensor
+    ) -> PairOutput:
         """Encode names and further texts, and compute the losses.
 
         Args:
-            texts: Token ids and masks: of both names of all pairs under ``""``, and of further
-                texts by objective and name.
+            texts: Token ids and masks by objective and name of the text: those of ``_NAMES`` are
+                both names of all pairs.
             labels: Concept of each pair.
         """
         vectors = {key: self._embed(tokens) for key, tokens in texts.items()}
-        left, right = vectors.pop("").chunk(2)
+        left, right = vectors.pop(_NAMES).chunk(2)
         labels = labels.to(left.device)
         if self.training:
             joined, labels = gather_rows(torch.cat([left, right, *vectors.values()], 1), labels)
@@ -448,7 +454,7 @@ class PairModel(nn.Module):
         embeddings, labels = torch.cat([left, right]), labels.repeat(2)
         losses = {}
         for name, objective in self.objectives.items():
-            own = {k.removeprefix(f"{name}."): v for k, v in vectors.items() if _is_of(k, name)}
+            own = {key: found for (owner, key), found in vectors.items() if owner == name}
             losses[name] = objective.loss(embeddings, {"labels": labels, **own})
         return PairOutput(embeddings.detach(), labels, losses)
 
@@ -470,10 +476,10 @@ class PairModel(nn.Module):
             model: This module, as the training loop wraps it.
             batch: The batch.
         """
-        texts = {"": self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))}
+        texts = {_NAMES: self.encoder.tokenize([*batch.left, *batch.right], n_queries=len(batch))}
         for name, objective in self.objectives.items():
             for key, more in objective.texts(batch).items():
-                texts[f"{name}.{key}"] = self.encoder.tokenize(more)
+                texts[name, key] = self.encoder.tokenize(more)
         output: PairOutput = model(texts, torch.from_numpy(batch.labels))
         return output
 
@@ -509,10 +515,6 @@ class PairModel(nn.Module):
             }
             for name, (loss, stats) in losses.items()
         }
-
-
-def _is_of(key: str, objective: str) -> bool:
-    return key.rpartition(".")[0] == objective
 
 
 EVALUATED_PAIRS = 256

@@ -137,8 +137,10 @@ def test_distances_in_the_ball_have_gradients_everywhere():
     assert torch.isfinite(points.grad).all()
 
 
-def test_a_learned_temperature_is_learned_alike_by_two_processes(examples, bench, tmp_path):
-    """Guards: parameters used in the loss alone were not trained, and two processes crashed."""
+def test_a_learned_temperature_is_learned_alike_with_a_limit_of_the_device(
+    examples, bench, tmp_path
+):
+    """Guards: parameters that are used in the loss alone were not trained."""
     encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
     tables = {
         "kind": "pretrain",
