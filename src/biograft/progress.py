@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -15,34 +16,47 @@ from biograft.language import READER
 
 _REDRAW_SECONDS = 0.2
 _CLEAR = "\r\x1b[K"
-_LOG_SECONDS = 60.0
+_LOG_SECONDS = 30.0
 """Between two lines where there is no terminal; shorter work leaves none."""
+QUIET = "BIOGRAFT_QUIET"
+"""The environment variable that turns off all progress."""
 
 
 class Progress:
-    """A progress line ``stage  42%  1,234,567 rows  3.2 s, 4 s left``.
+    """A progress line ``training  42%  1,234 rows  3.2 s, 4 s left  loss 0.31  dev f1 0.87``.
 
-    The time left is estimated where the fraction done is known. Without a terminal there is a line
-    a minute; disabled, nothing is printed.
+    The time left is estimated where the fraction done is known. Without a terminal (a log, a
+    notebook) there is a line every half minute, and none for shorter work. Disabled, or with the
+    environment variable ``BIOGRAFT_QUIET`` set, nothing is printed.
 
     Args:
         enabled: Draw the line.
         stream: Where it is drawn; default: stderr.
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        enabled: bool = True,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         stream = stream or sys.stderr
         # the line is drawn by escapes
         self._stream: TextIO = stream.raw if isinstance(stream, VisibleStream) else stream
-        self.enabled, self._on_terminal = enabled, self._stream.isatty()
+        self.enabled, self._on_terminal = enabled and not os.environ.get(QUIET), stream.isatty()
+        self._clock = clock
         self._interval = _REDRAW_SECONDS if self._on_terminal else _LOG_SECONDS
-        if enabled:
+        if self.enabled:
             from biograft.compute import announce  # loads multiprocessing
 
             announce(self._stream)
         self._stage, self._started, self._drawn, self._rows = "", 0.0, 0.0, 0
         self._done_before = 0.0
         self.seconds: dict[str, float] = {}
+        self.values: dict[str, float] = {}
+        """Numbers of the stage that the line ends in, such as the loss."""
 
     def start(self, stage: str, fraction: float = 0.0) -> None:
         """Start a stage; the previous one ends.
@@ -52,8 +66,8 @@ class Progress:
             fraction: Part that an earlier, interrupted call has done, from 0 to 1.
         """
         self.finish()
-        self._done_before = fraction
-        self._stage, self._started, self._rows = visible(stage), time.perf_counter(), 0
+        self._done_before, self.values = fraction, {}
+        self._stage, self._started, self._rows = visible(stage), self._clock(), 0
         self._drawn = self._started
         if self._on_terminal:
             self._draw(None)
@@ -66,13 +80,13 @@ class Progress:
             fraction: Finished part of the stage from 0 to 1, where known.
         """
         self._rows += rows
-        if time.perf_counter() - self._drawn > self._interval:
+        if self._clock() - self._drawn > self._interval:
             self._draw(fraction)
 
     def finish(self) -> None:
         """End the current stage and record its duration."""
         if self._stage:
-            elapsed = time.perf_counter() - self._started
+            elapsed = self._clock() - self._started
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + elapsed
             if self.enabled and self._on_terminal:
                 self._stream.write(_CLEAR)
@@ -82,12 +96,13 @@ class Progress:
     def _draw(self, fraction: float | None) -> None:
         if not self.enabled:
             return
-        self._drawn = time.perf_counter()
+        self._drawn = self._clock()
         percent = f"  {fraction:4.0%}" if fraction is not None else ""
         rows = f"  {self._rows:,} rows" if self._rows else ""
         elapsed = self._drawn - self._started
         left = self._left(elapsed, fraction)
-        line = READER.translate(f"{self._stage}{percent}{rows}  {elapsed:.1f} s{left}")
+        values = "".join(f"  {name} {value:.4g}" for name, value in self.values.items())
+        line = READER.translate(f"{self._stage}{percent}{rows}  {elapsed:.1f} s{left}{values}")
         self._stream.write(f"{_CLEAR}{line}" if self._on_terminal else f"{line}\n")
         self._stream.flush()
 

@@ -39,7 +39,16 @@ from biograft.registry import Registry
 SCHEDULES = ("constant", "linear", "cosine")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 
-MAY_CHANGE = ("max_minutes", "save_every", "log_every", "keep", "workers", "shard")
+MAY_CHANGE = (
+    "max_minutes",
+    "save_every",
+    "log_every",
+    "keep",
+    "workers",
+    "shard",
+    "trackers",
+    "project",
+)
 """The fields that a resumed run may change: none of them changes the result of training, but for
 rounding."""
 
@@ -91,7 +100,8 @@ class TrainingConfig(Config):
     optimiser state among the processes (pre-training only). ``workers`` processes, at most one per
     core, prepare batches ahead (0: none). ``save_every``, ``eval_every`` and ``log_every`` are in
     steps (0: at the end only); ``keep`` is the number of checkpoints (0: all); ``max_minutes`` ends
-    this session early, to be resumed (0: no limit).
+    this session early, to be resumed (0: no limit). ``trackers`` of `accelerate` (tensorboard,
+    wandb, mlflow ...) receive configuration, losses and dev scores under the name ``project``.
     """
 
     steps: Annotated[int, AtLeast(0)] = 0
@@ -116,6 +126,8 @@ class TrainingConfig(Config):
     log_every: Annotated[int, AtLeast(0)] = 1
     keep: Annotated[int, AtLeast(0)] = 2
     max_minutes: Annotated[float, AtLeast(0)] = 0.0
+    trackers: tuple[str, ...] = ()
+    project: str = "biograft"
 
     def whole_batches(self) -> Self:
         """Return the settings for a model that divides batches itself, without passes."""

@@ -26,10 +26,10 @@ def test_nothing_is_drawn_away_from_a_terminal_or_when_quiet(stream, enabled):
 
 
 def test_a_terminal_shows_stage_fraction_and_rows_over_each_other():
-    terminal = Terminal()
-    progress = Progress(stream=terminal)
+    terminal, now = Terminal(), [100.0]
+    progress = Progress(stream=terminal, clock=lambda: now[0])
     progress.start("reading")
-    time.sleep(0.21)
+    now[0] += 0.21
     progress.advance(1_234_567, 0.42)
     drawn = terminal.getvalue().split(CLEAR)[1:]
     assert drawn[0].startswith("reading  0.0 s")
@@ -52,28 +52,56 @@ def test_a_terminal_shows_stage_fraction_and_rows_over_each_other():
         (3.0, 0.0, 0.0, ""),
     ],
 )
-def test_the_remaining_time_assumes_a_constant_rate(elapsed, fraction, before, left, monkeypatch):
+def test_the_remaining_time_assumes_a_constant_rate(elapsed, fraction, before, left):
     terminal, now = Terminal(), [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    progress = Progress(stream=terminal)
+    progress = Progress(stream=terminal, clock=lambda: now[0])
     progress.start("reading", before)
     now[0] += elapsed
     progress.advance(1, fraction)
     assert terminal.getvalue().endswith(f"  {elapsed:.1f} s{left}")
 
 
-def test_a_log_gets_a_line_a_minute(monkeypatch):
+def logged(seconds, **options):
+    """Advance by ten rows a second, with a loss and from the middle on a dev score."""
     log, now = io.StringIO(), [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    progress = Progress(stream=log)
-    progress.start("link")
-    for step in range(1, 150):
+    progress = Progress(stream=log, clock=lambda: now[0], **options)
+    progress.start("training")
+    for step in range(1, seconds + 1):
         now[0] += 1
+        progress.values["loss"] = 1 / step
+        if step > 40:
+            progress.values["dev acc@1"] = 81.25
         progress.advance(10, step / 200)
     progress.finish()
-    assert log.getvalue() == (
-        "link   30%  610 rows  61.0 s, 2 min left\nlink   61%  1,220 rows  122.0 s, 78 s left\n"
+    return log.getvalue()
+
+
+def test_a_log_gets_a_line_every_half_minute_with_loss_and_dev_score():
+    assert logged(75) == (
+        "training   16%  310 rows  31.0 s, 3 min left  loss 0.03226\n"
+        "training   31%  620 rows  62.0 s, 2 min left  loss 0.01613  dev acc@1 81.25\n"
     )
+
+
+def test_short_work_leaves_no_line_in_a_log():
+    assert logged(30) == ""
+
+
+def test_one_switch_turns_all_of_it_off(monkeypatch):
+    assert logged(75, enabled=False) == ""
+    monkeypatch.setenv("BIOGRAFT_QUIET", "1")
+    assert logged(75) == ""
+
+
+def test_the_numbers_of_a_stage_end_with_it():
+    terminal, now = Terminal(), [100.0]
+    progress = Progress(stream=terminal, clock=lambda: now[0])
+    progress.start("training")
+    progress.values["loss"] = 0.5
+    now[0] += 1
+    progress.advance(1)
+    progress.start("test")
+    assert terminal.getvalue().count("loss 0.5") == 1
 
 
 def test_many_small_steps_draw_rarely():

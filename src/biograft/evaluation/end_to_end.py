@@ -104,7 +104,7 @@ def evaluate_text(
     Raises:
         ConfigError: There is no document.
     """
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     total = len(documents) if isinstance(documents, Sized) else None
     ids = StoreIds(linker.kb)
     counted: list[tuple[Counts, ...]] = []

@@ -467,7 +467,7 @@ def run_queries(
         ConfigError: There is no query, or no such scorer.
     """
     check_scorer(scorer)
-    config, progress = config or EvaluationConfig(), progress or Progress(enabled=False)
+    config, progress = config or EvaluationConfig(), progress or Progress()
     queries = resolved.queries
     if not queries:
         raise ConfigError("queries: expected at least one, found none")

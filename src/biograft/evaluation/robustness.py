@@ -198,7 +198,7 @@ def evaluate_robustness(
     """
     if not linker.config.assertions:
         raise ConfigError("assertions: the linker must ask for the status of mentions; set it True")
-    config, progress = config or RobustnessConfig(), progress or Progress(enabled=False)
+    config, progress = config or RobustnessConfig(), progress or Progress()
     linker = copy(linker)
     linker.steps = [_AddGiven(linker.steps[0]), *linker.steps[1:]]
     result, waiting = RobustnessResult(), deque[tuple[LinkedDocument, Variant]]()

@@ -240,7 +240,7 @@ def rank_all(
     Raises:
         OutputError: if the working folder holds other files.
     """
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     n, k = pagerank.graph.n_linked, pagerank.config.k
     provenance = {**provenance, "shape": [n, k], "made_by": biograft.__version__}
     positions, scores, state = _resume(work, provenance, (n, k))
@@ -326,7 +326,7 @@ def build_neighbours(
         ConfigError: if a relation or the start vector does not fit the knowledge base.
         OutputError: if the folder exists, or that for unfinished work holds other files.
     """
-    config, progress = config or PeprConfig(), progress or Progress(enabled=False)
+    config, progress = config or PeprConfig(), progress or Progress()
     with sole_writer(folder):
         is_empty = folder.is_dir() and not any(folder.iterdir())
         if folder.exists() and not overwrite and not is_empty:

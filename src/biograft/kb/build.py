@@ -493,7 +493,7 @@ def build_store(
     >>> build_store(config, "kb").counts["concepts"]
     """
     out = Path(out)
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     _refuse_fork(out)
     stop = Event()
     with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as pool:

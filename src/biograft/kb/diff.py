@@ -190,7 +190,7 @@ def diff_stores(
     for kind in only:
         if kind not in CHANGES:
             raise ConfigError(f"only: no change is called {kind!r}; {nearest(kind, CHANGES)}")
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     try:
         progress.start("comparing ids")
         pairs = _Pairs(old, new)

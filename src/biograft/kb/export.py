@@ -60,7 +60,7 @@ def write_lines(
         overwrite: Replace a file that exists.
         progress: Progress of writing.
     """
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     progress.start(f"writing {what}")
     try:
         if target is None:

@@ -208,7 +208,7 @@ def _write_parts(
     Vectors are computed beside ``folder``, where they stay if that is interrupted. Weights that an
     encoder ``learned`` replace ``weights``, divided for scores from -1 to 1.
     """
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     LexicalIndex.build(kb, lexical, progress).save(work / LEXICAL)
     names = NamesIndex.from_store(kb, NamesIndexConfig(languages=lexical.languages), progress)
     names.save(work / NAMES, store_fingerprint(kb), kb.n_names)

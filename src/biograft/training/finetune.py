@@ -77,7 +77,7 @@ def finetune(
     run: dict[str, Any] = {
         "out": Path(out),
         "resume": resume,
-        "progress": progress or Progress(enabled=False),
+        "progress": progress or Progress(),
     }
     if isinstance(recipe, LinkerRecipe):
         if kb is None:

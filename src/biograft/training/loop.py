@@ -35,7 +35,13 @@ from biograft.training.checkpoint import (
     save_checkpoint,
 )
 from biograft.training.processes import make_accelerator
-from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run
+from biograft.training.run_folder import (
+    MetricsLog,
+    check_run,
+    is_first_process,
+    sole_run,
+    start_run,
+)
 from biograft.training.sharding import (
     exchange_gradients,
     is_sharded,
@@ -43,6 +49,8 @@ from biograft.training.sharding import (
     unshard_model,
     whole_tensor,
 )
+from biograft.training.tasks.results import numbers_of
+from biograft.training.trackers import check_trackers, track, tracking
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +129,17 @@ class Evaluations:
         task: Task that is evaluated.
         every: Steps between evaluations; 0: only at the end.
         start: Where this session starts.
-        log: Log of the results.
+        report: Receives the results, with their step.
     """
 
-    def __init__(self, task: Task[Batch], every: int, start: Cursor, log: MetricsLog) -> None:
-        self._task, self._every, self._log = task, every, log
+    def __init__(
+        self,
+        task: Task[Batch],
+        every: int,
+        start: Cursor,
+        report: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._task, self._every, self._report = task, every, report
         self._start, self._epoch = start, start.epoch
         self.newest: dict[str, Any] | None = None
 
@@ -151,7 +165,7 @@ class Evaluations:
 
     def _write(self, cursor: Cursor, results: dict[str, Any]) -> None:
         self.newest = results
-        self._log.write({"step": cursor.step, "evaluation": results})
+        self._report({"step": cursor.step, "evaluation": results})
 
 
 def is_due(every: int, step: int, *, last: bool) -> bool:
@@ -424,8 +438,10 @@ def _train(
     resume: bool,
     progress: Progress | None,
 ) -> TrainingResult:
-    accelerator, progress = make_accelerator(), progress or Progress(enabled=False)
+    check_trackers(config.trackers if is_first_process() else ())
+    accelerator = make_accelerator(run, config.trackers)
     main, plan = accelerator.is_main_process, config.plan_batch(accelerator.num_processes)
+    progress = progress or Progress(enabled=main)
     n_steps = count_steps(config, len(task.source), plan)
     config.count_warmup(n_steps)  # refuses a warm-up that is too long
     if config.head_steps and not task.body:
@@ -445,10 +461,20 @@ def _train(
     accelerator.wait_for_everyone()
     updater = Updater(task, state, config, accelerator, start)
     log = MetricsLog(run, start.step, enabled=main)
-    evaluations = Evaluations(task, config.eval_every, start, log)
+
+    def report(entry: dict[str, Any]) -> None:
+        log.write(entry)
+        track(accelerator, entry)
+        scores = numbers_of({"dev": entry.get("evaluation", {})})
+        progress.values.update([pair for pair in scores if pair[0] not in _COUNTS][:1])
+
+    evaluations = Evaluations(task, config.eval_every, start, report)
     began, loss, stop = time.perf_counter(), None, False
     progress.start("training")
-    with StopSignal(config.max_minutes) as stop_signal:
+    with (
+        tracking(accelerator, config, task.described),
+        StopSignal(config.max_minutes) as stop_signal,
+    ):
         while True:
             cursor = updater.cursor
             last = cursor.step >= n_steps
@@ -461,9 +487,9 @@ def _train(
             if last or stop:
                 break
             entry, stop = updater.update(learning_rate(cursor.step, n_steps, config), stop_signal)
-            loss = entry["loss"]
+            progress.values["loss"] = loss = entry["loss"]
             if is_due(config.log_every, entry["step"], last=entry["step"] >= n_steps):
-                log.write({**entry, "seconds": round(time.perf_counter() - began, 3)})
+                report({**entry, "seconds": round(time.perf_counter() - began, 3)})
             progress.advance(entry["rows"], entry["step"] / n_steps)
     progress.finish()
     if is_sharded(task.model):
@@ -475,6 +501,10 @@ def _train(
     loss = logged.get("loss") if loss is None else loss
     evaluation = evaluations.newest or logged.get("evaluation")
     return TrainingResult(cursor.step, n_steps, plan, loss, seconds, saved, evaluation)
+
+
+_COUNTS = ("dev.epoch", "dev.n")
+"""Numbers of an evaluation that are no scores."""
 
 
 def _shard(task: Task[Batch], accelerator: Accelerator) -> None:

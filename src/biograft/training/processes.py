@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, DistributedType, PartialState
@@ -41,14 +42,20 @@ def refuse_lone_process(environment: Mapping[str, str]) -> None:
         )
 
 
-def make_accelerator() -> Accelerator:
+def make_accelerator(run: Path, trackers: Sequence[str] = ()) -> Accelerator:
     """Make the accelerator that places the model and sums gradients; the loop sets precision.
 
     BERT's pooler is not trained, hence the search for unused parameters. Buffers are equal in all
     processes and stay so; they are not broadcast at every step, because the neighbours of a large
     graph are among them.
+
+    Args:
+        run: Folder of the run, for trackers that write files.
+        trackers: Names of trackers.
     """
     accelerator = Accelerator(
+        log_with=[*trackers] or None,
+        project_dir=run,
         mixed_precision="no",
         cpu=not torch.accelerator.is_available(),
         kwargs_handlers=[

@@ -110,7 +110,7 @@ def check_config(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def _refuse_difference(folder: Path, then: Any, now: Any) -> None:
-    before, after = _flatten(then), _flatten(json.loads(json.dumps(now)))
+    before, after = flatten(then), flatten(json.loads(json.dumps(now)))
     for key in sorted({*before, *after}):
         if key.rpartition(".")[2] in MAY_CHANGE:
             continue
@@ -121,13 +121,19 @@ def _refuse_difference(folder: Path, then: Any, now: Any) -> None:
             )
 
 
-def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the values in tables of tables, by their dotted keys.
+
+    Args:
+        value: A table, or a value.
+        prefix: Key of the table.
+    """
     if not isinstance(value, Mapping):
         return {prefix: value}
     return {
         full: inner
         for key, item in value.items()
-        for full, inner in _flatten(item, f"{prefix}.{key}".lstrip(".")).items()
+        for full, inner in flatten(item, f"{prefix}.{key}".lstrip(".")).items()
     }
 
 

@@ -175,7 +175,7 @@ def train_epochs(
 
         steps = TorchSteps(run, recipe, device)
     sampler = make_sampler(train, recipe.sampling)
-    progress = execution.progress or Progress(enabled=False)
+    progress = execution.progress or Progress()
     announce, n_batches = execution.announce, -(-len(train) // size)
     last_measured = min(_N_MEASURED, n_batches - 1)
     progress.start("training", run.epoch / recipe.training.epochs)

@@ -210,7 +210,7 @@ def annotate(
         The manifest of the corpus: its counts and what it was made of.
     """
     config, execution = config or AnnotationConfig(), execution or ExecutionConfig()
-    progress, out = progress or Progress(enabled=False), Path(out)
+    progress, out = progress or Progress(), Path(out)
     base = KnowledgeBase.open(kb)
     inputs = Inputs([texts] if isinstance(texts, str | Path) else texts, execution.reading)
     files = find_files(inputs)

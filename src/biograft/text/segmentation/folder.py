@@ -291,7 +291,7 @@ def build_segmentation(
         The manifest of the folder.
     """
     reading = reading or InputConfig(lines=True)
-    config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
+    config, progress = config or SegmentationConfig(), progress or Progress()
     names = names_in(base, config.language)
     reviewed = read_cut_points(config.cut_points) if config.cut_points else None
     with new_folder(out, overwrite=overwrite) as folder:

@@ -857,7 +857,7 @@ def finetune_encoder(
     Raises:
         ConfigError: No mention can be learned from.
     """
-    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    progress, run, processes = progress or Progress(), Path(out), join_processes()
     progress.start("mentions")
     data = make_examples(kb, encoder, mentions, config)
     base_model = str(encoder.folder or encoder.name)

@@ -511,7 +511,7 @@ def train_generative(
     Raises:
         ConfigError: Settings and mentions do not fit each other, or no mention can be learned from.
     """
-    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    progress, run, processes = progress or Progress(), Path(out), join_processes()
     search = mentions.search
     _check(kb, config, mentions)
     progress.start("names")

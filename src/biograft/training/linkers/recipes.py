@@ -87,7 +87,7 @@ class LinkerTrainingData:
     model: Path | None = None
     """Trained linker that ranks first; it must be trained on other mentions than these."""
     resume: bool = False
-    progress: Progress = field(default_factory=lambda: Progress(enabled=False))
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,7 +221,7 @@ def train_reranker(
             f"ranker: the candidates were ranked by {data.first_ranking}; give the folder of that "
             "trained linker, which is copied into the re-ranker"
         )
-    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    progress, run, processes = progress or Progress(), Path(out), join_processes()
     progress.start("encoder")
     model = CrossEncoder.start(config)
     reader = CandidatePairReader(data.kb, model, config)

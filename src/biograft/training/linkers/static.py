@@ -370,7 +370,7 @@ def distil_encoder(
         resume: Continue a run that is there.
         progress: Progress of training.
     """
-    progress, out = progress or Progress(enabled=False), Path(out)
+    progress, out = progress or Progress(), Path(out)
     progress.start("tokens of the teacher")
     names = TeacherNames(index, texts)
     teacher = names.teacher

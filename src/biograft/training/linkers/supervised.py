@@ -124,7 +124,7 @@ def train_network(
         known: Mentions that a generator was trained on. It finds them better than others, so they
             are counted, but the ranker does not learn from them.
     """
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     folds = assign_folds((m.document for m in mentions), config.folds, config.seed)
     memory, gold = MentionMemory(len(kb)), [kb.rows_of(m.concepts) for m in mentions]
     for mention, rows in zip(mentions, gold, strict=True):

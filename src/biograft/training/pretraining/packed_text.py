@@ -855,7 +855,7 @@ def open_packed(
         with sole_writer(folder, wait=True):
             if not PACKED.is_at(folder):  # another process may have packed it meanwhile
                 job = PackingJob.plan(config, tokenizer, shards, entities, kb, parts)
-                _build(folder, job, made_from, progress or Progress(enabled=False))
+                _build(folder, job, made_from, progress or Progress())
     packed = PackedText.open(folder)
     _check_same(folder, made_from, packed.manifest["made_from"])
     if not len(packed):

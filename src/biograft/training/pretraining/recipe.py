@@ -571,7 +571,7 @@ def pretrain(
         run = load_object(f"{__package__}.{_PRETRAINERS[recipe.stream_kind]}")
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
-    progress = progress or Progress(enabled=False)
+    progress = progress or Progress()
     with sole_run(Path(out)):
         result: PretrainResult = run(recipe, kb, Path(out), resume=resume, progress=progress)
         return result

@@ -38,7 +38,7 @@ class TaskTrainingData:
     test: TaskExamples | None = None
     out: Path
     resume: bool = False
-    progress: Progress = field(default_factory=lambda: Progress(enabled=False))
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True, slots=True)
