@@ -10,26 +10,17 @@ import pytest
 from biograft.errors import ConfigError, InputError
 from biograft.training.linkers.recipes import LinkerRecipe
 from biograft.training.pretraining.recipe import PretrainingRecipe
-from biograft.training.run_folder import start_run
-from biograft.training.tasks import TaskRecipe
 from biograft_lab import replication
 from biograft_lab.places import REPOSITORY
-from biograft_lab.replication import (
-    Experiment,
-    ExperimentJob,
-    encoders,
-    shipped_experiments,
-)
-from biograft_lab.replication.encoders import (
-    TASK_SETS,
-    EncoderTaskSettings,
-    EncoderVariant,
+from biograft_lab.replication import Experiment, ExperimentJob, shipped_claims, shipped_experiments
+from biograft_lab.replication.objectives import (
+    PretrainingSettings,
+    PretrainingVariant,
     variant_recipe,
 )
-from biograft_lab.replication.linking import compared_encoders
 from biograft_lab.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
 
-ENCODERS = [n for n in shipped_experiments() if Experiment.load(n).kind == "encoder_tasks"]
+OBJECTIVES = [n for n in shipped_experiments() if Experiment.load(n).kind == "objectives"]
 
 
 @pytest.fixture
@@ -55,15 +46,14 @@ def test_every_shipped_experiment_fits_its_kind(name):
     assert experiment.about.endswith(".")
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_recipes_of_variants_fit_and_differ(name):
     experiment = Experiment.load(name)
-    settings = parse_settings(experiment, EncoderTaskSettings)
-    paths = {name: Path(name) for name in experiment.inputs}
-    variants = parse_variants(experiment, EncoderVariant).values()
-    recipes = [variant_recipe(v, settings, paths) for v in variants if not v.encoder]
+    settings = parse_settings(experiment, PretrainingSettings)
+    variants = parse_variants(experiment, PretrainingVariant).values()
+    recipes = [variant_recipe(variant, settings, Path) for variant in variants]
     for recipe in recipes:
-        assert recipe.encoder.name == settings.encoder
+        assert recipe.encoder.name == "encoder"
         assert recipe.new is None
         assert recipe.training == recipes[0].training
         assert "masked_tokens" in recipe.objectives
@@ -71,33 +61,12 @@ def test_recipes_of_variants_fit_and_differ(name):
     assert all(one != other for k, one in enumerate(plain) for other in plain[:k])
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-def test_changes_of_fine_tuning_fit_the_task_recipes(name):
-    experiment = Experiment.load(name)
-    variants = parse_variants(experiment, EncoderVariant).values()
-    for set_name in experiment.sets:
-        changes = parse_settings(experiment, EncoderTaskSettings, set_name).task_changes
-        for variant in variants:
-            TaskRecipe.load(TASK_SETS[set_name].recipe, [*changes, *variant.task_changes])
-
-
-def compared(name):
-    """The groups of encoders that an experiment compares, each as inputs by label."""
-    experiment = Experiment.load(name)
-    if experiment.kind == "encoder_tasks":
-        return [encoders.encoder_inputs(experiment)]
-    if experiment.kind == "linking":
-        return compared_encoders(experiment)
-    return []
-
-
-@pytest.mark.parametrize("name", shipped_experiments())
-def test_encoders_that_are_compared_start_from_one_base(name):
-    experiment = Experiment.load(name)
-    for group in filter(None, compared(name)):
-        assert len({experiment.base_of(encoder) for encoder in group.values()}) == 1
-        trained = {given for given in group.values() if "pretrain" in experiment.inputs[given]}
-        assert trained <= {*experiment.bases, *experiment.bases.values(), "encoder"}
+def test_encoders_that_a_claim_compares_start_from_one_base():
+    for claim in shipped_claims():
+        if claim.experiment and Experiment.load(claim.experiment).kind == "linking":
+            variants = Experiment.load(claim.experiment).variants
+            arms = [variants[arm.partition(":")[2]] for arm in (claim.of, claim.against)]
+            assert len({(arm.get("encoder"), arm.get("from_scratch")) for arm in arms}) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,41 +89,6 @@ def test_a_new_generative_linker_is_as_large_as_the_pretrained_one(name):
     """The new one had dropout, so that the arms differed in two things."""
     pretrained = PretrainingRecipe.load("genbioel-pretrain-cpu").new
     assert LinkerRecipe.load(f"genbioel-finetune{name}-cpu").config.new == pretrained
-
-
-TRAINED = """[inputs]
-kb = "the store"
-minilm = "the folder of MiniLM"
-a = "a trained encoder"
-b = "a trained encoder"
-[bases]
-a = "minilm"
-b = "minilm"
-[variants.A]
-encoder = "a"
-[variants.B]
-encoder = "b"
-"""
-
-
-def test_a_comparison_from_two_bases_is_refused(experiment, tmp_path):
-    other = experiment(TRAINED.replace('b = "minilm"', 'b = "kb"'), "encoder_tasks", ["ncbi"])
-    with pytest.raises(ConfigError, match=r"'A' from 'minilm'.*'B' from 'kb'"):
-        run_experiment(job(other, tmp_path))
-    with pytest.raises(ConfigError, match=r"bases\.x"):
-        experiment("[bases]\nx = 'a'\n")
-
-
-def test_runs_that_started_from_different_encoders_are_refused(experiment, tmp_path):
-    trained, inputs = experiment(TRAINED, "encoder_tasks", ["ncbi"]), {}
-    for name in ("a", "b"):
-        start_run(tmp_path / name, {"encoder": {"name": f"start-of-{name}"}}, {})
-        inputs[name] = tmp_path / name / "encoder"
-    with pytest.raises(ConfigError, match="started from several"):
-        encoders.check_starts(job(trained, tmp_path, inputs=inputs))
-    start_run(tmp_path / "same", {"encoder": {"name": "start-of-b"}}, {})
-    inputs["a"] = tmp_path / "same" / "encoder"
-    encoders.check_starts(job(trained, tmp_path, inputs=inputs))
 
 
 def test_settings_of_a_set_and_its_folds_take_precedence(experiment):

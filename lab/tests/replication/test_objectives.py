@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from biograft_lab.replication.objectives import main
+from biograft.errors import ConfigError
+from biograft.training.run_folder import start_run
+from biograft_lab.replication import Experiment, ExperimentJob, english_graph
+from biograft_lab.replication.objectives import (
+    PretrainingSettings,
+    PretrainingVariant,
+    main,
+    pretrain_variant,
+    variant_recipe,
+)
+from biograft_lab.replication.runner import parse_settings
 from biograft_lab.replication.tables import learned_objectives
 
 
@@ -34,3 +45,45 @@ def test_the_table_says_how_far_above_chance():
     table = learned_objectives("learnable-order", {"rows": [row]})
     last = "| SMedBERT | 1 | sentence order | 1,200 | 70.0 ± 2.0 | 50.0 | +10.0 |"
     assert table.splitlines()[-1] == last
+
+
+def test_an_encoder_of_another_recipe_is_refused(tmp_path):
+    experiment = Experiment.load("learnable-order")
+    for name in experiment.inputs:
+        (tmp_path / name).mkdir()
+    job = ExperimentJob(
+        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "out.json"
+    )
+    settings = parse_settings(experiment, PretrainingSettings)
+    recipe = variant_recipe(PretrainingVariant(), settings, job.input)
+    folder = tmp_path / "seed-1" / "pretrained" / "MLM"
+    folder.mkdir(parents=True)
+    start_run(folder, {**recipe.to_json(), "name": "another"}, {})
+    (folder / "done").touch()
+    with pytest.raises(ConfigError, match="another"):
+        pretrain_variant(job, "MLM", PretrainingVariant(), 1)
+
+
+def test_concepts_of_mesh_have_the_parents_and_types_of_all_positions():
+    positions = [
+        {"mesh_id": "D1", "mesh_name": "Acids", "mesh_tree_number": "D02"},
+        {"mesh_id": "D2", "mesh_name": "Aspirin", "mesh_tree_number": "D02.455"},
+        {"mesh_id": "D2", "mesh_name": "Aspirin", "mesh_tree_number": "D27.100"},
+    ]
+    chemicals = [
+        {"mesh_id": "D2", "name": "Aspirin"},
+        {"mesh_id": "D2", "name": "acetylsalicylic acid"},
+        {"mesh_id": "D2", "name": "a|b"},
+        {"mesh_id": "C9", "name": "bevonium"},
+    ]
+    rows = {row["id"]: row for row in english_graph.mesh_rows(positions, chemicals)}
+    assert list(rows) == ["C9", "D1", "D2"]
+    assert rows["D2"] == {
+        "id": "D2",
+        "name": "Aspirin",
+        "synonyms": "acetylsalicylic acid",
+        "parents": "D1",
+        "type": "D02|D27",
+    }
+    assert rows["C9"]["name"] == "bevonium"
+    assert rows["D1"]["parents"] == ""

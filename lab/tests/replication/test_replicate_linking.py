@@ -15,7 +15,7 @@ from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft_lab.replication import Experiment, ExperimentJob, run_experiment
-from biograft_lab.replication.linking import CachedEncoder, read_resolved
+from biograft_lab.replication.linking import CachedEncoder
 from biograft_lab.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
@@ -24,7 +24,7 @@ from biograft_lab.replication.linking_dictionaries import (
     part_of,
     write_train_dictionary,
 )
-from biograft_lab.replication.linking_sets import SETS, names_added
+from biograft_lab.replication.linking_sets import SETS
 from biograft_lab.replication.protocols import LinkingTask
 
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
@@ -406,23 +406,9 @@ def test_every_set_reads_its_real_files(shared_data):
     assert 5000 < sizes["bc5cdr-chemical"] <= 5347
 
 
-def test_a_weight_is_fitted_with_the_dictionary_of_dev(tmp_path):
-    write_biosyn(tmp_path / "data/entity_linking/ncbi_disease/biosyn")
-    chosen, data = SETS["ncbi-disease"], tmp_path / "data"
-    fit = {split: chosen.open_store(data, split, tmp_path) for split in ("dev", "test")}
-    queries = read_resolved(chosen, "dev", fit["dev"], data)
-    chosen.check_fitting(data, "dev", fit["dev"], queries, tmp_path)
-    with pytest.raises(ConfigError, match="3 dev mentions, such as 'breast cancers', are names of"):
-        chosen.check_fitting(data, "dev", fit["test"], queries, tmp_path)
-    train = chosen.open_store(data, "train", tmp_path)
-    assert names_added(fit["test"], train, queries, {"colds", "breast cancers"}) == ["stomach pain"]
-
-
 GENERATIVE = """kind = "generative_linking"
 sets = ["ncbi-disease"]
 seeds = [0]
-[inputs]
-encoder = "a folder"
 [settings]
 changes = [
     "config.training.steps=2", "config.training.batch_size=2", "config.training.precision=fp32",
@@ -434,36 +420,26 @@ start = "new"
 [variants."in their texts"]
 start = "new"
 text = true
-[variants."generative+lexical"]
-start = "new"
-search = "lexical"
 """
 
 
-def test_generation_is_measured_alone_in_texts_and_beside_a_search(run, tmp_path):
+def test_generation_is_measured_alone_and_in_texts(run, tmp_path):
     for split, path in SETS["ncbi-disease"].texts.items():
         file = tmp_path / "data" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         mentions = enumerate(TOY_MENTIONS[split])
         text = "".join(f"{n}|t|Seen: {mention}.\n\n" for n, (mention, _) in mentions).encode()
         file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
-    inputs = {"encoder": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
-    rows, _, warnings = run(GENERATIVE, inputs=inputs)
+    rows, _, warnings = run(GENERATIVE)
     assert warnings == []
-    alone, read, mixed = rows
-    assert [row["n"] for row in rows] == [3, 3, 3]
+    alone, read = rows
+    assert [row["n"] for row in rows] == [3, 3]
     assert "n_without_text" not in alone
     assert read["n_without_text"] == 0
-    assert set(mixed["dev"]) == {"generation_weight", "searched", "generative", "mixed"}
     for folder, words in (("", 0), ("-text", 24)):
         model = tmp_path / f"work/ncbi-disease/new-similar-all-prompt{folder}/seed-0/model"
         config = json.loads((model / "manifest.json").read_text("utf-8"))["config"]
         assert config["context_words"] == words
-    # both dictionaries are searched: dev's for the weight, test's for the result
-    assert {path.name for path in (tmp_path / "work/ncbi-disease").glob("index-*")} == {
-        "index-dev",
-        "index-test",
-    }
 
 
 @pytest.mark.parametrize("name", ["ncbi-disease", "bc5cdr-disease"])

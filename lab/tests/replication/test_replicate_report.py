@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import InputError
-from biograft_lab.replication import (
-    figures,
-    protocol_tables,
-    tables as encoder_tables,
-)
+from biograft_lab.replication import figures, protocol_tables
 from biograft_lab.replication.declared import DeclaredTable, declared_tables
-from biograft_lab.replication.experiment import TableConfig
 from biograft_lab.replication.report import documents, render, result_path, tables, write_tables
 from biograft_lab.replication.results import read_result
 
@@ -82,40 +77,6 @@ def test_the_best_system_is_chosen_on_dev_not_on_test():
     text = protocol_tables.best_on_dev({"rows": rows})
     assert "| ncbi-disease | lexical |  | 85.0 (82.0–88.0) |  |  |" in text
     assert "| ncbi-disease | best on dev |  | 86.0 (83.0–89.0) a |  |  |" in text
-
-
-def encoder_row(name, values, **more):
-    return {
-        "set": name,
-        "seeds": [1],
-        "epochs": 3,
-        "n_examples": {"train": 1200},
-        "encoders": {label: {"test": {"values": [v], "mean": v}} for label, v in values.items()},
-        "differences": [],
-        **more,
-    }
-
-
-TABLE = TableConfig(reference="EMBERT", held_out=dict.fromkeys(("a", "b", "c"), "x"))
-FOLDS = {"EMBERT": [50.0, 60.0, 70.0], "less": [49.0, 58.0, 67.0]}
-
-
-def test_folds_are_one_column_with_the_paired_test():
-    rows = [
-        encoder_row(f"cmeee-{k}", {label: of[k] for label, of in FOLDS.items()}, held_out={})
-        for k in range(3)
-    ]
-    text = encoder_tables._encoders_as_rows(TABLE, {"rows": rows})
-    assert "| cmeee, 3 folds |" in text
-    assert "| EMBERT |  |  |  | 60.0 ± 10.0 |" in text
-    assert "| less |  |  |  | 58.0 ± 9.0 (0.07) |" in text  # 1, 2, 3 less: t = 3.46
-
-
-def test_sets_without_folds_stay_apart():
-    row = encoder_row("cmedqq", {"EMBERT": 70.0, "less": 71.0})
-    assert encoder_tables.unite_folds([row, row], "EMBERT") == [row, row]
-    line = encoder_tables.fine_tuning({"rows": [row]})
-    assert line == "1 seeds; training examples x epochs: cmedqq 1,200 x 3"
 
 
 def test_a_declared_table_has_the_values_of_its_places():

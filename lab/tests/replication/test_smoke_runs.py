@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
 from smoke import run_smoke
@@ -12,7 +11,6 @@ from smoke import run_smoke
 from biograft.errors import ConfigError
 from biograft_lab.replication import Experiment, ExperimentJob, shipped_experiments
 from biograft_lab.replication.results import without_fold
-from biograft_lab.replication.task_counts import BIGRAMS
 
 WITHOUT_VARIANTS = {
     "joint_linking": 2,  # alone, and beside lexical search
@@ -32,8 +30,6 @@ def job(experiment, work, **changes):
 def measured(content):
     """The variants in a result file."""
     rows = content["rows"]
-    if "encoders" in rows[0]:
-        return {label for row in rows for label in row["encoders"]} - {BIGRAMS}
     return {row["config"].partition(":")[2] or row["config"] for row in rows}
 
 
@@ -76,30 +72,24 @@ def test_an_input_that_toy_data_lack_is_named(smoke_work):
 
 def test_only_sizes_are_smaller():
     """Settings are replaced in the sets that have them, too; changes are added to those there."""
-    experiment = Experiment.load("smedbert-seeds")
-    small = experiment.smaller({"epochs": 1}, {"task_changes": ["x=1"], "changes": ["y=1"]})
+    experiment = Experiment.load("alignment-losses")
+    small = experiment.smaller({"scratch_width": 16}, {"alignment": ["y=1"]})
     assert (small.sets, small.seeds) == (experiment.sets, (1,))
-    assert small.settings["changes"] == [*experiment.settings["changes"], "y=1"]
-    own = small.set_settings["cmedqaner"]
-    assert own["task_changes"] == [*experiment.set_settings["cmedqaner"]["task_changes"], "x=1"]
-    assert "epochs" not in own
-    assert small.settings["epochs"] == 1
-    assert small.variants["ERNIE"]["without"] == ["knowledge.neighbours"]
+    assert small.settings["alignment"] == [*experiment.settings["alignment"], "y=1"]
+    assert small.settings["scratch_width"] == 16
+    assert small.set_settings == experiment.set_settings
+    circle = experiment.variants["MiniLM-circle"]["alignment"]
+    assert small.variants["MiniLM-circle"]["alignment"] == [*circle, "y=1"]
     assert list(small.variants) == list(experiment.variants)
 
 
 def test_toy_data_have_a_file_for_every_set(smoke_work):
     from toy_files import write_toy_files
 
-    from biograft_lab.replication.encoders import SPLITS, TASK_SETS
     from biograft_lab.replication.linking_sets import SETS
 
     data = smoke_work / "smoke" / "data"
     write_toy_files(data)
-    for name, chosen in TASK_SETS.items():
-        for split in SPLITS:
-            if getattr(chosen, split):
-                assert Path(chosen.path(split, data)).exists(), name
     first = [each for name, each in SETS.items() if name == without_fold(name) or "-0" in name]
     for each in first:
         assert all(each.exists(data, split) for split in each.gold), each.name

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tarfile
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -157,8 +154,6 @@ def write_toy_files(folder: Path) -> None:
     writer = ToyWriter(folder)
     _write_linking(writer)
     _write_ontologies(writer)
-    _write_english_tasks(writer)
-    _write_chinese_tasks(writer)
     done.touch()
 
 
@@ -289,139 +284,3 @@ def _graph() -> Iterator[str]:
         for alias in (second, f"{first}病"):
             yield f"{first}\talias\t{alias}\tdisease\tdisease\ttoy"
         yield f"{first}\thas_symptom\t多饮\tdisease\tsymptom\ttoy"
-
-
-# ---- sets of tasks: examples of train, dev and test
-
-_SIZES = {"train": 8, "dev": 4, "test": 4}
-_N_UNDIVIDED = 20
-"""Examples of a file that an experiment divides itself."""
-
-
-def _write_english_tasks(writer: ToyWriter) -> None:
-    names = {"train": "train", "dev": "devel", "test": "test"}
-    for folder in ("NCBI-disease", "BC5CDR-disease", "BC5CDR-chem", "BC2GM", "JNLPBA_untyped"):
-        for split, n in _SIZES.items():
-            lines = [line for _ in range(n) for line in _conll(writer.sentence())]
-            writer.write(f"ner_en/{folder}/{names[split]}.tsv", lines)
-    for split, n in _SIZES.items():
-        given = [writer.sentence() for _ in range(n)]
-        rows = [f"{k}\t@GENE$ in {of.text} @DISEASE$\t{k % 2}" for k, of in enumerate(given)]
-        writer.write(f"re_en/gad/{split}.tsv", ["index\tsentence\tlabel", *rows])
-        rows = [json.dumps(_chemprot(of, k)) for k, of in enumerate(given)]
-        writer.write(f"re_en/chemprot/{split}.jsonl", rows)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for split, n in _SIZES.items():
-            folder = "Test/Test for DDI Extraction task" if split == "test" else "Train"
-            for k in range(n):
-                content = _ddi(f"toy.{split}{k}", writer.sentence(), k)
-                archive.writestr(f"DDICorpus/{folder}/MedLine/{split}{k}.xml", content)
-    writer.write_bytes("re_en/ddi2013/DDICorpus-2013.zip", packed.getvalue())
-    dev = [f"toy.dev{k}.s0.p0\ta sentence\tDDI-false" for k in range(_SIZES["dev"])]
-    writer.write("re_en/ddi2013/blurb_dev.tsv", dev)
-
-
-def _conll(sentence: ToySentence) -> Iterator[str]:
-    """Return the words of a sentence with their tags."""
-    done = 0
-    for start, end, concept in (*sentence.mentions, (len(sentence.text), 0, None)):
-        yield from (f"{word}\tO" for word in sentence.text[done:start].split())
-        kind = concept.type.title() if concept else ""
-        for number, word in enumerate(sentence.text[start:end].split()):
-            yield f"{word}\t{'I' if number else 'B'}-{kind}"
-        done = end
-    yield ""
-
-
-def _chemprot(sentence: ToySentence, number: int) -> dict[str, Any]:
-    (first, end, _), (second, last, _) = sentence.mentions
-    text = sentence.text
-    marked = f"{text[:first]}<< {text[first:end]} >>{text[end:second]}[[ {text[second:last]} ]]"
-    label = ("INHIBITOR", "ACTIVATOR")[number % 2]
-    return {"text": f"{marked}{text[last:]}", "label": label, "metadata": []}
-
-
-def _ddi(document: str, sentence: ToySentence, number: int) -> str:
-    """Return a document of DDI: one sentence with one pair, which interacts or not."""
-    name = f"{document}.s0"
-    entities = "".join(
-        f'<entity id="{name}.e{k}" charOffset="{start}-{end - 1}" type="drug" '
-        f'text="{sentence.mentioned(k)}"/>'
-        for k, (start, end, _) in enumerate(sentence.mentions)
-    )
-    kind = 'ddi="true" type="effect"' if number % 2 else 'ddi="false"'
-    pair = f'<pair id="{name}.p0" e1="{name}.e0" e2="{name}.e1" {kind}/>'
-    text = f'<sentence id="{name}" text="{sentence.text}">{entities}{pair}</sentence>'
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<document id="{document}">{text}</document>\n'
-
-
-def _write_chinese_tasks(writer: ToyWriter) -> None:
-    blue = "zh/chineseblue"
-    for split, n in _SIZES.items():
-        given = [writer.sentence("zh") for _ in range(n)]
-        writer.write(f"{blue}/cMedQANER/{split}.json", [_json(_cmedqaner(of)) for of in given])
-        pairs = [f"{k % 2}\t{of.text}\t{given[k - k % 2].text}" for k, of in enumerate(given)]
-        writer.write(f"{blue}/cMedQQ/{split}.txt", pairs)
-        writer.write(f"zh/cmdd/{split}.jsonl", [_json(_dialogue(writer, k)) for k in range(n)])
-    for split in ("dev", "test"):
-        writer.write(f"{blue}/cMedQA/{split}.txt", _answers(writer))
-    documents = [_cmeee(writer.sentence("zh")) for _ in range(_N_UNDIVIDED)]
-    writer.write("zh/cmeee_v2/CMeEE-V2_dev.json", [_json(documents)])
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _cmedqaner(sentence: ToySentence) -> dict[str, Any]:
-    mentions = [
-        {"mention": sentence.mentioned(k), "guid": "None", "type": of.type, "offset": str(start)}
-        for k, (start, _, of) in enumerate(sentence.mentions)
-    ]
-    return {"mention_data": mentions, "text": sentence.text}
-
-
-def _answers(writer: ToyWriter) -> Iterator[str]:
-    """Return questions with one right answer of three."""
-    for _ in range(_N_UNDIVIDED):
-        question = writer.sentence("zh").text
-        for label in (1, 0, 0):
-            yield f"{label}\t{question}\t{writer.sentence('zh').text}"
-
-
-def _dialogue(writer: ToyWriter, number: int) -> dict[str, Any]:
-    """Return a question and its answer; symptoms stand for the first name of their concept."""
-    turns = []
-    for speaker in ("患者", "医生"):
-        sentence = writer.sentence("zh")
-        label = ["O"] * len(sentence.text)
-        for start, end, _ in sentence.mentions:
-            label[start:end] = ["B", *"I" * (end - start - 1)]
-        names = [concept.chinese[0] for _, _, concept in sentence.mentions]
-        turns.append(
-            {
-                "speaker": speaker,
-                "sentence": sentence.text,
-                "label": "".join(label),
-                "normalized": names,
-                "type": ["1"] * len(names),
-            }
-        )
-    return {"example-id": str(number), "dialogue-content": turns}
-
-
-def _cmeee(sentence: ToySentence) -> dict[str, Any]:
-    """Return a document whose entities hold others: the organ of each disease."""
-    spans: list[tuple[int, int, str]] = []
-    for start, end, concept in sentence.mentions:
-        spans.append((start, end, "dis" if concept.type == "disease" else "dru"))
-        spans += [(start, start + 2, "bod")] if concept.type == "disease" else []
-    return {"text": sentence.text, "entities": _entities(sentence.text, spans)}
-
-
-def _entities(text: str, spans: Sequence[tuple[int, int, str]]) -> list[dict[str, Any]]:
-    return [
-        {"start_idx": start, "end_idx": end - 1, "type": kind, "entity": text[start:end]}
-        for start, end, kind in spans
-    ]

@@ -163,6 +163,4 @@ _SHOWN = (
 
 def _print_row(row: Mapping[str, Any]) -> None:
     cells = [f"{key} {row[key]}" for key in _SHOWN if key in row]
-    for label, found in row.get("encoders", {}).items():
-        cells.append(f"{label} {found['test']['mean']:.1f}")
     typer.echo("  ".join(cells))

@@ -20,20 +20,7 @@ from biograft.errors import ConfigError, nearest
 from biograft_lab.replication.results import without_fold
 
 FOLDER = Path(__file__).parent / "experiments"
-_TABLES = ("inputs", "bases", "settings", "set_settings", "variants")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableConfig:
-    """Layout of the table of an encoder experiment.
-
-    ``reference`` is the variant that the p values compare with; ``held_out`` are metrics of
-    held-out text, each with its column name; with ``rows = "sets"`` the sets are the rows.
-    """
-
-    reference: str = ""
-    held_out: Mapping[str, str] = field(default_factory=dict)
-    rows: str = "encoders"
+_TABLES = ("inputs", "settings", "set_settings", "variants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +29,20 @@ class _Header:
     kind: str
     sets: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
-    table: TableConfig = TableConfig()
+    held_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(_Header):
     """An experiment as its file describes it.
 
-    ``inputs`` maps the name of each input to the command that makes it, ``bases`` that of a trained
-    encoder to the input that its training started from; ``set_settings`` are settings of single
-    sets, which take precedence over ``settings``.
+    ``inputs`` maps the name of each input to the command that makes it; ``set_settings`` are
+    settings of single sets, which take precedence over ``settings``; ``held_out`` maps objectives
+    to their names in tables.
     """
 
     name: str
     inputs: Mapping[str, str]
-    bases: Mapping[str, str]
     settings: Mapping[str, Any]
     set_settings: Mapping[str, Mapping[str, Any]]
     variants: Mapping[str, Mapping[str, Any]]
@@ -79,11 +65,6 @@ class Experiment(_Header):
         for name in tables["set_settings"]:
             if name not in (known_sets := {*header.sets, *map(without_fold, header.sets)}):
                 raise ConfigError(f"set_settings.{name}: {nearest(name, known_sets)}")
-        for name in (known for pair in tables["bases"].items() for known in pair):
-            if not isinstance(name, str):
-                raise ConfigError(f"bases: expected names of inputs, found {name!r}")
-            if name not in tables["inputs"]:
-                raise ConfigError(f"bases.{name}: {nearest(name, tables['inputs'])}")
         given = {part.name: getattr(header, part.name) for part in dataclasses.fields(header)}
         return cls(name=path.stem, **given, **tables)
 
@@ -102,7 +83,7 @@ class Experiment(_Header):
     def design(self, name: str, config: str = "") -> str:
         """Return a hash of all that decides a row of this experiment.
 
-        It covers the kind, the inputs with their bases, the settings of the set and the variant;
+        It covers the kind, the inputs, the settings of the set and the variant;
         a result file whose rows have another hash was made by another experiment.
 
         Args:
@@ -114,28 +95,11 @@ class Experiment(_Header):
         decisive = {
             "kind": self.kind,
             "inputs": dict(self.inputs),
-            "bases": dict(self.bases),
+            "bases": {},  # a part of the hash of rows that are published
             "settings": self.settings_of(name),
             "variants": self.variants.get(label, self.variants),
         }
         return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-
-    def base_of(self, encoder: str) -> str:
-        """Return the input that an encoder's training started from; an untrained one is its own."""
-        return self.bases.get(encoder, encoder)
-
-    def check_one_base(self, encoders: Mapping[str, str]) -> None:
-        """Refuse a comparison of encoders (inputs, by label) whose training started from several.
-
-        A difference between them would be that of their bases, too.
-        """
-        labels = {self.base_of(encoder): label for label, encoder in encoders.items()}
-        if len(labels) > 1:
-            found = ", ".join(f"{label!r} from {base!r}" for base, label in labels.items())
-            raise ConfigError(
-                f"{self.name}: encoders that are compared start from several bases: {found}; start "
-                "all from one, and name it for each input in [bases]"
-            )
 
     def smaller(
         self,

@@ -3,8 +3,7 @@
 For each set a small BART is made from scratch. It learns the names of the train dictionary
 (``genbioel-pretrain-cpu``) or nothing, then the mentions of the train split
 (``genbioel-finetune-SET-cpu``, the model of the last step), and links the test split, constrained
-to the names of the test dictionary. The weight of generation beside a search is fitted on dev with
-the dictionary of dev: that of test holds the dev mentions as names.
+to the names of the test dictionary.
 """
 
 from __future__ import annotations
@@ -18,14 +17,11 @@ from biograft.config import check_choice
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
 from biograft.evaluation.analysis import population_flags
 from biograft.kb import KnowledgeBase
-from biograft.linking import Linker, build_index
-from biograft.linking.config import SEARCHES, LinkerConfig
-from biograft.linking.fusion import FusedSearch
+from biograft.linking import Linker
 from biograft.linking.generative import Seq2SeqLinker
-from biograft.linking.index import open_index
 from biograft.linking.rankers import load_ranker
 from biograft.progress import Progress
-from biograft.training.linkers.generative import fit_mixing, measure
+from biograft.training.linkers.generative import measure
 from biograft.training.linkers.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
 from biograft_lab.replication.experiment import Experiment
@@ -43,8 +39,6 @@ from biograft_lab.replication.runner import (
 )
 
 RECIPES = {
-    "ncbi-disease-text": "ncbi",
-    "bc5cdr-disease-text": "bc5cdr",
     "bc5cdr-chemical": "bc5cdr",
     "ncbi-disease": "ncbi",
     "bc5cdr-disease": "bc5cdr",
@@ -57,25 +51,18 @@ _TOY_SIZE = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeSettings:
-    """Settings of training.
+    """Changes of pre-training on the names of the set's own dictionary, and of fine-tuning."""
 
-    ``pretrained`` is the input that fine-tuning starts from; without it the names of the set's own
-    dictionary are learned first.
-    """
-
-    pretrained: str = ""
-    encoder: str = "encoder"
     pretrain_changes: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeVariant:
-    """A way to train a linker, and the searches that it is used with.
+    """A way to train a linker.
 
     ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
-    ``names`` those that may be generated. With a ``search`` it is used beside that search, or, if
-    not ``generation``, the search is measured alone. With ``text``, the documents' text around the
+    ``names`` those that may be generated. With ``text``, the documents' text around the
     mentions is read where the set has it in other files; without, such mentions stand alone.
     """
 
@@ -84,16 +71,12 @@ class GenerativeVariant:
     target: str = "similar"
     names: str = "all"
     prompt: bool = True
-    search: str = ""
-    generation: bool = True
     text: bool = False
     sets: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("start", self.start, ("pretrained", "new"))
-        if self.search:
-            check_choice("search", self.search, SEARCHES)
 
     def changes(self, chosen: LinkingSet) -> list[str]:
         """Return the changes of the fine-tuning recipe for a set."""
@@ -149,7 +132,7 @@ class GenerativeLinking:
                 key["config"] = label
                 if not results.has(key):
                     models = models or _Models(name, job)
-                    job.add(results, key, {**models.measure(variant, seed), **models.about})
+                    job.add(results, key, models.measure(variant, seed))
 
 
 class _Models:
@@ -163,33 +146,40 @@ class _Models:
         self.kb = self.chosen.open_store(job.data, "test", job.work)
         self.recipe = f"genbioel-finetune-{RECIPES.get(name, 'aap')}-cpu"
 
-    @property
-    def about(self) -> Row:
-        """Columns of a row that describe the training."""
+    def measure(self, variant: GenerativeVariant, seed: int) -> Row:
+        """Train what is missing and link the test split; return metrics, also of parts of it."""
+        model = self._finetuned(variant, seed) if variant.finetuned else self._pretrained()
+        ranker = load_ranker(model, self.kb)
+        if not isinstance(ranker, Seq2SeqLinker):
+            raise TypeError(f"{model}: expected a generative linker")
+        if not variant.finetuned:  # it has never seen a mention in a text
+            alone = replace(ranker.config, context_words=0)
+            ranker = Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, alone)
+        started = time.perf_counter()
+        linker = Linker(self.kb, None, ranker=ranker)
+        gold = self.chosen.read_gold(self.job.data, "test", with_texts=variant.text)
+        config = EvaluationConfig(seed=0)
+        result = evaluate_linking(linker, self.kb, gold.queries, "lenient", config, Progress())
+        seconds = time.perf_counter() - started
+        learned = self.chosen.read_gold(self.job.data, "train").queries
+        flags = population_flags(result, self.kb, learned)
+        # names that concepts share count once here, as in the paper
+        by_name = measure(ranker, None, self._read("test", self.kb, variant))
         return {
+            **metrics_of(result),
+            **({"n_without_text": gold.n_without_text} if variant.text else {}),
+            "populations": [each.to_json() for each in sub_populations(result, self.kb, learned)],
+            **answers_of(result, {part: flags[part] for part in UNSEEN}),
+            **{name: 100 * by_name[name] for name in ("recall@1", "recall@5")},
+            "n_names": self.kb.n_names,
+            "n_concepts": len(self.kb),
+            "trie_bytes": ranker.names.nbytes,
+            "seconds": seconds,
             "note": self.chosen.note,
-            "pretrained": self.settings.pretrained,
             "changes": [*self.settings.pretrain_changes, *self.settings.changes],
         }
 
-    def measure(self, variant: GenerativeVariant, seed: int) -> Row:
-        """Train what is missing and link the test split."""
-        if variant.search and not variant.generation:
-            index = self.work / "index-test" / "dense"
-            search = self._search(variant.search, "test")
-            size = sum(file.stat().st_size for file in index.glob("*.npy"))
-            return {**self._link(Linker(self.kb, search), variant), "vectors_bytes": size}
-        if variant.search:
-            return self._beside_search(variant, seed)
-        if variant.finetuned:
-            return self._alone(self._open(self._finetuned(variant, seed), self.kb), variant)
-        ranker = self._open(self._pretrained(), self.kb)
-        config = replace(ranker.config, context_words=0)  # it has never seen a mention in a text
-        return self._alone(Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, config), variant)
-
     def _pretrained(self) -> Path:
-        if self.settings.pretrained:
-            return self.job.input(self.settings.pretrained)
         out = self.work / "pretrained"
         if not (out / "done").exists():
             recipe = PretrainingRecipe.load("genbioel-pretrain-cpu", self.settings.pretrain_changes)
@@ -224,67 +214,3 @@ class _Models:
     ) -> Sequence[LinkQuery]:
         """Read the mentions of a split as a variant reads them."""
         return read_resolved(self.chosen, split, kb, self.job.data, with_texts=variant.text)
-
-    def _open(self, model: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
-        ranker = load_ranker(model, kb)
-        if not isinstance(ranker, Seq2SeqLinker):
-            raise TypeError(f"{model}: expected a generative linker")
-        return ranker
-
-    def _search(self, name: str, split: str) -> FusedSearch:
-        """Return lexical search, dense search, or both, over the dictionary of a split."""
-        from biograft.models import TextEncoder
-
-        kb = self.chosen.open_store(self.job.data, split, self.job.work)
-        folder = self.work / f"index-{split}"
-        if not folder.exists():
-            encoder = TextEncoder.from_pretrained(str(self.job.input(self.settings.encoder)))
-            build_index(kb, folder, encoder, progress=Progress())
-        return open_index(kb, folder, LinkerConfig(search=name)).search
-
-    def _link(self, linker: Linker, variant: GenerativeVariant) -> Row:
-        """Link the test split; return metrics, also of parts of the mentions."""
-        gold = self.chosen.read_gold(self.job.data, "test", with_texts=variant.text)
-        queries = gold.queries
-        config = EvaluationConfig(seed=0)
-        result = evaluate_linking(linker, self.kb, queries, "lenient", config, Progress())
-        learned = self.chosen.read_gold(self.job.data, "train").queries
-        scored = sub_populations(result, self.kb, learned)
-        about = {"n_without_text": gold.n_without_text} if variant.text else {}
-        flags = population_flags(result, self.kb, learned)
-        return {
-            **metrics_of(result),
-            **about,
-            "populations": [part.to_json() for part in scored],
-            **answers_of(result, {part: flags[part] for part in UNSEEN}),
-        }
-
-    def _alone(self, ranker: Seq2SeqLinker, variant: GenerativeVariant) -> Row:
-        """Measure a generative linker without a search."""
-        started = time.perf_counter()
-        metrics = self._link(Linker(self.kb, None, ranker=ranker), variant)
-        seconds = time.perf_counter() - started
-        # names that concepts share count once here, as in the paper
-        queries = self._read("test", self.kb, variant)
-        by_name = measure(ranker, None, queries)
-        return {
-            **metrics,
-            **{name: 100 * by_name[name] for name in ("recall@1", "recall@5")},
-            "n_names": self.kb.n_names,
-            "n_concepts": len(self.kb),
-            "trie_bytes": ranker.names.nbytes,
-            "seconds": seconds,
-        }
-
-    def _beside_search(self, variant: GenerativeVariant, seed: int) -> Row:
-        """Measure a generative linker beside a search, with the weight fitted on dev."""
-        model, data, work = self._finetuned(variant, seed), self.job.data, self.job.work
-        dev_kb = self.chosen.open_store(data, "dev", work)
-        dev = self._read("dev", dev_kb, variant)
-        self.chosen.check_fitting(data, "dev", dev_kb, dev, work)
-        dev_search = self._search(variant.search, "dev")
-        mixing, fitted = fit_mixing(self._open(model, dev_kb), dev_search, dev)
-        ranker = self._open(model, self.kb)
-        mixed = Seq2SeqLinker(ranker.kb, ranker.seq2seq, ranker.names, ranker.config, mixing)
-        search = self._search(variant.search, "test")
-        return {**self._link(Linker(self.kb, search, ranker=mixed), variant), "dev": fitted}

@@ -25,7 +25,6 @@ from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE, LEXICAL, update_index
 from biograft.linking.lexical import LexicalIndex
 from biograft.progress import Progress
-from biograft_lab.replication.claims import claims_of
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.linking_dictionaries import (
     IDS,
@@ -107,17 +106,6 @@ class LinkingVariant:
             raise ConfigError("aligned: name the encoder that is aligned, or one from_scratch")
 
 
-def compared_encoders(experiment: Experiment) -> list[dict[str, str]]:
-    """Return the encoders that each claim compares, inputs by label; without claims, all."""
-    variants = parse_variants(experiment, LinkingVariant)
-    encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
-    claims = [claim for claim in claims_of(experiment.name) if not claim.against_experiment]
-    if not claims:
-        return [encoders]
-    sides = [{arm.partition(":")[2] for arm in (claim.of, claim.against)} for claim in claims]
-    return [{k: encoder for k, encoder in encoders.items() if k in labels} for labels in sides]
-
-
 class Linking:
     """Runs experiments of kind ``linking``."""
 
@@ -133,8 +121,6 @@ class Linking:
                     raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
         named = [given.encoder for given in variants.values() if given.encoder]
         check_names("variants", named, [*experiment.inputs])
-        for encoders in compared_encoders(experiment):
-            experiment.check_one_base(encoders)
 
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""

@@ -6,14 +6,13 @@ to the folder of real data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biograft.errors import ConfigError, nearest
-from biograft.evaluation import Gold, GoldConfig, LinkQuery, TextIndex, read_gold
+from biograft.evaluation import Gold, GoldConfig, TextIndex, read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.linking.queries import is_name_of
 from biograft_lab.replication.linking_dictionaries import (
     HPO_TRANSLATIONS,
     IDS,
@@ -43,8 +42,6 @@ from biograft_lab.replication.linking_dictionaries import (
 
 SPLITS = ("train", "dev", "test")
 N_FOLDS = 5
-MAX_ADDED = 0.01
-"""BioSyn's dictionary of dev joins parts of train mentions to names of dev mentions (0.1 %)."""
 _IN_TAR = "::"
 _CDR = {
     "train": "bc5cdr/pubtator/CDR_TrainingSet.PubTator.txt.gz",
@@ -129,48 +126,6 @@ class LinkingSet:
         parts += [dictionary] if dictionary != PUBLISHED else []
         parts += [split] if self.dictionaries[dictionary].by_split else []
         return work / "-".join(parts)
-
-    def check_fitting(
-        self, data: Path, split: str, kb: KnowledgeBase, queries: Sequence[LinkQuery], work: Path
-    ) -> None:
-        """Refuse to fit on mentions of a split that the dictionary has as names because of it.
-
-        Such a name is neither in the dictionary of the train split, which is the ontology alone,
-        nor a mention of an earlier split.
-        """
-        earlier = {
-            part.lower()
-            for name in SPLITS[: SPLITS.index(split)]
-            for query in self.read_gold(data, name).queries
-            for part in query.parts
-        }
-        added = names_added(kb, self.open_store(data, "train", work), queries, earlier)
-        if len(added) > MAX_ADDED * len(queries):
-            raise ConfigError(
-                f"{self.name}: {len(added):,} {split} mentions, such as {added[0]!r}, are names of "
-                "the dictionary only because they are mentions; fit with the dictionary of that "
-                "split"
-            )
-
-
-def names_added(
-    kb: KnowledgeBase,
-    ontology: KnowledgeBase,
-    queries: Iterable[LinkQuery],
-    known: Collection[str] = (),
-) -> list[str]:
-    """Return mentions that are names of their concept in a store, but not in its ontology.
-
-    Mentions that are ``known``, in lower case, are allowed.
-    """
-    return [
-        part
-        for query in queries
-        for part in query.parts
-        if part.lower() not in known
-        and is_name_of(kb, part, query.gold)
-        and not is_name_of(ontology, part, query.gold)
-    ]
 
 
 def _diseases(

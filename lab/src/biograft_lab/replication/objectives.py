@@ -1,8 +1,7 @@
 """Accuracy of pre-training objectives on held-out text, beside that of the most frequent answer.
 
-Variants are pre-trained like those of ``encoder_tasks``, with the same settings, and evaluated on
-the text that the recipe's ``stream.held_out`` names. An objective is learned if its accuracy is
-above chance by five standard errors.
+Variants are pre-trained and evaluated on the text that the recipe's ``stream.held_out`` names. An
+objective is learned if its accuracy is above chance by five standard errors.
 
     python -m biograft_lab.replication.objectives TEXT --characters 150 -o split
 """
@@ -11,22 +10,21 @@ from __future__ import annotations
 
 import argparse
 import gzip
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from biograft.artifacts import new_folder
+from biograft.config import remove_value, set_value
+from biograft.kb import KnowledgeBase
+from biograft.progress import Progress
 from biograft.text.near_duplicates import NearDuplicates
-from biograft_lab.replication.encoders import (
-    EncoderTasks,
-    EncoderTaskSettings,
-    EncoderVariant,
-    encoder_of,
-    with_seed,
-)
+from biograft.training.pretraining.recipe import PretrainingRecipe, pretrain
+from biograft.training.run_folder import check_config
 from biograft_lab.replication.experiment import Experiment
 from biograft_lab.replication.runner import (
     TOY_PRETRAINING,
@@ -40,13 +38,37 @@ _BLOCK = 50
 """Consecutive lines of a text that are in one split: those of a page stay together."""
 
 
-class Objectives(EncoderTasks):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainingSettings:
+    """Settings of pre-training: the recipe, its changes, and its inputs.
+
+    ``paths`` maps keys of the recipe to inputs. Every variant is pre-trained with each of
+    ``pretraining_seeds``.
+    """
+
+    recipe: str
+    changes: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    pretraining_seeds: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainingVariant:
+    """What a variant changes: ``without`` removes tables and keys of the recipe."""
+
+    changes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+class Objectives:
     """Runs experiments of kind ``objectives``; its one set is the input at ``stream.held_out``."""
 
     def check(self, experiment: Experiment) -> None:
         """Refuse settings and variants that are not known."""
         check_names("sets", experiment.sets, [*experiment.inputs])
-        super().check(replace(experiment, sets=()))
+        parse_variants(experiment, PretrainingVariant)
+        paths = _paths(parse_settings(experiment, PretrainingSettings))
+        check_names("settings.paths", [*paths.values(), "kb"], [*experiment.inputs])
 
     def small(self, experiment: Experiment) -> Experiment:
         """Return the experiment at the size of toy data."""
@@ -55,14 +77,64 @@ class Objectives(EncoderTasks):
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant with every seed that has no row yet."""
         results = job.results()
-        settings = parse_settings(job.experiment, EncoderTaskSettings)
+        settings = parse_settings(job.experiment, PretrainingSettings)
         for seed in settings.pretraining_seeds:
-            for label, variant in parse_variants(job.experiment, EncoderVariant).items():
+            for label, variant in parse_variants(job.experiment, PretrainingVariant).items():
                 key = {"set": job.experiment.sets[0], "config": label, "pretraining_seed": seed}
                 if not results.has(key):
-                    held_out: dict[str, Any] = {}
-                    encoder_of(label, variant, with_seed(job, seed), held_out, seed)
-                    job.add(results, key, {"held_out": held_out[label]})
+                    held_out = pretrain_variant(job, label, variant, seed)
+                    job.add(results, key, {"held_out": held_out})
+
+
+def _paths(settings: PretrainingSettings) -> dict[str, str]:
+    return {"encoder.name": "encoder", "stream.shards": "corpus", **settings.paths}
+
+
+def pretrain_variant(
+    job: ExperimentJob, label: str, variant: PretrainingVariant, seed: int
+) -> dict[str, Any]:
+    """Pre-train one variant if needed; return its metrics on held-out text at the end.
+
+    Args:
+        job: The experiment, its inputs and its folder of work.
+        label: The name of the variant.
+        variant: What it changes.
+        seed: Seed of the training.
+    """
+    settings = parse_settings(job.experiment, PretrainingSettings)
+    variant = replace(variant, changes=(*variant.changes, f"training.seed={seed}"))
+    recipe = variant_recipe(variant, settings, job.input)
+    out = job.work / f"seed-{seed}" / "pretrained" / label.replace(" ", "-").replace(",", "")
+    if (out / "done").exists():
+        check_config(out, recipe.to_json())
+    else:
+        kb = KnowledgeBase.open(job.input("kb"))
+        pretrain(recipe, kb, out, resume=(out / "run.json").exists(), progress=Progress())
+        (out / "done").touch()
+    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    evaluations = [row["evaluation"] for row in map(json.loads, lines) if "evaluation" in row]
+    return dict(evaluations[-1])
+
+
+def variant_recipe(
+    variant: PretrainingVariant, settings: PretrainingSettings, place: Callable[[str], Path]
+) -> PretrainingRecipe:
+    """Return the pre-training recipe of a variant.
+
+    Args:
+        variant: What the variant changes.
+        settings: The recipe, its changes and inputs.
+        place: Returns the folder of an input.
+    """
+    name, values = PretrainingRecipe.resolve(settings.recipe)
+    values.pop("new", None)
+    for key, chosen in _paths(settings).items():
+        set_value(values, f"{key}={json.dumps(str(place(chosen)))}")
+    for change in (*variant.changes, *settings.changes):
+        set_value(values, change)
+    for key in variant.without:
+        remove_value(values, key)
+    return PretrainingRecipe.from_values(name, values)
 
 
 def split_text(text: Path, out: Path, *, characters: int, n_train: int, n_held: int) -> None:

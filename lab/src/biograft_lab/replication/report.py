@@ -32,13 +32,10 @@ from biograft_lab.replication.protocols import PROTOCOLS
 from biograft_lab.replication.reliability_tables import reliability_tables
 from biograft_lab.replication.results import read_result
 from biograft_lab.replication.tables import (
-    encoder_tasks,
-    fine_tuning,
     generation_starts,
     generation_targets,
     learned_objectives,
     linking_cross_lingual,
-    of_own_sets,
 )
 
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
@@ -70,15 +67,14 @@ Table = Callable[[Mapping[str, Any]], str]
 
 def tables() -> dict[str, Table]:
     """Return the function of every table, by the name of its mark."""
-    by_kind = {"encoder_tasks": encoder_tasks, "objectives": learned_objectives}
-    encoders = {
-        name: partial(by_kind[kind], name)
+    objectives = {
+        name: partial(learned_objectives, name)
         for name in shipped_experiments()
-        if (kind := Experiment.load(name).kind) in by_kind and result_path(name).exists()
+        if Experiment.load(name).held_out and result_path(name).exists()
     }
     protocols = {f"linking-protocols/{name}": partial(one_protocol, name) for name in PROTOCOLS}
     return {
-        **encoders,
+        **objectives,
         **{name: table.write for name, table in declared_tables().items()},
         **protocols,
         "linking-protocols": side_by_side,
@@ -166,8 +162,6 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     facts = [f"[Results]({link})"]
     if stem in shipped_experiments():
         facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
-        if Experiment.load(stem).kind == "encoder_tasks":
-            facts.append(fine_tuning(of_own_sets(stem, result)))
     else:
         machine = result.get("machine", result)
         facts.append(f"`python {_SCRIPTS.get(stem, f'benchmarks/{stem}.py')}`")

@@ -44,10 +44,6 @@ class ExperimentJob:
             )
         return path
 
-    def all_inputs(self) -> dict[str, Path]:
-        """Return the folder of every input, there or not, independent of ``work``."""
-        return {name: self.inputs.get(name, self.work / name) for name in self.experiment.inputs}
-
     def results(self) -> ResultFile:
         """Open the result file."""
         return ResultFile(self.out)
@@ -96,10 +92,6 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "generative:GenerativeLinking",
             "linking by generating names",
         ),
-        "encoder_tasks": (
-            "encoders:EncoderTasks",
-            "fine-tuning of pre-trained encoders on tasks",
-        ),
         "objectives": (
             "objectives:Objectives",
             "accuracy of pre-training objectives on held-out text",
@@ -122,11 +114,6 @@ TOY_LINKER = (
     "config.training.steps=2",
     "config.training.batch_size=4",
     "config.training.precision=fp32",
-)
-TOY_TASK = (
-    "config.training.batch_size=4",
-    "config.training.precision=fp32",
-    "encoder.pooling=mean",
 )
 """Changes of recipes for smoke runs, by the kind of the recipe."""
 
