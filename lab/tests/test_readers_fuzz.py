@@ -2,7 +2,7 @@
 
 The inputs are the same in every run, so that a failure can be repeated; those in lab/tests/fuzz
 were findings once. To look for new ones: with ``BIOGRAFT_FUZZ=20`` twenty times as many are tried,
-other ones each time; ``biograft_lab.scripts.fuzz_readers`` is guided by coverage.
+other ones each time; ``biograft_lab.scripts.fuzz_readers`` takes as long as it is given.
 """
 
 from __future__ import annotations

@@ -24,5 +24,4 @@ def test_counts_add_up(tmp_path):
         assert min(inputs) > 10
         assert added["readers"][name]["inputs"] == sum(inputs)
         assert added["readers"][name]["findings"] == 0
-    assert added["inputs_by_engine"] == {"mutation": added["inputs"]}
     assert not (tmp_path / "found").exists()

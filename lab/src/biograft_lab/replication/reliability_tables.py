@@ -64,13 +64,6 @@ def _faults(result: Result) -> Iterator[Cells]:
         yield name, f"{part['trials']} faults, {part['steps']} steps", came
 
 
-def _damages(result: Result) -> Iterator[Cells]:
-    for name, part in result["artefacts"].items():
-        counts = part["counts"]
-        came = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
-        yield name, f"{part['damages']} damages, {part['files']} files", came
-
-
 def _mutants(result: Result) -> Iterator[Cells]:
     for name, part in sorted(result["modules"].items()):
         counted = part["mutants"] - part["equivalent"]
@@ -104,7 +97,6 @@ _BENCHMARKS: dict[str, tuple[str, str, Callable[[Result], Iterator[Cells]]]] = {
         "python -m biograft_lab.scripts.fault_injection --json",
         _faults,
     ),
-    "damage": ("damaged files", "python -m biograft_lab.scripts.damage --json", _damages),
     "mutants": (
         "mutants of the code",
         "python -m biograft_lab.scripts.mutation_testing --sample 40",
