@@ -61,7 +61,7 @@ TINY_TEXT = ("stream.max_length=48",)
 LAYERS = {
     "kebiolm": (*TINY_TEXT, "training.warmup_steps=0", "knowledge.layers.entity_memory.after=1"),
     "smedbert": TINY_TEXT,
-    "ernie": (*TINY_TEXT, "knowledge.layers.entity_fusion.after=1"),
+    "ernie": (*TINY_TEXT, "knowledge.layers.entity_fusion={after=1, n_heads=2}"),
     "embert": TINY_TEXT,
     "embert-corruption-7.5": TINY_TEXT,
     "embert-corruption-25": TINY_TEXT,
@@ -198,8 +198,8 @@ def write_umls(folder: str) -> None:
 
 
 def write_vocabularies() -> None:
-    """Write MeSH, MEDIC and SNOMED CT as published, with the first name of each concept."""
-    records, medic, concepts, terms = [], ["# DiseaseName\tDiseaseID"], [], []
+    """Write MeSH and SNOMED CT as published, with the first name of each concept."""
+    records, concepts, terms = [], [], []
     for ui, sctid, (name, _) in zip(MESH, SNOMED, ENGLISH, strict=True):
         term = f"<Term><TermUI>T{ui}</TermUI><String>{name}</String></Term>"
         records.append(
@@ -208,16 +208,12 @@ def write_vocabularies() -> None:
             f'<Concept PreferredConceptYN="Y"><ConceptUI>M{ui}</ConceptUI><TermList>{term}'
             "</TermList></Concept></ConceptList></DescriptorRecord>"
         )
-        medic.append(f"{name}\tMESH:{ui}" + "\t" * 7)
         state = "20170101\t1\t900000000000207008"
         concepts.append(f"{sctid}\t{state}\t900000000000074008")
         described = f"{sctid}\ten\t900000000000013009\t{name}\t900000000000448009"
         terms.append(f"1{sctid}\t{state}\t{described}")
     head = '<?xml version="1.0"?>'
     write("MESH/desc2017.xml", [head, "<DescriptorRecordSet>", *records, "</DescriptorRecordSet>"])
-    columns = "AltDiseaseIDs Definition ParentIDs TreeNumbers ParentTreeNumbers Synonyms".split()
-    medic[0] = "\t".join([medic[0], *columns, "SlimMappings"])
-    write("MEDIC/CTD_diseases.tsv", medic)
     state = "id effectiveTime active moduleId"
     of_term = "conceptId languageCode typeId term caseSignificanceId"
     for file, columns_of, rows in (
@@ -241,6 +237,8 @@ def write_linking() -> None:
     with_umls = [re.sub(r"^(\d+)", r"\1|SNOMEDCT_US:\1", line) for line in own]
     write("AAP/umls_dictionary.txt", with_umls)
     write("SNOMED/dictionary.txt", with_umls)
+    with_umls = [f"{ui}|MSH:{ui}||{name}" for ui, (name, _) in zip(MESH, ENGLISH, strict=True)]
+    write("NCBI/umls_dictionary.txt", with_umls)
     texts = []
     for part in ("train", "dev", "test"):
         found = [(*sentence(k, part), k % len(IDS)) for k in range(10)]

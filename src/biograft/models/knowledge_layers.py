@@ -26,7 +26,7 @@ KNOWLEDGE_LAYERS: Registry[Any] = Registry(
         ),
         FUSION: (
             "biograft.models.knowledge_layers:EntityFusionConfig",
-            "the linked entity of a mention, fused into its first token (ERNIE)",
+            "the linked entities of mentions beside the upper layers, which read both (ERNIE)",
         ),
         NEIGHBOURS: (
             "biograft.models.knowledge_layers:NeighbourAttentionConfig",
@@ -84,11 +84,16 @@ class EntityMemoryConfig(KnowledgeLayerConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityFusionConfig(KnowledgeLayerConfig):
-    """ERNIE's entity fusion; with ``neutral_start`` an untrained layer changes nothing."""
+    """ERNIE's knowledgeable encoder: the layers ``after`` which the entities are read, too.
+
+    Entities attend to each other with ``n_heads``. With ``neutral_start`` an untrained layer
+    changes nothing.
+    """
 
     implementation: ClassVar[str] = "biograft.models.knowledge.layers:EntityFusion"
     takes_entity_inputs: ClassVar[bool] = True
 
+    n_heads: Annotated[int, AtLeast(1)] = 4
     neutral_start: bool = True
 
 

@@ -11,7 +11,7 @@ from huggingface_hub.dataclasses import strict
 from transformers import BertConfig
 
 from biograft.errors import ConfigError
-from biograft.models.knowledge_layers import KnowledgeLayerConfig, read_layers
+from biograft.models.knowledge_layers import FUSION, KnowledgeLayerConfig, read_layers
 
 MODEL_IDENTITY = ("model_type", "architectures", "transformers_version")
 """The fields of a configuration that say which model it belongs to."""
@@ -48,6 +48,14 @@ class KnowledgeBertConfig(BertConfig):
                 raise ConfigError(
                     f"knowledge_layers.{name}.after: expected 0 to {self.num_hidden_layers}, the "
                     f"layers of the model, found {layer.after}"
+                )
+            others = [
+                other for other in layers if other != name and layers[other].after >= layer.after
+            ]
+            if name == FUSION and layer.after < self.num_hidden_layers and others:
+                raise ConfigError(
+                    f"knowledge_layers.{name}: it runs all layers that follow; expected "
+                    f"{others[0]} before it, found it after {layers[others[0]].after} layers"
                 )
         self.knowledge_layers = {name: asdict(layer) for name, layer in layers.items()}
 

@@ -1,15 +1,20 @@
+# mypy: allow-untyped-calls
+# (classes of transformers are built by functions without types)
 """Knowledge layers, which stand between the layers of a BERT: their inputs, outputs and parts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
-from transformers import initialization
+from transformers import BertConfig, initialization
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.bert.modeling_bert import BertAttention
 
 from biograft.errors import ConfigError
 from biograft.models.knowledge.config import KnowledgeBertConfig
@@ -42,6 +47,10 @@ class EntityInputs:
     gold: bool = True
     """Whether the mentions are all that the text has, as in pre-training. Otherwise they are names
     found in the text, and a layer that detects mentions uses its own."""
+    layers: Sequence[nn.Module] = ()
+    """The layers of BERT that follow, for a knowledge layer that runs them itself."""
+    bias: Tensor | None = None
+    """The attention mask that these take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,8 @@ class Knowledge:
     """(mentions, k): rows of the neighbours, -1 where there is none."""
     neighbour_weights: Tensor | None = None
     """(mentions, k): the weight of each, 0 where there is none."""
+    n_layers_run: int = 0
+    """Layers of BERT that the knowledge layer has run itself."""
 
 
 OUTSIDE, BEGIN, INSIDE = 0, 1, 2
@@ -181,17 +192,18 @@ class Infusion(nn.Linear):
         n_in: Width of the inputs.
         n_out: Width of the outputs.
         neutral: Start with zero weights.
+        bias: Add a bias.
     """
 
-    def __init__(self, n_in: int, n_out: int, *, neutral: bool) -> None:
-        super().__init__(n_in, n_out)
+    def __init__(self, n_in: int, n_out: int, *, neutral: bool, bias: bool = True) -> None:
+        super().__init__(n_in, n_out, bias=bias)
         self.neutral = neutral
 
     def init_weights(self) -> None:
         """Set the weights to zero if the layer is neutral; loaded ones stay."""
         if self.neutral:
-            initialization.zeros_(self.weight)
-            initialization.zeros_(self.bias)
+            for weight in self.parameters():
+                initialization.zeros_(weight)
 
 
 _N_TAGS = 3
@@ -304,36 +316,112 @@ def _one_further(mentions: Tensor, length: int) -> Tensor:
 
 
 class EntityFusion(nn.Module):
-    """Entity fusion at aligned tokens, as in ERNIE (Zhang et al. 2019); a baseline for SMedBERT.
+    """The knowledgeable encoder of ERNIE (Zhang et al. 2019): BERT's upper layers with entities.
 
-    The first token of a mention that is linked to an entity e becomes
-    ``h + GELU(h W_t + e W_e + b) W_o + b_o``; all other tokens are unchanged. The published model
-    has several such layers, in which entities also attend to each other; this is one of them,
-    without that attention, for a BERT that is already trained.
+    The entities of linked mentions go through these layers beside the tokens, each aligned to the
+    first token of its mention. Without entities, the layers are those of BERT.
     """
 
     def __init__(self, config: EntityFusionConfig, model_config: KnowledgeBertConfig) -> None:
         super().__init__()
-        width = model_config.hidden_size
-        self.changes_states = config.after < model_config.num_hidden_layers
-        """False behind the last layer."""
-        self.token = nn.Linear(width, width)
-        self.entity = nn.Linear(model_config.entity_dim, width, bias=False)
-        self.infuse = Infusion(width, width, neutral=config.neutral_start)
+        n_fused = model_config.num_hidden_layers - config.after
+        self.layers = nn.ModuleList(
+            FusedLayer(config, model_config, last=n == n_fused - 1) for n in range(n_fused)
+        )
 
     def forward(self, inputs: EntityInputs) -> Knowledge:
-        """Fuse the entities of linked mentions."""
+        """Run the layers of BERT that follow, with the entities of linked mentions beside them."""
         states, mentions, entities = inputs.states, inputs.mentions, inputs.entities
-        if mentions is None or entities is None or not self.changes_states:
+        if mentions is None or entities is None or not len(self.layers):
             return Knowledge(states)
         known = entities >= 0
-        mentions, rows = mentions[known], entities[known]
-        position = mentions[:, 0] * states.shape[1] + mentions[:, 1]
-        flat = states.flatten(0, 1)
-        vectors = nn.functional.embedding(rows, inputs.table)
-        inner: Tensor = gelu(self.token(flat[position]) + self.entity(vectors))
-        added = self.infuse(inner).to(states.dtype)
-        return Knowledge(flat.index_add(0, position, added).view_as(states))
+        sequence, first, _ = mentions[known].unbind(dim=1)
+        position = sequence * states.shape[1] + first
+        _, row, counts = sequence.unique_consecutive(return_inverse=True, return_counts=True)
+        before = counts.cumsum(0) - counts
+        column = torch.arange(len(row), device=row.device) - before[row]
+        vectors = nn.functional.embedding(entities[known], inputs.table)
+        if not len(counts):  # a row without an entity, so that all weights have a gradient
+            counts = counts.new_zeros(1)
+        n_most = max(1, int(counts.max()))
+        beside = vectors.new_zeros(len(counts), n_most, vectors.shape[1])
+        beside = beside.index_put((row, column), vectors)  # (sequences, entities, dim)
+        exists = torch.arange(n_most, device=row.device) < counts[:, None]
+        for fused, layer in zip(self.layers, inputs.layers, strict=True):
+            states, beside = fused(states, beside, exists, position, layer, inputs.bias)
+        return Knowledge(states, n_layers_run=len(self.layers))
+
+
+class FusedLayer(GradientCheckpointingLayer):
+    """A layer of ERNIE's knowledgeable encoder: a layer of BERT that also reads entities.
+
+    With w the tokens after the self-attention of BERT's layer, and e the entities after theirs, the
+    feed-forward part of BERT's layer is computed for a token and the entity aligned to it at once:
+
+    * ``h = GELU(w W_t + e W_e + b)``, W_t and b of BERT's layer;
+    * ``w' = LN(w + h W'_t + b_t)``, of BERT's layer, too, and ``e' = LN(e + h W'_e + b_e)``.
+
+    Args:
+        config: Settings of the layer.
+        model_config: Configuration of the model.
+        last: Whether no layer follows, so that e' is not needed.
+    """
+
+    def __init__(
+        self, config: EntityFusionConfig, model_config: KnowledgeBertConfig, *, last: bool
+    ) -> None:
+        super().__init__()
+        dim, n_inner = model_config.entity_dim, model_config.intermediate_size
+        if dim % config.n_heads:
+            raise ConfigError(
+                f"n_heads: expected a divisor of {dim}, the dimensions of the entity table, found "
+                f"{config.n_heads}"
+            )
+        self.config = BertConfig(
+            hidden_size=dim,
+            num_attention_heads=config.n_heads,
+            attention_probs_dropout_prob=model_config.attention_probs_dropout_prob,
+            hidden_dropout_prob=model_config.hidden_dropout_prob,
+            layer_norm_eps=model_config.layer_norm_eps,
+        )
+        self.config._attn_implementation = "eager"
+        self.attention = BertAttention(self.config)
+        self.infuse = Infusion(dim, n_inner, neutral=config.neutral_start, bias=False)
+        self.back = None if last else nn.Linear(n_inner, dim)
+        self.norm = None if last else nn.LayerNorm(dim, model_config.layer_norm_eps)
+
+    def forward(
+        self,
+        states: Tensor,
+        entities: Tensor,
+        exists: Tensor,
+        position: Tensor,
+        layer: Any,
+        bias: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the next states of tokens and entities.
+
+        Args:
+            states: (sequences, length, width).
+            entities: Entities of the sequences that have some: (sequences, entities, dim).
+            exists: Which of them exist: (sequences, entities).
+            position: Token that each existing one is aligned to, counted through all sequences.
+            layer: Layer of BERT.
+            bias: Attention mask of the tokens, as BERT's layer takes it.
+        """
+        tokens = layer.attention(states, bias)[0]
+        hidden = torch.finfo(entities.dtype).min * (~exists)[:, None, None].to(entities.dtype)
+        entities = self.attention(entities, hidden)[0]
+        inner = layer.intermediate.dense(tokens)
+        added = self.infuse(entities[exists]).to(inner.dtype)
+        inner = inner.flatten(0, 1).index_add(0, position, added).view_as(inner)
+        inner = layer.intermediate.intermediate_act_fn(inner)
+        if self.back is not None and self.norm is not None:
+            aligned = self.back(inner.flatten(0, 1)[position]).to(entities.dtype)
+            entities = self.norm(
+                entities.masked_scatter(exists[:, :, None], entities[exists] + aligned)
+            )
+        return layer.output(inner, tokens), entities
 
 
 class NeighbourAttention(nn.Module):

@@ -173,21 +173,27 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         text_states: Tensor | None = None
         outputs: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer
+        n_run = 0
         for n_done in range(len(layers) + 1):
+            following = layers[n_done:]
             for name in self._layers_after.get(n_done, ()):
-                knowledge = self.knowledge[name](replace(inputs, states=states))
+                found = self.knowledge[name](
+                    replace(inputs, states=states, layers=following, bias=bias)
+                )
                 text_states = states if text_states is None else text_states
-                outputs |= _outputs(knowledge)
-                states = knowledge.states
-            if n_done < len(layers):
-                states = layers[n_done](states, bias)
-        outputs.pop("states", None)
+                outputs |= _outputs(found)
+                states, n_run = found.states, n_run + found.n_layers_run
+            if n_run:  # all that follow
+                break
+            if following:
+                states = following[0](states, bias)
         text_states = states if text_states is None else text_states
         return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **outputs)
 
 
 def _outputs(knowledge: Knowledge) -> dict[str, Tensor]:
-    values = {field.name: getattr(knowledge, field.name) for field in fields(knowledge)}
+    names = {field.name for field in fields(knowledge)} - {"states", "n_layers_run"}
+    values = {name: getattr(knowledge, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
