@@ -1,7 +1,14 @@
-"""Re-ranking: a cross-encoder reads the mention in its context together with each candidate.
+"""Re-ranking: a cross-encoder reads the mention in its context together with its candidates.
 
 A mention is marked in its context by characters that every vocabulary has and medical text hardly
 ever uses, so that no encoder has to learn new tokens.
+
+``reads = "pairs"`` makes an input of the mention with each candidate. ``reads = "set"`` (after
+BeLink, 2026) makes one input of the mention with all candidates and NIL: the second texts of the
+pairs stand behind the first, which is read once. The positions of each candidate start behind the
+mention. A token attends to the mention, to its own candidate, and to the last token of every
+candidate, whose state is scored. So candidates are compared in every layer, their order has no
+effect, and a set may be longer than the positions of the encoder.
 
 The logit of candidate c is ``ranker * z(r_c) + context * x_c``, that of NIL ``context * x_nil +
 nil``, where r is the score of the first ranking, z standardises it, and x is the score of the
@@ -10,10 +17,12 @@ cross-encoder.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +32,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn.functional import pad as padded
 
 from biograft.artifacts import ArtifactKind
 from biograft.config import from_mapping
@@ -41,6 +51,7 @@ from biograft.linking.trained_configs import RerankConfig
 from biograft.models import TextEncoder
 from biograft.models.batches import pad, token_batches
 from biograft.models.precision import autocast_in
+from biograft.models.pretrained import first_position
 
 OPEN, CLOSE = "{", "}"
 PARTS = " ; "
@@ -126,11 +137,25 @@ _MAX_COUNTED = 8
 
 
 class CandidatePair(NamedTuple):
-    """The tokens of a mention and a candidate."""
+    """The tokens of a mention and a candidate, or of a mention and several."""
 
     ids: list[int]
     types: list[int] | None
     """Token type ids, for encoders that use them."""
+    owners: list[int]
+    """0 for the tokens of the mention, 1 for those of the first candidate, and so on."""
+
+
+def join_pairs(pairs: Sequence[CandidatePair]) -> CandidatePair:
+    """Join the pairs of a mention: its tokens once, then those of each candidate."""
+    n, types = pairs[0].owners.index(1), pairs[0].types
+    joined = CandidatePair(pairs[0].ids[:n], types and types[:n], [0] * n)
+    for number, pair in enumerate(pairs, 1):
+        joined.ids.extend(pair.ids[n:])
+        joined.owners.extend([number] * (len(pair.ids) - n))
+        if joined.types is not None and pair.types is not None:
+            joined.types.extend(pair.types[n:])
+    return joined
 
 
 class CandidatePairTokenizer:
@@ -190,13 +215,19 @@ class CandidatePairTokenizer:
             return_token_type_ids=self._has_types,
         )
         types = encoded["token_type_ids"] if self._has_types else [None] * len(left)
-        return [CandidatePair(*pair) for pair in zip(encoded["input_ids"], types, strict=True)]
+        pairs = []
+        for row, (ids, own) in enumerate(zip(encoded["input_ids"], types, strict=True)):
+            parts = encoded.sequence_ids(row)  # the last token is the candidate's, if it has none
+            n = parts.index(1) if 1 in parts else len(ids) - 1
+            pairs.append(CandidatePair(ids, own, [0] * n + [1] * (len(ids) - n)))
+        return pairs
 
     def pad(self, pairs: Sequence[CandidatePair]) -> Mapping[str, Tensor]:
-        """Return the padded tensors of a batch."""
+        """Return the padded tensors of a batch; ``owners`` are -1 at padding."""
         batch = pad([pair.ids for pair in pairs], int(self.encoder.tokenizer.pad_token_id or 0))
         if self._has_types:
             batch["token_type_ids"] = pad([pair.types or [] for pair in pairs], 0)["input_ids"]
+        batch["owners"] = pad([pair.owners for pair in pairs], -1)["input_ids"]
         return batch
 
     def _count(self, texts: Sequence[str]) -> list[int]:
@@ -213,6 +244,8 @@ class CandidatePairTokenizer:
 
 ENCODER, HEAD = "encoder", "head.safetensors"
 _DROPOUT = 0.1
+_RELATIVE = re.compile("relative|rel_embeddings")
+"""Weights of positions that are counted along the input, as in DeBERTa and MPNet."""
 _TOKENS_AT_ONCE = 8192
 """Tokens of a batch in inference, including padding."""
 
@@ -220,8 +253,29 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
+def _set_inputs(owners: Tensor, start: int, *, causal: bool) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the positions and the attention of sets, and which tokens are the last of candidates.
+
+    Args:
+        owners: As in ``CandidatePair``, -1 at padding: (batch, tokens).
+        start: The first position of the encoder.
+        causal: Attend only to earlier tokens, as a decoder does; last tokens to one another.
+    """
+    index = torch.arange(owners.shape[1], device=owners.device)
+    first = torch.where(padded(owners, (1, 0), value=-2).diff() != 0, index, 0).cummax(1).values
+    behind = (owners > 0) * (owners == 0).sum(1, keepdim=True)
+    positions = (index - first + behind) * (owners >= 0) + start
+    last = (padded(owners, (0, 1), value=-2).diff() != 0) & (owners > 0)
+    allowed = (owners[:, :, None] == owners[:, None]) | (owners == 0)[:, None]
+    if causal:
+        allowed &= positions[:, :, None] >= positions[:, None]
+    allowed |= last[:, None] & (last[:, :, None] | (not causal))
+    attention = torch.zeros(allowed.shape, device=owners.device).masked_fill(~allowed, -torch.inf)
+    return {"position_ids": positions, "attention_mask": attention[:, None]}, last
+
+
 class CrossEncoder(nn.Module):
-    """An encoder with a linear head that scores pairs, and a bias for NIL.
+    """An encoder with a linear head that scores candidates, and a bias for NIL.
 
     Args:
         encoder: Encoder, which is trained.
@@ -230,7 +284,7 @@ class CrossEncoder(nn.Module):
 
     def __init__(self, encoder: TextEncoder, config: RerankConfig) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.reads = encoder, config.reads
         self.pairs = CandidatePairTokenizer(encoder, config.context_characters)
         self.model: nn.Module = encoder.model
         self.dropout = nn.Dropout(_DROPOUT)
@@ -248,45 +302,64 @@ class CrossEncoder(nn.Module):
         encoder = TextEncoder.from_pretrained(
             config.encoder, pooling=config.pooling, max_length=config.max_length
         )
+        accepted = inspect.signature(encoder.model.forward).parameters
+        relative = any(map(_RELATIVE.search, encoder.model.state_dict()))
+        if config.reads == "set" and ("position_ids" not in accepted or relative):
+            raise ConfigError(
+                f"reads: expected pairs for {encoder.name}, whose positions cannot be given, found "
+                "set"
+            )
         return cls(encoder, config)
 
     def forward(self, batch: Mapping[str, Tensor], is_nil: Tensor) -> Tensor:
-        """Score the pairs of a batch: (pairs,).
+        """Score the candidates of a batch: (candidates,).
 
         Args:
-            batch: Token ids and mask.
-            is_nil: 1 for the pairs of NIL.
+            batch: Tensors of ``CandidatePairTokenizer.pad``.
+            is_nil: 1 for NIL among the candidates.
         """
-        vectors = self.dropout(self.encoder.embed(batch))  # (pairs, dim)
-        scores: Tensor = self.head(vectors)[:, 0].float()
+        inputs = dict(batch)
+        owners = inputs.pop("owners").to(self.encoder.device)
+        states = self._read(inputs, owners) if self.reads == "set" else self.encoder.embed(inputs)
+        scores: Tensor = self.head(self.dropout(states))[:, 0].float()
         return scores + self.nil_bias * is_nil.to(scores.device)
+
+    def _read(self, batch: Mapping[str, Tensor], owners: Tensor) -> Tensor:
+        """Return the state of the last token of each candidate: (candidates, dim)."""
+        causal = self.encoder.pooling == "lasttoken"
+        more, last = _set_inputs(owners, first_position(self.encoder.model), causal=causal)
+        inputs = {key: value.to(owners.device) for key, value in batch.items()} | more
+        states: Tensor = self.encoder.model(**inputs).last_hidden_state[last]
+        return states.float()
 
     def score(
         self, pairs: Sequence[CandidatePair], is_nil: npt.NDArray[np.bool_], precision: str = "auto"
     ) -> Floats:
-        """Score pairs in inference mode, in batches of similar length: (pairs,).
+        """Score candidates in inference mode, in batches of similar length: (candidates,).
 
         Args:
-            pairs: Token ids of a mention in its text, and a candidate.
-            is_nil: Pairs that stand for NIL.
+            pairs: Token ids of a mention in its text, and a candidate or several.
+            is_nil: Candidates that stand for NIL.
             precision: One of ``models.precision.PRECISIONS``.
         """
         lengths = np.array([len(pair.ids) for pair in pairs], np.int64)
-        scores = np.zeros(len(pairs))
+        starts = np.cumsum([0, *(pair.owners[-1] for pair in pairs)])
+        scores = np.zeros(len(is_nil))
         training = self.training
         self.eval()
         try:
             with torch.inference_mode(), autocast_in(precision, self.encoder.device):
                 for rows in token_batches(lengths, _TOKENS_AT_ONCE):
                     batch = self.pairs.pad([pairs[row] for row in rows])
-                    scores[rows] = self(batch, torch.from_numpy(is_nil[rows])).cpu().numpy()
+                    own = np.concatenate([np.arange(*starts[row : row + 2]) for row in rows])
+                    scores[own] = self(batch, torch.from_numpy(is_nil[own])).cpu().numpy()
         finally:
             self.train(training)
         if not np.isfinite(scores).all():
             raise StoreError(
                 f"{self.encoder.name}: gives NaN or infinity for "
-                f"{int((~np.isfinite(scores)).sum()):,} of {len(scores):,} pairs; its weights are "
-                "damaged, train the re-ranker again"
+                f"{int((~np.isfinite(scores)).sum()):,} of {len(scores):,} candidates; its weights "
+                "are damaged, train the re-ranker again"
             )
         return scores
 
@@ -392,13 +465,13 @@ class CandidatePairReader:
         self._texts = CandidateTexts(kb, config)
 
     def read(self, mentions: Sequence[MentionCandidates]) -> tuple[list[CandidatePair], Flags]:
-        """Tokenize the pairs of some mentions.
+        """Tokenize some mentions with their candidates, NIL last.
 
         Args:
             mentions: Mentions with their candidates.
 
         Returns:
-            The pairs of all mentions, NIL last of each, and which pairs are those of NIL.
+            The pairs, or the set of each mention, and which candidates are NIL.
         """
         marked = self.model.pairs.mark_mentions([(m.text, m.context) for m in mentions])
         left, right, is_nil = [], [], []
@@ -407,7 +480,11 @@ class CandidatePairReader:
             right += [*texts, self.config.nil_text]
             left += [text] * (len(texts) + 1)
             is_nil += [False] * len(texts) + [True]
-        return self.model.pairs.tokenize(left, right), np.array(is_nil, np.bool_)
+        pairs = self.model.pairs.tokenize(left, right)
+        if self.config.reads == "set":
+            each = iter(pairs)
+            pairs = [join_pairs(list(islice(each, len(m.candidates) + 1))) for m in mentions]
+        return pairs, np.array(is_nil, np.bool_)
 
     def score(self, mentions: Sequence[MentionCandidates], precision: str = "auto") -> list[Floats]:
         """Score the candidates of mentions.

@@ -127,15 +127,20 @@ class RerankConfig(Config):
 
     encoder: str
     """Folder or name of the encoder to start from."""
+    reads: Annotated[str, Choice("pairs", "set")] = "pairs"
+    """``pairs`` reads a mention with each candidate by itself, ``set`` with all at once."""
     pooling: str = "cls"
-    """Pooling of the states of a pair: ``cls`` or ``mean``."""
+    """Pooling of the states of a pair: ``cls`` or ``mean``. In a set the last token of a candidate
+    is scored; ``lasttoken`` says that the encoder is a decoder, which attends to what stands
+    before."""
     n_candidates: Annotated[int, AtLeast(1)] = 16
     """Number of concepts of a mention that are re-ranked; those behind keep their order."""
     n_train_candidates: Annotated[int, AtLeast(0)] = 0
     """Candidates of a mention in each epoch of training: the correct ones and a random sample of
     the others; 0: all."""
     max_length: Annotated[int, AtLeast(MIN_LENGTH)] = 128
-    """Maximum number of tokens of a pair, including special tokens."""
+    """Maximum number of tokens of a pair, including special tokens; in a set of the mention and
+    each candidate together."""
     context_characters: Annotated[int, AtLeast(0)] = 120
     """Characters of context on each side of a mention."""
     n_synonyms: Annotated[int, AtLeast(0)] = 2

@@ -207,13 +207,18 @@ def refuse_missing(folder: Path, missing: Set[str]) -> None:
 
 
 def count_positions(model: Any) -> int:
-    """Return the number of positions of a model; RoBERTa counts them from the padding id on."""
+    """Return the number of positions of a model."""
     positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
+    return positions - first_position(model)
+
+
+def first_position(model: Any) -> int:
+    """Return the position of the first token; RoBERTa counts from the padding id on."""
     for name, module in model.named_modules():
         padding = getattr(module, "padding_idx", None)
         if name.endswith("position_embeddings") and padding is not None:
-            positions -= padding + 1
-    return positions
+            return int(padding) + 1
+    return 0
 
 
 def max_input_tokens(model: Any, tokenizer: Any) -> int:

@@ -66,7 +66,7 @@ def test_a_saved_model_gives_the_same_scores(model, bench, tmp_path):
 def test_weights_that_are_no_numbers_are_refused(model, bench, tmp_path):
     with torch.no_grad():
         model.head.weight[0, 0] = float("nan")
-    with pytest.raises(StoreError, match="gives NaN or infinity for 1 of 1 pairs"):
+    with pytest.raises(StoreError, match="gives NaN or infinity for 1 of 1 candidates"):
         model.score(model.pairs.tokenize(["{ cold }"], ["Heat"]), np.array([False]))
     model.save(tmp_path)
     with pytest.raises(StoreError, match=r"head.safetensors: holds NaN or infinity \(weight\)"):
