@@ -265,8 +265,8 @@ class NameTrie:
         """Return the tokens of some names of the store, without the end token."""
         lower = self.config.lower
         texts = [clean_name(self.kb.name(row).text, lower=lower) for row in rows]
-        longest = longest_name(self.seq2seq)
-        return [tokens[:longest] for tokens in self.seq2seq.batch_name_tokens(texts)]
+        longest = self.seq2seq.longest_name
+        return [tokens[:longest] for tokens in self.seq2seq.tokens(texts)]
 
     def restricted(self, **filters: tuple[str, ...]) -> NameTrie:
         """Return the trie of the names of some types, languages or sources (NamesConfig)."""
@@ -339,7 +339,7 @@ class NameTrie:
         trie = FlatTrie.open(folder)
         try:
             check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
-            if trie.depth > longest_name(seq2seq) + 1:
+            if trie.depth > seq2seq.longest_name + 1:
                 raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
             arrays = open_arrays(folder, _ARRAYS, names=kb.n_names, sequences=trie.n_sequences)
         except ValueError as error:
@@ -347,14 +347,9 @@ class NameTrie:
         return cls(kb, seq2seq, config, trie, **arrays, n_cut=int(manifest["n_cut"]))
 
 
-def longest_name(seq2seq: Seq2SeqModel) -> int:
-    """Return the maximum number of tokens of a name; the prompt has as many."""
-    return (seq2seq.max_target - 2) // 2
-
-
 def hash_tokenizer(seq2seq: Seq2SeqModel) -> str:
     """Compute the SHA-256 of everything that determines the tokens of a name."""
-    content = [describe_tokenizer(seq2seq.tokenizer), seq2seq.end, longest_name(seq2seq)]
+    content = [describe_tokenizer(seq2seq.tokenizer), seq2seq.end, seq2seq.longest_name]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -362,10 +357,10 @@ def _tokenize(
     seq2seq: Seq2SeqModel, texts: Sequence[str], progress: Progress
 ) -> tuple[Ints, Ints, int]:
     """Tokenize names; return the concatenated tokens, their ends, and the number truncated."""
-    longest, n_cut = longest_name(seq2seq), 0
+    longest, n_cut = seq2seq.longest_name, 0
     parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for start in range(0, len(texts), _CHUNK):
-        names = seq2seq.batch_name_tokens(texts[start : start + _CHUNK])
+        names = seq2seq.tokens(texts[start : start + _CHUNK])
         n_cut += sum(len(tokens) > longest for tokens in names)
         flat, chunk_lengths = _flatten([[*tokens[:longest], seq2seq.end] for tokens in names])
         parts.append(flat)
@@ -592,26 +587,25 @@ class Seq2SeqLinker:
         """Generate names in batches of similar length, the longest first."""
         shape = (len(inputs), beam.beams)
         found = GeneratedNames(np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32))
-        sources = self.seq2seq.source_tokens([item.source for item in inputs])
-        prompts = self.seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
-        room = self.seq2seq.max_target - 1 - longest_name(self.seq2seq)
-        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-        model, start_token = self.seq2seq.model, self.seq2seq.start
+        sources, prompts = self.seq2seq.inputs(
+            [each.source for each in inputs], [each.prompt for each in inputs]
+        )
+        order = sorted(
+            range(len(sources)), key=lambda row: (-len(sources[row]), -len(prompts[row]))
+        )
+        model = self.seq2seq.model
         training = model.training
         model.eval()
         try:
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
                 padded = pad([sources[row] for row in rows], self.seq2seq.padding)
-                # a long prompt keeps its end, which is the word "is"
-                ends = [prompts[row][-room:] for row in rows]
-                batch = GenerationInputs(padded["input_ids"], padded["attention_mask"], ends)
+                begun = [prompts[row] for row in rows]
+                batch = GenerationInputs(padded["input_ids"], padded["attention_mask"], begun)
                 trie, roots, numbers = self.names.trie, None, None
                 if lists is not None:
                     trie, roots, numbers = self.names.for_candidates([lists[row] for row in rows])
-                names = generate_names(
-                    model, batch, trie, start=start_token, roots=roots, config=beam
-                )
+                names = generate_names(model, batch, trie, roots=roots, config=beam)
                 sequences = names.sequences
                 if numbers is not None:
                     sequences = np.where(sequences >= 0, numbers[sequences], -1)

@@ -1,4 +1,7 @@
-"""Sequence-to-sequence models (BART, T5, a decoder on an encoder) that generate names.
+"""Models that generate names: sequence-to-sequence (BART, T5, a decoder on an encoder) or causal.
+
+A causal model (Qwen3, Llama), which has no encoder, reads the text and the prompt, and continues
+them with the name.
 
 A given encoder (MiniLM, e5, BERT) becomes one by a small new decoder, of the class
 ``EncoderDecoderModel`` of transformers. Encoder and decoder share their token embeddings, here and
@@ -14,7 +17,10 @@ from typing import Any
 
 import torch
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
     AutoModel,
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     BertConfig,
     BertLMHeadModel,
@@ -90,23 +96,24 @@ _CONFIG_KEYS = (
     "scale_embedding",
 )
 _PART_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
+_CAUSAL_KEYS = (*_PART_KEYS, "rms_norm_eps", "rope_parameters", "sliding_window")
 _SHARED = "shared_embeddings"
 """Key of a configuration: encoder and decoder share their token embeddings."""
 _OF_DECODER = "decoder.bert.embeddings.word_embeddings.weight"
 
 
 class Seq2SeqModel:
-    """A sequence-to-sequence model with its tokenizer, which generates names for texts.
+    """A sequence-to-sequence or causal model with its tokenizer, which generates names for texts.
 
     The decoder starts with the token ``start``; a name ends with the token ``end``.
 
     Args:
-        model: Encoder-decoder of transformers.
+        model: Encoder-decoder or causal model of transformers.
         tokenizer: Its fast tokenizer.
         name: Name in messages.
         max_source: Maximum number of tokens of a source; default: that of the model.
         max_target: Maximum number of tokens of a target, the prompt and ``start`` included;
-            default: that of the model.
+            default: that of the model; of a causal one at most half of its length.
     """
 
     def __init__(
@@ -124,14 +131,24 @@ class Seq2SeqModel:
                 "a tokenizer.json beside the weights"
             )
         self.model, self.tokenizer, self.name = model, tokenizer, name
-        self.start = self._special("decoder_start_token_id")
+        self.is_causal = not model.config.is_encoder_decoder
+        """Whether text, prompt and name are one sequence, which no encoder reads."""
         self.end = self._special("eos_token_id")
-        self.padding = self._special("pad_token_id")
-        read, written = count_positions(model.get_encoder()), count_positions(model.get_decoder())
-        of_source = (read, int(tokenizer.model_max_length))
-        self.max_source = self._limit("max_source", max_source, *of_source)
-        self.max_target = self._limit("max_target", max_target, written)
-        self._before, self._after = _special_tokens(tokenizer)
+        longest = int(tokenizer.model_max_length)
+        if self.is_causal:
+            self.start = self._special("bos_token_id", "eos_token_id")
+            self.padding = self._special("pad_token_id", "eos_token_id")
+            self._before, self._after = list[int](), list[int]()
+            read = min(count_positions(model), longest)
+            self.max_target = self._limit("max_target", max_target, min(read, 1024) // 2)
+            self.max_source = self._limit("max_source", max_source, read - self.max_target)
+        else:
+            self.start = self._special("decoder_start_token_id")
+            self.padding = self._special("pad_token_id")
+            self._before, self._after = _special_tokens(tokenizer)
+            read, written = map(count_positions, (model.get_encoder(), model.get_decoder()))
+            self.max_target = self._limit("max_target", max_target, written)
+            self.max_source = self._limit("max_source", max_source, read, longest)
         _disable_forced_tokens(model)
 
     def __repr__(self) -> str:
@@ -172,10 +189,15 @@ class Seq2SeqModel:
                 _share_embeddings(model)
         elif decoder is not None:
             model, tokenizer = _add_decoder(folder, config, decoder)
+        elif type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and (
+            type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+        ):
+            model, tokenizer, missing = load_model(AutoModelForCausalLM, folder, config=config)
+            refuse_missing(folder, missing)
         else:
             raise StoreError(
                 f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as "
-                "BART or T5, or a table [decoder] beside the encoder"
+                "BART or T5, or a table [decoder] beside the encoder, or a causal model"
             )
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         return cls(model, tokenizer, str(folder), max_source=max_source, max_target=max_target)
@@ -198,26 +220,34 @@ class Seq2SeqModel:
         """
         room = self.max_source - len(self._before) - len(self._after)
         sources = []
-        for text, tokens in zip(texts, self._tokens(texts), strict=True):
+        for text, tokens in zip(texts, self.tokens(texts), strict=True):
             fitting = tokens if len(tokens) <= room else self._cut(text, room)
             sources.append([*self._before, *fitting, *self._after])
         return sources
 
-    def prompt_tokens(self, prompt: str) -> list[int]:
-        """Return the tokens of a decoder prompt; none for an empty prompt."""
-        return self._tokens([prompt])[0]
+    def inputs(
+        self, texts: Sequence[str], prompts: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the tokens that the encoder reads, and those of the decoder before each name.
 
-    def name_tokens(self, name: str) -> list[int]:
-        """Return the tokens of a name, without the end token."""
-        return self._tokens([name])[0]
+        A prompt that is too long loses its beginning. Without an encoder, the decoder reads the
+        text, too.
 
-    def batch_prompt_tokens(self, prompts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of many prompts."""
-        return self._tokens(prompts)
+        Args:
+            texts: Source texts.
+            prompts: Prompt of each name.
+        """
+        room = self.max_target - 1 - self.longest_name
+        sources, ends = self.source_tokens(texts), [each[-room:] for each in self.tokens(prompts)]
+        if not self.is_causal:
+            return sources, [[self.start, *end] for end in ends]
+        begun = [[self.start, *source, *end] for source, end in zip(sources, ends, strict=True)]
+        return [[] for _ in texts], begun
 
-    def batch_name_tokens(self, names: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of many names, without the end token."""
-        return self._tokens(names)
+    @property
+    def longest_name(self) -> int:
+        """The maximum number of tokens of a name; the prompt has as many."""
+        return (self.max_target - 2) // 2
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Save model and tokenizer as a transformers folder.
@@ -242,13 +272,16 @@ class Seq2SeqModel:
             "tokens": [self.start, self.end, self.padding],
             "limits": [self.max_source, self.max_target],
         }
-        if parts := _parts_of(config):
+        keys, parts = (
+            (_CAUSAL_KEYS, [config]) if self.is_causal else (_PART_KEYS, _parts_of(config))
+        )
+        if parts:
             described["parts"] = [
-                {key: str(getattr(part, key, None)) for key in _PART_KEYS} for part in parts
+                {key: str(getattr(part, key, None)) for key in keys} for part in parts
             ]
         return hash_model(described, self.model)
 
-    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenise texts as within a sentence: after a space, without special tokens."""
         backend = self.tokenizer.backend_tokenizer
         backend.no_truncation()  # may be left from an earlier call of the tokenizer
@@ -266,13 +299,16 @@ class Seq2SeqModel:
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         return cut_round_mention(text, encoding.ids, encoding.offsets, room)
 
-    def _special(self, key: str) -> int:
-        """Return a special token from the configuration of the model or of its generation."""
-        for config in (self.model.config, getattr(self.model, "generation_config", None)):
-            token = getattr(config, key, None)
-            if isinstance(token, int):
-                return token
-        raise StoreError(f"{self.name}: its config.json lacks {key}; expected a number")
+    def _special(self, *keys: str) -> int:
+        """Return a special token: the first of some keys that model or tokenizer states."""
+        owners = (self.model.config, getattr(self.model, "generation_config", None), self.tokenizer)
+        for key in keys:
+            for owner in owners:
+                token = getattr(owner, key, None)
+                token = token[0] if isinstance(token, list) and token else token
+                if isinstance(token, int):
+                    return token
+        raise StoreError(f"{self.name}: its config.json lacks {keys[0]}; expected a number")
 
     def _limit(self, name: str, given: int | None, *limits: int) -> int:
         """Return the maximum length of source or target: as given, if the model allows it."""

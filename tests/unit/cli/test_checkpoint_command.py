@@ -57,6 +57,6 @@ def test_a_published_bart_without_a_tokenizer_is_given_one(call, tmp_path):
     with pytest.raises(BiograftError, match="--tokenizer"):
         call("import", folder, "-o", tmp_path / "ours")
     call("import", folder, "-o", tmp_path / "ours", "--tokenizer", other)
-    assert Seq2SeqModel.from_pretrained(tmp_path / "ours").name_tokens("heart attack")
+    assert Seq2SeqModel.from_pretrained(tmp_path / "ours").tokens(["heart attack"])
     with pytest.raises(BiograftError, match="no such folder"):
         call("import", folder, "-o", tmp_path / "more", "--tokenizer", tmp_path / "nowhere")

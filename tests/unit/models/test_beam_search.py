@@ -43,7 +43,7 @@ def published(shared_data):
 def inputs(cases) -> GenerationInputs:
     given = pad([case["encoder_input"] for case in cases], 1)
     return GenerationInputs(
-        given["input_ids"], given["attention_mask"], [case["prompt"] for case in cases]
+        given["input_ids"], given["attention_mask"], [[START, *case["prompt"]] for case in cases]
     )
 
 
@@ -53,7 +53,6 @@ def run(model, cases, names, **settings) -> GeneratedNames:
         model,
         inputs(cases),
         trie,
-        start=START,
         config=BeamConfig(**settings),
     )
     name_of = np.full(trie.n_sequences + 1, -1)  # the last stands for no sequence
@@ -199,7 +198,6 @@ def test_every_mention_begins_at_its_own_node():
         model,
         inputs(cases),
         forest,
-        start=START,
         roots=roots,
     )
     offsets = np.cumsum([0, *map(len, lists)])

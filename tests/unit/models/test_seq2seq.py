@@ -35,18 +35,18 @@ def folder(seq2seq, tmp_path_factory):
 class TestTokens:
     def test_prompts_and_names_have_no_special_tokens(self, seq2seq):
         assert (
-            seq2seq.name_tokens("heart attack") == seq2seq.source_tokens(["heart attack"])[0][1:-1]
+            seq2seq.tokens(["heart attack"])[0] == seq2seq.source_tokens(["heart attack"])[0][1:-1]
         )
-        assert seq2seq.prompt_tokens("") == seq2seq.name_tokens("") == []
-        prompt, name = seq2seq.prompt_tokens("heart is"), seq2seq.name_tokens("attack")
-        assert prompt + name == seq2seq.name_tokens("heart is attack")
+        assert seq2seq.tokens([""])[0] == []
+        prompt, name = seq2seq.tokens(["heart is"])[0], seq2seq.tokens(["attack"])[0]
+        assert prompt + name == seq2seq.tokens(["heart is attack"])[0]
 
     def test_batches_equal_single_texts(self, seq2seq, monkeypatch):
         monkeypatch.setattr("biograft.models.seq2seq._CHUNK", 2)
         names = ["heart", "", "attack of the heart", "σ-factor 心脏", "chronic"]
-        expected = [seq2seq.name_tokens(name) for name in names]
-        assert seq2seq.batch_name_tokens(names) == seq2seq.batch_prompt_tokens(names) == expected
-        assert seq2seq.batch_name_tokens([]) == []
+        expected = [seq2seq.tokens([name])[0] for name in names]
+        assert seq2seq.tokens(names) == expected
+        assert seq2seq.tokens([]) == []
         assert [seq2seq.tokenizer.decode(tokens).strip() for tokens in expected] == names
 
 
@@ -65,7 +65,7 @@ class TestCutting:
         assert f" {marked}" in f" {cut}"
         before, _, after = cut.partition(marked)
         if n_left == n_right:
-            n_before, n_after = (len(seq2seq.name_tokens(part.strip())) for part in (before, after))
+            n_before, n_after = (len(seq2seq.tokens([part.strip()])[0]) for part in (before, after))
             assert abs(n_before - n_after) <= 2
         assert bool(before.strip()) == bool(n_left)
         assert bool(after.strip()) == bool(n_right)

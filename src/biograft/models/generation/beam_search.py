@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from biograft.errors import ConfigError
+from biograft.models.batches import pad
 from biograft.models.generation.config import BeamConfig
 from biograft.text.trie import FlatTrie, Ints
 
@@ -280,36 +282,54 @@ Rows = npt.NDArray[np.int64]
 class CachedDecoder:
     """Runs a decoder over changing hypotheses, with key-value caches.
 
-    The cross-attention cache is stored once for each mention, and expanded to its hypotheses only
-    when the mentions of the hypotheses change.
+    The cross-attention cache of an encoder-decoder is stored once for each mention, and expanded
+    to its hypotheses only when the mentions of the hypotheses change.
 
     Args:
-        model: Encoder-decoder of transformers.
-        sources: Token ids of the mentions: (mentions, length).
+        model: Encoder-decoder or causal model of transformers.
+        sources: Token ids of the mentions: (mentions, length); a causal model has none.
         mask: 1 where there is a token: (mentions, length).
     """
 
     def __init__(self, model: Any, sources: Tensor, mask: Tensor) -> None:
         self._model, self._device = model, next(model.parameters()).device
         self._mask = mask.to(self._device)
+        self._own: Any = DynamicCache(config=model.config.get_text_config(decoder=True))
+        self._cache: Any = self._own
+        self._known = inspect.signature(model.forward).parameters
+        self._is_causal = not model.config.is_encoder_decoder
+        if self._is_causal:
+            return
         encoder = model.get_encoder()
         states = encoder(input_ids=sources.to(self._device), attention_mask=self._mask)
         self._states: Tensor = states.last_hidden_state
-        self._own: Any = DynamicCache(config=model.config.get_text_config(decoder=True))
         self._cross: list[tuple[Tensor, Tensor]] = []  # by layer, (mentions, heads, length, width)
         self._mentions: Rows = np.arange(len(sources))
-        self._cache: Any = EncoderDecoderCache(self._own, DynamicCache())
+        self._cache = EncoderDecoderCache(self._own, DynamicCache())
         self._expanded: tuple[Tensor, Tensor] = (self._states, self._mask)
-        # transformers 5.24 renamed the argument
-        known = inspect.signature(model.forward).parameters
-        self._cache_argument = "cache" if "cache" in known else "past_key_values"
 
-    def read(self, tokens: Tensor) -> Tensor:
-        """Decode the first tokens of all mentions, (mentions, length); return the last logits."""
-        logits = self._run(tokens)
+    def read(self, prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Rows]:
+        """Decode the beginnings of all mentions.
+
+        A causal model reads them at once, padded on the left; an encoder-decoder, whose positions
+        start at the first column, as many tokens as the shortest has.
+
+        Args:
+            prompts: Tokens before each name.
+
+        Returns:
+            The last logits, and the number of tokens of each mention that are not read yet.
+        """
+        lengths = np.array([len(tokens) for tokens in prompts])
+        if self._is_causal:
+            padded = pad([tokens[::-1] for tokens in prompts], 0)
+            self._mask = padded["attention_mask"].flip(1).to(self._device)
+            return self._run(padded["input_ids"].flip(1)), np.zeros_like(lengths)
+        n_read = int(lengths.min())
+        logits = self._run(torch.tensor([tokens[:n_read] for tokens in prompts]))
         layers = self._cache.cross_attention_cache.layers
         self._cross = [(layer.keys, layer.values) for layer in layers]
-        return logits
+        return logits, lengths - n_read
 
     def step(self, tokens: Rows, parents: Rows, mentions: Rows) -> Tensor:
         """Decode one token of each hypothesis, which extends the row ``parents``.
@@ -325,7 +345,9 @@ class CachedDecoder:
         for layer in self._own.layers:
             layer.keys = layer.keys.index_select(0, chosen)
             layer.values = layer.values.index_select(0, chosen)
-        if not np.array_equal(mentions, self._mentions):
+        if self._is_causal:
+            self._mask = functional.pad(self._mask[chosen], (0, 1), value=1)
+        elif not np.array_equal(mentions, self._mentions):
             self._expand(mentions)
         return self._run(torch.from_numpy(tokens)[:, None])
 
@@ -338,15 +360,21 @@ class CachedDecoder:
         self._mentions = mentions
 
     def _run(self, tokens: Tensor) -> Tensor:
-        states, mask = self._expanded
-        outputs = self._model(
-            decoder_input_ids=tokens.to(self._device),
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            attention_mask=mask,
-            use_cache=True,
-            **{self._cache_argument: self._cache},
-        )
-        scores: Tensor = outputs.logits[:, -1]
+        tokens = tokens.to(self._device)
+        # transformers 5.24 renamed the argument
+        cache = "cache" if "cache" in self._known else "past_key_values"
+        inputs: dict[str, Any] = {"use_cache": True, cache: self._cache}
+        if self._is_causal:
+            positions = (self._mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
+            optional = {"position_ids": positions, "logits_to_keep": 1}
+            inputs |= {key: value for key, value in optional.items() if key in self._known}
+            inputs |= {"input_ids": tokens, "attention_mask": self._mask}
+        else:
+            states, mask = self._expanded
+            states = BaseModelOutput(last_hidden_state=states)
+            inputs |= {"decoder_input_ids": tokens, "encoder_outputs": states}
+            inputs["attention_mask"] = mask
+        scores: Tensor = self._model(**inputs).logits[:, -1]
         return scores
 
 
@@ -357,11 +385,11 @@ class GenerationInputs(NamedTuple):
     """Tokenised mentions: encoder inputs and decoder prompts."""
 
     sources: Tensor
-    """(mentions, length): tokens of the text, for the encoder."""
+    """(mentions, length): tokens of the text, for the encoder; a causal model has none."""
     mask: Tensor
     """1 for tokens, 0 for padding."""
     prompts: Sequence[Sequence[int]]
-    """Decoder tokens before each name, possibly none."""
+    """Decoder tokens before each name, at least one."""
 
 
 class GeneratedNames(NamedTuple):
@@ -377,7 +405,6 @@ def generate_names(
     inputs: GenerationInputs,
     trie: FlatTrie,
     *,
-    start: int,
     roots: Ints | None = None,
     config: BeamConfig | None = None,
 ) -> GeneratedNames:
@@ -386,15 +413,14 @@ def generate_names(
     A name begins at the root, or at the node of its mention in ``roots``.
 
     Args:
-        model: Encoder-decoder of transformers in evaluation mode.
+        model: Encoder-decoder or causal model of transformers in evaluation mode.
         inputs: Sources of the mentions, and the prompts that their names follow.
         trie: Names that may be generated.
-        start: Token before each prompt.
         roots: Node of the trie at which the names of each mention begin; default: its root.
         config: Settings of the search.
     """
     config = config or BeamConfig()
-    forced = [[start, *prompt] for prompt in inputs.prompts]
+    forced = inputs.prompts
     roots = np.full(len(forced), trie.root, np.int64) if roots is None else roots
     if not len(inputs.sources) == len(inputs.mask) == len(forced) == len(roots):
         raise ConfigError(
@@ -405,24 +431,22 @@ def generate_names(
         return GeneratedNames(
             np.zeros((0, config.beams), np.int64), np.zeros((0, config.beams), np.float32)
         )
-    lengths = np.array([len(tokens) for tokens in forced])
     decoder = CachedDecoder(model, inputs.sources, inputs.mask)
-    n_read = int(lengths.min())
-    logits = decoder.read(torch.tensor([tokens[:n_read] for tokens in forced]))
+    logits, unread = decoder.read(forced)
     live = Hypotheses.begin(roots)
     finished = FinishedNames(len(forced), config)
     while True:
-        in_name = np.flatnonzero(lengths[live.mentions] <= n_read)
+        in_name = np.flatnonzero(unread[live.mentions] <= 0)
         if len(in_name) < len(live):
             logits = logits[torch.from_numpy(in_name).to(logits.device)]
         continuations = best_continuations(logits, trie, live.nodes[in_name], config)
         step = select_hypotheses(live.take(in_name), continuations, trie, finished, config)
-        in_prompt = np.flatnonzero(lengths[live.mentions] > n_read)
+        in_prompt = np.flatnonzero(unread[live.mentions] > 0)
         parents = np.concatenate([in_prompt, in_name[step.parents]])
-        tokens = [forced[mention][n_read] for mention in live.mentions[in_prompt]]
+        tokens = [forced[mention][-unread[mention]] for mention in live.mentions[in_prompt]]
         live = Hypotheses.join(live.take(in_prompt), step.live)
         if not len(live):
             return GeneratedNames(*finished.ranked())
-        n_read += 1
+        unread = unread - 1
         last = np.concatenate([np.array(tokens, np.int64), step.tokens])
         logits = decoder.step(last, parents, live.mentions)

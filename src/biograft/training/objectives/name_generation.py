@@ -136,7 +136,9 @@ class SequenceBatch:
     decoder_inputs: Tensor
     """(rows, tokens): the start, the prompt, the name."""
     labels: Tensor
-    """(rows, tokens): ``IGNORED`` over the prompt, then the name and its end."""
+    """(rows, columns): the name and its end, ``IGNORED`` elsewhere."""
+    columns: Tensor
+    """The columns of ``decoder_inputs`` after which any row has a label."""
     siblings: Siblings | None = None
     """With a trie: the tokens to make unlikely."""
 
@@ -150,6 +152,7 @@ class SequenceBatch:
             self.source_mask.to(device),
             self.decoder_inputs.to(device),
             self.labels.to(device),
+            self.columns.to(device),
             None if self.siblings is None else self.siblings.to(device),
         )
 
@@ -175,20 +178,20 @@ class NameGeneration(Objective):
             examples: Sources, prompts and targets.
             trie: Trie of the names, which adds the siblings of their tokens.
         """
-        sources = pad(seq2seq.source_tokens([each.source for each in examples]), seq2seq.padding)
-        prompts = seq2seq.batch_prompt_tokens([each.prompt for each in examples])
-        names = seq2seq.batch_name_tokens([each.target for each in examples])
-        inputs, labels, ended = [], [], []
-        for pair in zip(prompts, names, strict=True):
-            prompt, name = _truncate(*pair, seq2seq.max_target - 1)
-            inputs.append([seq2seq.start, *prompt, *name])
-            ended.append([*name, seq2seq.end])
-            labels.append([IGNORED] * len(prompt) + ended[-1])
+        read, begun = seq2seq.inputs(
+            [each.source for each in examples], [each.prompt for each in examples]
+        )
+        names, longest = seq2seq.tokens([each.target for each in examples]), seq2seq.longest_name
+        ended = [[*name[:longest], seq2seq.end] for name in names]
+        sources, targets = pad(read, seq2seq.padding), list(zip(begun, ended, strict=True))
+        labels = pad([[IGNORED] * (len(b) - 1) + name for b, name in targets], IGNORED)["input_ids"]
+        columns = (labels != IGNORED).any(0).nonzero().flatten()
         return SequenceBatch(
             sources["input_ids"],
             sources["attention_mask"],
-            pad(inputs, seq2seq.padding)["input_ids"],
-            pad(labels, IGNORED)["input_ids"],
+            pad([[*b, *name[:-1]] for b, name in targets], seq2seq.padding)["input_ids"],
+            labels[:, columns],
+            columns,
             None if trie is None else collect_siblings(trie, ended),
         )
 
@@ -238,13 +241,6 @@ def _labelled_scores(states: Sequence[Tensor], batch: SequenceBatch) -> list[Ten
     return [to_float32(logits[counted]).log_softmax(-1) for logits in states]
 
 
-def _truncate(prompt: list[int], name: list[int], room: int) -> tuple[list[int], list[int]]:
-    """Cut the beginning of a prompt that is too long, and the end of a name that is too long."""
-    name = name[:room]
-    n_prompt = min(len(prompt), room - len(name))
-    return prompt[len(prompt) - n_prompt :], name
-
-
 _UNITS = {"exact": "rows", "unlikelihood": "branches"}
 """Units of the statistics that are not means over tokens."""
 
@@ -287,14 +283,25 @@ class _Scores(nn.Module):
         self.model = model
 
     def forward(self, batch: SequenceBatch, n_passes: int = 1) -> Tensor:
-        """Compute (passes * rows, tokens, vocabulary); passes differ by their dropout."""
-        scores: Tensor = self.model(
+        """Compute (passes * rows, columns, vocabulary); passes differ by their dropout.
+
+        Args:
+            batch: The batch.
+            n_passes: Number of passes.
+        """
+        inputs = batch.decoder_inputs.repeat(n_passes, 1)
+        if not self.model.config.is_encoder_decoder:  # padding on the right is behind all labels
+            scores: Tensor = self.model(
+                input_ids=inputs, use_cache=False, logits_to_keep=batch.columns
+            ).logits
+            return scores
+        scores = self.model(
             input_ids=batch.sources.repeat(n_passes, 1),
             attention_mask=batch.source_mask.repeat(n_passes, 1),
-            decoder_input_ids=batch.decoder_inputs.repeat(n_passes, 1),
+            decoder_input_ids=inputs,
             use_cache=False,
         ).logits
-        return scores
+        return scores[:, batch.columns]
 
 
 class NameGenerationTraining:
@@ -330,12 +337,10 @@ class NameGenerationTraining:
 
     def lengths(self, examples: Sequence[NameExample]) -> list[int]:
         """Estimate the work of examples; a target token costs about twice a source token."""
+        tokens = self.seq2seq.tokens
         read = self.seq2seq.source_tokens([each.source for each in examples])
-        given = self.seq2seq.batch_prompt_tokens([each.prompt for each in examples])
-        written = self.seq2seq.batch_name_tokens([each.target for each in examples])
-        return [
-            len(s) + 2 * (len(p) + len(n)) for s, p, n in zip(read, given, written, strict=True)
-        ]
+        written = tokens([f"{each.prompt} {each.target}".strip() for each in examples])
+        return [len(s) + 2 * len(w) for s, w in zip(read, written, strict=True)]
 
     def loss(
         self, model: nn.Module, batch: SequenceBatch, multipliers: Mapping[str, float]

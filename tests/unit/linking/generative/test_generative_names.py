@@ -14,7 +14,6 @@ from tiny_seq2seq import tiny_seq2seq
 
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import NamesConfig, NameTrie, select_names
-from biograft.linking.generative import longest_name
 from biograft.text import clean_name
 
 
@@ -39,7 +38,7 @@ def rows_by_tokens(kb, seq2seq, config):
     grouped = {}
     for row, number in enumerate(selected.numbers.tolist()):
         if number >= 0:
-            tokens = seq2seq.name_tokens(clean_name(kb.name(row).text, lower=config.lower))
+            tokens = seq2seq.tokens([clean_name(kb.name(row).text, lower=config.lower)])[0]
             grouped.setdefault((*tokens, seq2seq.end), []).append(row)
     return grouped
 
@@ -147,7 +146,7 @@ def test_a_forest_leaves_out_what_may_not_be_generated(named, seq2seq):
 def test_names_too_long_for_the_model_are_cut_and_counted(named):
     short = tiny_seq2seq(["a"], max_length=16)  # every byte a token
     names = NameTrie.build(named, short)
-    longest = longest_name(short)
+    longest = short.longest_name
     assert longest == 7
     assert max(map(len, paths_of(names.trie))) == longest + 1
     assert names.n_cut > 0

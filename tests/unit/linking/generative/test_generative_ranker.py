@@ -52,11 +52,11 @@ def exact_scores(seq2seq, names, question):
     """Score every sequence of the trie by one pass of the model each, without any cache."""
     scores = {}
     source = torch.tensor(seq2seq.source_tokens([question.source]))
-    prompt = seq2seq.prompt_tokens(question.prompt)
+    prompt = seq2seq.tokens([question.prompt])[0]
     for sequence in range(names.trie.n_sequences):
         row = int(names.rows_of(sequence)[0])
         text = clean_name(names.kb.name(row).text, lower=names.config.lower)
-        tokens = [*seq2seq.name_tokens(text), seq2seq.end]
+        tokens = [*seq2seq.tokens([text])[0], seq2seq.end]
         given = torch.tensor([[seq2seq.start, *prompt, *tokens[:-1]]])
         logits = seq2seq.model(input_ids=source, decoder_input_ids=given).logits[0].double()
         own = logits.log_softmax(-1)[len(prompt) :]

@@ -59,7 +59,7 @@ def test_the_weights_come_over_and_no_token_is_forced(published, tmp_path, file)
     for config in (seq2seq.model.config, seq2seq.model.generation_config):
         for key in ("forced_bos_token_id", "forced_eos_token_id"):
             assert getattr(config, key, None) is None
-    assert seq2seq.name_tokens("heart attack") == expected.name_tokens("heart attack")
+    assert seq2seq.tokens(["heart attack"]) == expected.tokens(["heart attack"])
     shared = seq2seq.model.model
     assert shared.encoder.embed_tokens.weight is shared.decoder.embed_tokens.weight
     assert seq2seq.model.lm_head.weight is shared.shared.weight

@@ -37,7 +37,7 @@ def build(**options):
 
 def loss_of(objective, labels, *passes):
     """The loss of logits for these labels; the inputs of the model do not count."""
-    return objective.loss(passes, SequenceBatch(labels, labels, labels, labels))
+    return objective.loss(passes, SequenceBatch(labels, labels, labels, labels, labels))
 
 
 def plain_loss(logits, labels, smoothing, form):
@@ -65,32 +65,33 @@ class TestEncoding:
         assert len(batch) == 3
         for row, example in enumerate(EXAMPLES):
             prompt, name = (
-                seq2seq.prompt_tokens(example.prompt),
-                seq2seq.name_tokens(example.target),
+                seq2seq.tokens([example.prompt])[0],
+                seq2seq.tokens([example.target])[0],
             )
             n = 1 + len(prompt) + len(name)
             assert batch.decoder_inputs[row, :n].tolist() == [seq2seq.start, *prompt, *name]
             assert set(batch.decoder_inputs[row, n:].tolist()) <= {seq2seq.padding}
             wanted = [-100] * len(prompt) + [*name, seq2seq.end]
-            assert batch.labels[row, :n].tolist() == wanted
-            assert set(batch.labels[row, n:].tolist()) <= {-100}
+            kept = [column for column in batch.columns.tolist() if column < n]
+            assert batch.labels[row, : len(kept)].tolist() == [wanted[c] for c in kept]
+            assert set(batch.labels[row, len(kept) :].tolist()) <= {-100}
             source = seq2seq.source_tokens([example.source])[0]
             assert batch.sources[row, : len(source)].tolist() == source
             assert int(batch.source_mask[row].sum()) == len(source)
-        names = [seq2seq.name_tokens(each.target) for each in EXAMPLES]
+        names = [seq2seq.tokens([each.target])[0] for each in EXAMPLES]
         assert build().count(batch) == sum(map(len, names)) + 3
 
     def test_a_prompt_that_is_too_long_loses_its_beginning(self):
-        short = tiny_seq2seq(["heart attack is"], max_length=12)
+        short = tiny_seq2seq(["heart attack is"] * 9, max_length=12)
         long = NameExample("START x END", "very " * 9 + "heart is", "attack")
         batch = build().encode(short, [long])
         inputs = batch.decoder_inputs[0].tolist()
-        assert len(inputs) == 12
-        prompt, name = short.prompt_tokens(long.prompt), short.name_tokens("attack")
-        assert inputs == [short.start, *prompt[-(11 - len(name)) :], *name]
+        prompt, name = short.tokens([long.prompt, "attack"])
+        assert (short.longest_name, len(name)) == (5, 1)
+        assert inputs == [short.start, *prompt[-6:], *name]  # as much as linking leaves to it
         endless = NameExample("START x END", "x is", "attack " * 9)
         batch = build().encode(short, [endless])
-        assert batch.labels[0].tolist() == [*short.name_tokens(endless.target)[:11], short.end]
+        assert batch.labels[0].tolist() == [*short.tokens([endless.target])[0][:5], short.end]
 
 
 class TestLoss:
@@ -165,7 +166,7 @@ class TestTraining:
 
 
 def trie_of(seq2seq, names):
-    ended = [[*seq2seq.name_tokens(name), seq2seq.end] for name in names]
+    ended = [[*seq2seq.tokens([name])[0], seq2seq.end] for name in names]
     flat = np.array([token for name in ended for token in name], np.int64)
     return FlatTrie.build(flat, np.cumsum([len(name) for name in ended]))[0]
 
@@ -201,7 +202,7 @@ class TestUnlikelihood:
         logits = 3 * torch.randn(*batch.labels.shape, n_tokens, dtype=torch.float64)
         scores = logits.log_softmax(-1)[batch.labels != -100].tolist()
         names, known = (
-            [[*seq2seq.name_tokens(name), seq2seq.end] for name in some]
+            [[*seq2seq.tokens([name])[0], seq2seq.end] for name in some]
             for some in (NAMES, allowed)
         )
         expected, n = plain_unlikelihood(scores, names, known)
@@ -214,7 +215,7 @@ class TestUnlikelihood:
         trie = trie_of(seq2seq, ["heart", "seen"])
         batch = objective.encode(seq2seq, [NameExample("", "", "heart")], trie)
         logits = torch.zeros(*batch.labels.shape, len(seq2seq.tokenizer))
-        logits[0, 0, seq2seq.name_tokens("seen")[0]] = 99
+        logits[0, 0, seq2seq.tokens(["seen"])[0][0]] = 99
         loss = objective.penalty([logits.requires_grad_()], batch.siblings, batch)
         assert float(loss.detach()) == pytest.approx(-math.log(1e-4), rel=1e-2)
         loss.backward()

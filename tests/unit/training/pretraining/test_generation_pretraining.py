@@ -120,7 +120,7 @@ def test_an_existing_model_is_trained_further(kb, recipe, tmp_path):
     after = Seq2SeqModel.from_pretrained(result.encoder, device="cpu")
     assert after.fingerprint() != before
     assert after.model.config.attention_dropout == 0.1
-    assert after.name_tokens("heart pain") == made.name_tokens("heart pain")
+    assert after.tokens(["heart pain"]) == made.tokens(["heart pain"])
 
 
 def test_an_encoder_gets_a_decoder_and_both_are_trained(kb, recipe, tmp_path):
