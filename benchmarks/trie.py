@@ -264,17 +264,17 @@ def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> d
     sources = torch.from_numpy(rng.integers(N_SPECIAL, N_TOKENS, (MENTIONS, SOURCE)))
     mask = torch.ones_like(sources)
     prompts = rng.integers(N_SPECIAL, N_TOKENS, (MENTIONS, PROMPT)).tolist()
+    begun = torch.tensor([[START, *prompt] for prompt in prompts])
     counted = _Counted(model)
 
     def ours(published: bool = False) -> Any:
         config = BeamConfig(beams=BEAMS, published=published)
         return generate_names(
-            counted, GenerationInputs(sources, mask, prompts), flat, start=START, config=config
+            counted, GenerationInputs(sources, mask, begun.tolist()), flat, config=config
         )
 
     ours()
     n_steps = counted.n_calls
-    begun = torch.tensor([[START, *prompt] for prompt in prompts])
 
     def free() -> Any:
         return model.generate(

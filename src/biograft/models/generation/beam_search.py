@@ -371,9 +371,8 @@ class CachedDecoder:
             inputs |= {"input_ids": tokens, "attention_mask": self._mask}
         else:
             states, mask = self._expanded
-            states = BaseModelOutput(last_hidden_state=states)
-            inputs |= {"decoder_input_ids": tokens, "encoder_outputs": states}
-            inputs["attention_mask"] = mask
+            read = BaseModelOutput(last_hidden_state=states)
+            inputs |= {"decoder_input_ids": tokens, "encoder_outputs": read, "attention_mask": mask}
         scores: Tensor = self._model(**inputs).logits[:, -1]
         return scores
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -278,9 +278,9 @@ class EncodedBatches(IndependentBatches[SequenceBatch]):
 class _Scores(nn.Module):
     """A model as one module that computes logits, so that processes can share its gradients."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
 
     def forward(self, batch: SequenceBatch, n_passes: int = 1) -> Tensor:
         """Compute (passes * rows, columns, vocabulary); passes differ by their dropout.
