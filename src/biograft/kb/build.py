@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from biograft.artifacts import describe_files, hash_file, new_folder
 from biograft.errors import InputError, OutputError, nearest
-from biograft.kb.collector import CollectedRecords, load_frame, save_frame, text_array
+from biograft.kb.collector import CollectedRecords, text_array
 from biograft.kb.concepts import (
     BY_NAME,
     DROPPED,
@@ -42,6 +42,7 @@ from biograft.kb.concepts import (
     retired_ids,
 )
 from biograft.kb.config import FIRST_SOURCE, BuildConfig, NameRules
+from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.iris import Iris
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
 from biograft.kb.manifest import BuildReport, SourceReport, is_store
@@ -283,11 +284,11 @@ class Assembly:
             for rows in numbered.partition_by("partition"):
                 partition = int(rows["partition"][0])
                 path = self.work / f"partition-{table}-{partition}-{k:06d}.arrow"
-                save_frame(rows.drop("partition"), path)
+                rows.drop("partition").write_ipc(path)
                 files[partition].append(path)
         for paths in files:
             if paths:
-                yield pl.concat([load_frame(path) for path in paths])
+                yield pl.concat([pl.read_ipc(path) for path in paths])
                 for path in paths:
                     path.unlink()
 
@@ -365,7 +366,7 @@ def _without_shared(
         rows.append(frame["row"].to_numpy())
         keys.append(hash_names(text_array(frame["text"])))
         paths.append(assembly.work / f"ordered-names-{k:06d}.arrow")
-        save_frame(frame, paths[-1])
+        frame.write_ipc(paths[-1])
     if not paths:
         return
     drop = shared_names(np.concatenate(rows), np.concatenate(keys))
@@ -374,7 +375,7 @@ def _without_shared(
     for path, partition_rows in zip(paths, rows, strict=True):
         dropped = drop[start : start + len(partition_rows)]
         start += len(partition_rows)
-        yield load_frame(path).filter(pl.Series(~dropped))
+        yield pl.read_ipc(path).filter(pl.Series(~dropped))
         path.unlink()
 
 
@@ -755,7 +756,7 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
         table = Table(assembly.folder, "relations")
         is_a = table.numbers("relation").all() == names.index(IS_A)
         heads, tails = (table.numbers(column).all()[is_a] for column in ("head", "tail"))
-        n, cycle = find_cycle(heads, tails, assembly.n_concepts)
+        n, cycle = Hierarchy(heads, tails, assembly.n_concepts).find_cycle()
         if cycle:
             path = " -> ".join(concepts.ids[row] for row in cycle[:8])
             warnings.append(
@@ -796,73 +797,3 @@ def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
     """
     config = BuildConfig(sources=(SourceConfig(path=Path(STARTER)),))
     return build_store(config, out, overwrite=overwrite)
-
-
-# ---- cycles in the hierarchy
-
-Rows = npt.NDArray[np.uint32]
-MAX_PEELS = 200
-"""Deeper hierarchies than this are peeled one concept at a time."""
-
-
-def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, list[int]]:
-    """Find cycles in a hierarchy: the number of concepts on or between them, and one of them.
-
-    Concepts without a remaining parent or child are removed repeatedly; in a hierarchy without
-    cycles nothing remains.
-
-    Args:
-        children: Row of the child of each edge.
-        parents: Row of the parent of each edge.
-        n_concepts: Number of concepts.
-    """
-    for _ in range(MAX_PEELS):
-        if not len(children):
-            break
-        has_parent = np.zeros(n_concepts, bool)
-        has_child = np.zeros(n_concepts, bool)
-        has_parent[children] = True
-        has_child[parents] = True
-        inner = has_parent[parents] & has_child[children]
-        if inner.all():
-            break
-        children, parents = children[inner], parents[inner]
-    else:
-        children, parents = _peel_one_by_one(children, parents)
-    if not len(children):
-        return 0, []
-    return len(np.unique(children)), _walk(children, parents)
-
-
-def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
-    """Peel the rest of a very deep hierarchy, in time linear in its edges.
-
-    Only concepts without parents are removed, so concepts below a cycle remain.
-    """
-    below: dict[int, list[int]] = {}
-    n_parents: dict[int, int] = {}
-    for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
-        below.setdefault(parent, []).append(child)
-        n_parents[child] = n_parents.get(child, 0) + 1
-    queue = [node for node in below if node not in n_parents]
-    for node in queue:
-        for child in below.get(node, ()):
-            n_parents[child] -= 1
-            if not n_parents[child]:
-                queue.append(child)
-    free = np.array(sorted(queue), np.uint32)
-    linked = ~np.isin(parents, free)
-    return children[linked], parents[linked]
-
-
-def _walk(children: Rows, parents: Rows) -> list[int]:
-    """Follow parents until a concept occurs twice, and return the cycle."""
-    up = dict(zip(children.tolist(), parents.tolist(), strict=True))
-    path: list[int] = []
-    seen: dict[int, int] = {}
-    node = int(children[0])
-    while node not in seen:
-        seen[node] = len(path)
-        path.append(node)
-        node = up[node]
-    return [*path[seen[node] :], node]

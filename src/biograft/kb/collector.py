@@ -58,6 +58,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     for record in RECORD_TYPES
 }
 _COLUMNS["retired"] = _COLUMNS[IdRecord.table]
+_PLACE = {"file": pl.UInt16, "line": pl.UInt32}
 
 
 class LabelEncoder:
@@ -171,9 +172,9 @@ class CollectedRecords:
             self._flush(record)
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """Yield the frames of a table in the order in which they were added."""
-        for frame in self._frames[table]:
-            yield frame if isinstance(frame, pl.DataFrame) else load_frame(frame)
+        """Yield the frames of a table in the order in which they were added; at least one."""
+        for frame in self._frames[table] or [pl.DataFrame(schema=_COLUMNS[table] | _PLACE)]:
+            yield frame if isinstance(frame, pl.DataFrame) else pl.read_ipc(frame)
 
     def drop(self, table: str) -> None:
         """Delete a table that is no longer needed."""
@@ -305,28 +306,8 @@ class CollectedRecords:
             self._frames[table].append(frame)
             return
         path = self._work / f"{table}-{len(self._frames[table]):06d}.arrow"
-        save_frame(frame, path)
+        frame.write_ipc(path)
         self._frames[table].append(path)
-
-
-def save_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame to an Arrow file.
-
-    Args:
-        frame: The frame.
-        path: File to write.
-    """
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def load_frame(path: Path) -> pl.DataFrame:
-    """Read a frame from an Arrow file."""
-    with pa.memory_map(str(path)) as source:
-        frame = pl.from_arrow(pa.ipc.open_file(source).read_all())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def text_array(texts: pl.Series) -> pa.Array:

@@ -97,11 +97,7 @@ def number_concepts(records: CollectedRecords) -> Concepts:
             ids = frame["concept"]
             first = (ids != ids.shift()).fill_null(True)
             parts.append(frame.select("concept", "file").filter(first))
-    if not parts:
-        empty = pl.Series("concept", [], dtype=pl.String)
-        by_id = pl.DataFrame({"concept": empty, "key": empty, "row": empty.cast(pl.UInt32)})
-        return Concepts(by_id, empty)
-    parts.sort(key=lambda frame: int(frame["file"][0]))
+    parts.sort(key=lambda frame: frame["file"].max() or 0)
     ids = pl.concat(parts)["concept"].unique(maintain_order=True).rechunk()
     keys = canonical_ids(ids)
     first = keys.is_first_distinct()
@@ -122,18 +118,14 @@ def add_alternates(concepts: Concepts, records: CollectedRecords) -> Concepts:
         records: The records of all sources.
     """
     alternate = ID_KINDS.index(IdKind.ALTERNATE)
-    frames = [
-        pl.DataFrame(
-            {"key": canonical_ids(selected["id"]), "row": concepts.rows_of(selected["concept"])}
-        )
-        for frame in records.frames("ids")
-        if (selected := frame.filter(frame["kind"] == alternate)).height
-    ]
-    if frames:
-        pairs = pl.concat(frames).drop_nulls().unique(maintain_order=True)
-        unambiguous = pairs.filter(pl.col("row").n_unique().over("key") == 1)
-        return replace(concepts, alternates=unambiguous)
-    return concepts
+    frames = (frame.filter(frame["kind"] == alternate) for frame in records.frames("ids"))
+    pairs = pl.concat(
+        pl.DataFrame({"key": canonical_ids(ids["id"]), "row": concepts.rows_of(ids["concept"])})
+        for ids in frames
+    )
+    pairs = pairs.drop_nulls().unique(maintain_order=True)
+    unambiguous = pairs.filter(pl.col("row").n_unique().over("key") == 1)
+    return replace(concepts, alternates=unambiguous)
 
 
 def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
@@ -340,8 +332,6 @@ def _find(ids: U64, keys: U64, rows: U32, found: U32) -> None:
 MAX_STEPS = 20
 """Most steps to a successor that is not retired itself."""
 
-_SCHEMA = {"row": pl.UInt32, "id": pl.String, "kind": pl.UInt8}
-
 
 def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
     """Return ``row`` of a concept, ``id`` of a retired one that it stands for, and ``kind``.
@@ -353,11 +343,8 @@ def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
         records: The records of all sources.
         concepts: The concepts.
     """
-    frames = list(records.frames("retired"))
+    named = pl.concat(records.frames("retired"))
     records.drop("retired")
-    if not frames:
-        return pl.DataFrame(schema=_SCHEMA)
-    named = pl.concat(frames)
     named = named.with_columns(key=canonical_ids(named["id"]), to=canonical_ids(named["concept"]))
     onward = named.select("key", "to", "kind")
     found, links = [], named.select("id", "key", "to", "kind")
@@ -377,14 +364,6 @@ def retired_ids(records: CollectedRecords, concepts: Concepts) -> pl.DataFrame:
     return ends.select("row", "id", "kind").sort("kind", maintain_order=True)
 
 
-_SHARED_NAMES = {
-    "language": pl.UInt16,
-    "key": pl.String,
-    "row": pl.UInt32,
-    "source": pl.UInt16,
-    "name": pl.String,
-    "preferred": pl.Boolean,
-}
 MANY = "not one to one between two sources"
 CHAIN = "would join two concepts of one source"
 SEVERAL = "one of several references to a vocabulary"
@@ -396,19 +375,6 @@ OTHER_TYPES = "the types differ"
 BY_NAME = (SHARED, CANDIDATES, SYNONYMS, OTHER_TYPES)
 """Reasons for which equal names do not merge."""
 BY_ID, BY_XREF, NAME = "alternate id", "cross-reference", "name"
-
-_ADDITIONAL = {
-    "row": pl.UInt32,
-    "key": pl.String,
-    "kind": pl.UInt8,
-    "vocabulary": pl.String,
-}
-_NAMES = {
-    "row": pl.UInt32,
-    "language": pl.UInt16,
-    "form": pl.String,
-    "preferred": pl.Boolean,
-}
 
 
 def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Concepts:
@@ -502,18 +468,15 @@ def _links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFra
         kinds.append(ID_KINDS.index(IdKind.XREF))
     primary = concepts.by_id.select("row", "key")
     additional = pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "row": concepts.rows_of(frame["concept"]),
-                    "key": canonical_ids(frame["id"]),
-                    "kind": frame["kind"],
-                    "vocabulary": frame["id"].str.extract(r"^([^:]+):"),
-                }
-            )
-            for frame in records.frames("ids")
-        ]
-        or [pl.DataFrame(schema=_ADDITIONAL)]
+        pl.DataFrame(
+            {
+                "row": concepts.rows_of(frame["concept"]),
+                "key": canonical_ids(frame["id"]),
+                "kind": frame["kind"],
+                "vocabulary": frame["id"].str.extract(r"^([^:]+):"),
+            }
+        )
+        for frame in records.frames("ids")
     ).filter(pl.col("kind").is_in(kinds) & pl.col("row").is_not_null())
     # a shared third-party xref proves nothing; a shared alternate id does
     alternates = additional.filter(pl.col("kind") == kinds[0]).select("row", "key")
@@ -659,8 +622,6 @@ def _shared_names(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame
             own=pl.col("kind") == kinds[0],
         ).filter(frame["kind"].is_in(kinds))
         parts.append(part.with_columns(key=pl.Series(hash_names(text_array(part["name"])))))
-    if not parts:
-        return pl.DataFrame(schema=_SHARED_NAMES)
     in_source = pl.col("own").any().over("row", "language", "source")
     is_first = pl.int_range(pl.len()).over("row", "language", "source") == 0
     names = (
@@ -693,11 +654,8 @@ def _compare_types(
         {"type": pl.UInt32, "word": pl.List(pl.String)},
     )
     types = pl.concat(
-        [
-            frame.select("type", row=concepts.rows_of(frame["concept"]))
-            for frame in records.frames("types")
-        ]
-        or [pl.DataFrame(schema={"type": pl.UInt32, "row": pl.UInt32})]
+        frame.select("type", row=concepts.rows_of(frame["concept"]))
+        for frame in records.frames("types")
     )
     words_of = types.unique().join(by_type, on="type").explode("word").filter(pl.col("word") != "")
     rows = words_of["row"].implode()
@@ -736,8 +694,6 @@ def _normal_names(rows: pl.Series, concepts: Concepts, records: CollectedRecords
         ).filter(pl.col("row").is_in(rows.implode()))
         for frame in records.frames("names")
     ]
-    if not parts:
-        return pl.DataFrame(schema=_NAMES)
     words = (
         pl.col("text")
         .str.to_lowercase()

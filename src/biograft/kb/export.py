@@ -13,7 +13,7 @@ from biograft.artifacts import new_file
 from biograft.errors import NotFoundError, OutputError, nearest
 from biograft.kb.iris import Iris
 from biograft.kb.records import IdKind
-from biograft.kb.store import Concept, KnowledgeBase
+from biograft.kb.store import Concept, Definition, Identifier, KnowledgeBase, Name
 from biograft.progress import Progress
 
 
@@ -96,21 +96,19 @@ def _to_jsonl(base: KnowledgeBase, _left_out: _LeftOut) -> Iterator[str]:
         value: dict[str, Any] = {"id": concept.id}
         if (iri := base.iri(concept.id)) != known.iri_of(concept.id):
             value["iri"] = iri
-        value["names"] = [
-            {"text": n.text, "language": n.language, "kind": n.kind, "source": n.source}
-            for n in concept.names
-        ]
-        value["definitions"] = [
-            {"text": d.text, "language": d.language, "source": d.source}
-            for d in concept.definitions
-        ]
+        value["names"] = [*map(_fields, concept.names)]
+        value["definitions"] = [*map(_fields, concept.definitions)]
         value["types"] = [{"type": t.code, "label": t.label, "tree": t.tree} for t in concept.types]
-        value["ids"] = [{"id": i.id, "kind": i.kind} for i in concept.ids]
+        value["ids"] = [*map(_fields, concept.ids)]
         value["relations"] = [
             {"relation": relation, "tail": tail, "source": source}
             for relation, tail, source in base.outgoing(row)
         ]
         yield json.dumps({k: v for k, v in value.items() if v or k == "names"}, ensure_ascii=False)
+
+
+def _fields(fact: Name | Definition | Identifier) -> dict[str, str]:
+    return {name: getattr(fact, name) for name in fact.__slots__}
 
 
 def _to_biosyn(base: KnowledgeBase, left_out: _LeftOut) -> Iterator[str]:

@@ -6,6 +6,7 @@ with several parents each (decision 027). Cycles end because each concept is vis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -73,42 +74,21 @@ class _Edges:
 
     def reach(self, row: int) -> list[int]:
         """Return all rows that can be reached from one, nearest first, each once."""
-        ends, targets = self._end_of, self._target_at
-        seen = {row}
-        queue = [row]
-        for current in queue:
-            for target in targets[ends[current] : ends[current + 1]]:
-                if target not in seen:
-                    seen.add(target)
-                    queue.append(target)
-            if len(queue) > _MANY:
-                return self._reach_many(row)
-        return queue[1:]
+        before = self.steps(row, most=_MANY)
+        return list(before)[1:] if len(before) <= _MANY else self._reach_many(row)
 
-    def leads(self, row: int, goal: int) -> bool:
-        """Whether one row is another, or leads to it."""
-        if row == goal:
-            return True
-        ends, targets = self._end_of, self._target_at
-        seen = {row}
-        queue = [row]
-        for current in queue:
-            for target in targets[ends[current] : ends[current + 1]]:
-                if target == goal:
-                    return True
-                if target not in seen:
-                    seen.add(target)
-                    queue.append(target)
-        return False
-
-    def steps(self, row: int) -> dict[int, int]:
+    def steps(self, row: int, goal: int = -1, most: float = math.inf) -> dict[int, int]:
         """Return all rows that can be reached from one, each with the row before it.
 
-        Nearest first, itself before all (-1).
+        Nearest first, itself before all (-1). The walk ends early when it has met ``goal``, or
+        more than ``most`` rows.
         """
+        ends, targets = self._end_of, self._target_at
         before = {row: -1}
         for current in (queue := [row]):
-            for target in self.of(current):
+            if goal in before or len(queue) > most:
+                break
+            for target in targets[ends[current] : ends[current + 1]]:
                 if target not in before:
                     before[target] = current
                     queue.append(target)
@@ -207,7 +187,7 @@ class Hierarchy:
             row: Row of the concept.
             ancestor: Row of the other.
         """
-        return self._up.leads(row, ancestor)
+        return ancestor in self._up.steps(row, ancestor)
 
     def path(self, row: int, other: int) -> tuple[list[int], list[int]]:
         """Return the shortest way between two concepts over an ancestor of both, or itself.
@@ -226,6 +206,34 @@ class Hierarchy:
             return [], []
         common = min(heights, key=lambda at: len(_climbed(up, at)) + heights[at])
         return _climbed(up, common)[::-1], _climbed(down, common)
+
+    def find_cycle(self) -> tuple[int, list[int]]:
+        """Return how many concepts are on cycles or between them, and one of the cycles."""
+        rest = self._peeled()._peeled()
+        up = dict(zip(rest.heads.tolist(), rest.tails.tolist(), strict=True))
+        if not up:
+            return 0, []
+        seen: dict[int, int] = {}
+        row = next(iter(up))
+        while row not in seen:
+            seen[row] = len(seen)
+            row = up[row]
+        return len(up), [*list(seen)[seen[row] :], row]
+
+    def _peeled(self) -> Hierarchy:
+        """Return the hierarchy upside down, without the concepts that are below no cycle.
+
+        They are removed from the top, level by level.
+        """
+        n_parents = np.bincount(self.heads, minlength=self._n)
+        free = np.flatnonzero(n_parents == 0)
+        while len(free):
+            below = self._down.of_all(free)
+            np.subtract.at(n_parents, below, 1)
+            below = np.unique(below)
+            free = below[n_parents[below] == 0]
+        kept = n_parents[self.tails] > 0
+        return Hierarchy(self.tails[kept], self.heads[kept], self._n)
 
 
 def _climbed(before: dict[int, int], row: int) -> list[int]:

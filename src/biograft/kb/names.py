@@ -235,48 +235,12 @@ def name_fault(text: str, *, multiline: bool = False) -> str:
 
 
 _THREE_LETTERS = {
-    "ara": "ar",
-    "baq": "eu",
-    "bul": "bg",
-    "chi": "zh",
-    "cze": "cs",
-    "dan": "da",
-    "dut": "nl",
-    "eng": "en",
-    "est": "et",
-    "fin": "fi",
-    "fre": "fr",
-    "ger": "de",
-    "gre": "el",
-    "heb": "he",
-    "hun": "hu",
-    "ita": "it",
-    "jpn": "ja",
-    "kor": "ko",
-    "lav": "lv",
-    "nor": "no",
-    "pol": "pl",
-    "por": "pt",
-    "rus": "ru",
-    "scr": "hr",
-    "spa": "es",
-    "swe": "sv",
-    "tur": "tr",
-    "ukr": "uk",
-    "zho": "zh",
-    "deu": "de",
-    "fra": "fr",
-    "nld": "nl",
-    "ces": "cs",
-    "ell": "el",
-    "eus": "eu",
-    "hrv": "hr",
-    "fas": "fa",
-    "per": "fa",
-    "rum": "ro",
-    "ron": "ro",
-    "slo": "sk",
-    "slk": "sk",
+    three: line[:2]
+    for line in """\
+ar ara;bg bul;cs ces cze;da dan;de deu ger;el ell gre;en eng;es spa;et est;eu baq eus;fa fas per
+fi fin;fr fra fre;he heb;hr hrv scr;hu hun;it ita;ja jpn;ko kor;lv lav;nl dut nld;no nor;pl pol
+pt por;ro ron rum;ru rus;sk slk slo;sv swe;tr tur;uk ukr;zh chi zho""".replace("\n", ";").split(";")
+    for three in line.split()[1:]
 }
 
 

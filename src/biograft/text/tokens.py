@@ -23,33 +23,14 @@ import numpy.typing as npt
 from biograft.compute import njit
 from biograft.kb.names import APOSTROPHES, HAN_RANGES
 
-GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "γ": "gamma",
-    "δ": "delta",
-    "ε": "epsilon",
-    "ζ": "zeta",
-    "η": "eta",
-    "θ": "theta",
-    "ι": "iota",
-    "κ": "kappa",
-    "λ": "lambda",
-    "μ": "mu",
-    "ν": "nu",
-    "ξ": "xi",
-    "ο": "omicron",
-    "π": "pi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "ς": "sigma",
-    "τ": "tau",
-    "υ": "upsilon",
-    "φ": "phi",
-    "χ": "chi",
-    "ψ": "psi",
-    "ω": "omega",
-}
+GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξοπρσςτυφχψω",
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho "
+        "sigma sigma tau upsilon phi chi psi omega".split(),
+        strict=True,
+    )
+)
 """The names of Greek letters."""
 
 
@@ -272,15 +253,8 @@ _UNSPACED = (
 )
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 _CLASSES = {
-    "Zs": SPACE,
-    "Zl": SPACE,
-    "Zp": SPACE,
-    "Cc": SPACE,
-    "Cs": SPACE,
-    "Pd": SPACE,
-    "Mn": MARK,
-    "Mc": MARK,
-    "Me": MARK,
+    **dict.fromkeys(("Zs", "Zl", "Zp", "Cc", "Cs", "Pd"), SPACE),
+    **dict.fromkeys(("Mn", "Mc", "Me"), MARK),
     "Cf": INVISIBLE,
 }
 

@@ -76,34 +76,14 @@ _SUCCESSORS = {
 """Relationships of a concept that is not valid any more to what takes its place."""
 _IS_A = "Is a"
 _PREFERRED_DIRECTIONS = (_IS_A, MAPS_TO, MAPS_TO_VALUE, *REPLACED_BY)
-_LANGUAGES = {
-    "4180186": "en",
-    "4182511": "es",
-    "4182948": "zh",
-}
+_LANGUAGES = {"4180186": "en", "4182511": "es", "4182948": "zh"}
 """Concept of a language -> its code, for bundles without the concepts of languages."""
-_LANGUAGE_NAMES = {
-    "English": "en",
-    "Spanish": "es",
-    "Chinese": "zh",
-    "French": "fr",
-    "German": "de",
-    "Italian": "it",
-    "Portuguese": "pt",
-    "Dutch": "nl",
-    "Japanese": "ja",
-    "Korean": "ko",
-    "Russian": "ru",
-    "Polish": "pl",
-    "Swedish": "sv",
-    "Danish": "da",
-    "Norwegian": "no",
-    "Finnish": "fi",
-    "Czech": "cs",
-    "Estonian": "et",
-    "Turkish": "tr",
-    "Ukrainian": "uk",
-}
+_LANGUAGE_NAMES = dict(
+    pair.split(":")
+    for pair in "English:en Spanish:es Chinese:zh French:fr German:de Italian:it Portuguese:pt "
+    "Dutch:nl Japanese:ja Korean:ko Russian:ru Polish:pl Swedish:sv Danish:da Norwegian:no "
+    "Finnish:fi Czech:cs Estonian:et Turkish:tr Ukrainian:uk".split()
+)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:

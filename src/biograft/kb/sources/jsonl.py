@@ -27,18 +27,7 @@ from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_a
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
 
-KEYS = (
-    "id",
-    "iri",
-    "name",
-    "names",
-    "type",
-    "types",
-    "definition",
-    "definitions",
-    "ids",
-    "relations",
-)
+KEYS = "id iri name names type types definition definitions ids relations".split()
 
 _NAME_KINDS, _ID_KINDS = frozenset[str](NameKind), frozenset[str](IdKind)
 _CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')

@@ -16,26 +16,23 @@ from biograft.kb.sources.format import Format, Item, Probe, SourceConfig, look_a
 from biograft.kb.sources.log import ReadLog
 from biograft.kb.sources.table import header_of, named_rows
 
-_AXES = ("COMPONENT", "PROPERTY", "TIME_ASPCT", "SYSTEM", "SCALE_TYP", "METHOD_TYP")
-_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "terms": (
-        "Loinc",
-        ("LOINC_NUM", "STATUS", "CLASS", "SHORTNAME", "LONG_COMMON_NAME", *_AXES),
-    ),
-    "successors": ("MapTo", ("LOINC", "MAP_TO")),
-    "consumer names": ("ConsumerName", ("LoincNumber", "ConsumerName")),
-    "parts": ("Part", ("PartNumber", "PartTypeName", "PartName", "PartDisplayName", "Status")),
+_AXES = "COMPONENT PROPERTY TIME_ASPCT SYSTEM SCALE_TYP METHOD_TYP"
+_FILES = {
+    "terms": ("Loinc", f"LOINC_NUM STATUS CLASS SHORTNAME LONG_COMMON_NAME {_AXES}".split()),
+    "successors": ("MapTo", ["LOINC", "MAP_TO"]),
+    "consumer names": ("ConsumerName", ["LoincNumber", "ConsumerName"]),
+    "parts": ("Part", "PartNumber PartTypeName PartName PartDisplayName Status".split()),
     "part links": (
         "LoincPartLink_Primary",
-        ("LoincNumber", "PartNumber", "PartTypeName", "LinkTypeName"),
+        "LoincNumber PartNumber PartTypeName LinkTypeName".split(),
     ),
     "hierarchy": (
         "ComponentHierarchyBySystem",
-        ("PATH_TO_ROOT", "IMMEDIATE_PARENT", "CODE", "CODE_TEXT"),
+        "PATH_TO_ROOT IMMEDIATE_PARENT CODE CODE_TEXT".split(),
     ),
     "variant": (
         r"([a-z]{2})[A-Z]{2}\d+LinguisticVariant",
-        ("LOINC_NUM", "LONG_COMMON_NAME", "RELATEDNAMES2", *_AXES),
+        f"LOINC_NUM LONG_COMMON_NAME RELATEDNAMES2 {_AXES}".split(),
     ),
 }
 """The files of a release, in the order in which they are read: the name of each, as a pattern that
@@ -218,7 +215,7 @@ class _Release:
 
 def _full_name(row: _Row) -> str:
     """Return the fully specified name: the axes of a term, joined by colons."""
-    return ":".join(row[axis] for axis in _AXES).rstrip(":")
+    return ":".join(row[axis] for axis in _AXES.split()).rstrip(":")
 
 
 FORMAT = Format(recognise, read)

@@ -154,24 +154,26 @@ ROOTS = {"DescriptorRecordSet": "Descriptor", "SupplementalRecordSet": "Suppleme
 """Root element -> the prefix of the element names of a record."""
 RECORDS = ("DescriptorRecord", "SupplementalRecord")
 
-CATEGORIES = {
-    "A": "Anatomy",
-    "B": "Organisms",
-    "C": "Diseases",
-    "D": "Chemicals and Drugs",
-    "E": "Analytical, Diagnostic and Therapeutic Techniques, and Equipment",
-    "F": "Psychiatry and Psychology",
-    "G": "Phenomena and Processes",
-    "H": "Disciplines and Occupations",
-    "I": "Anthropology, Education, Sociology, and Social Phenomena",
-    "J": "Technology, Industry, and Agriculture",
-    "K": "Humanities",
-    "L": "Information Science",
-    "M": "Named Groups",
-    "N": "Health Care",
-    "V": "Publication Characteristics",
-    "Z": "Geographicals",
-}
+CATEGORIES = dict(
+    line.split(maxsplit=1)
+    for line in """\
+A Anatomy
+B Organisms
+C Diseases
+D Chemicals and Drugs
+E Analytical, Diagnostic and Therapeutic Techniques, and Equipment
+F Psychiatry and Psychology
+G Phenomena and Processes
+H Disciplines and Occupations
+I Anthropology, Education, Sociology, and Social Phenomena
+J Technology, Industry, and Agriculture
+K Humanities
+L Information Science
+M Named Groups
+N Health Care
+V Publication Characteristics
+Z Geographicals""".splitlines()
+)
 
 CLASSES = {
     "1": ("Supplementary Chemicals", "D"),

@@ -24,27 +24,29 @@ from biograft.kb.sources.umls_rrf import (
     type_block,
 )
 
-TERM_TYPES = {
-    "IN": "Ingredient",
-    "PIN": "Precise Ingredient",
-    "MIN": "Multiple Ingredients",
-    "BN": "Brand Name",
-    "SCDC": "Semantic Clinical Drug Component",
-    "SCDF": "Semantic Clinical Drug Form",
-    "SCDFP": "Semantic Clinical Drug Form Precise",
-    "SCDG": "Semantic Clinical Drug Group",
-    "SCDGP": "Semantic Clinical Drug Form Group Precise",
-    "SCD": "Semantic Clinical Drug",
-    "GPCK": "Generic Pack",
-    "SBDC": "Semantic Branded Drug Component",
-    "SBDF": "Semantic Branded Drug Form",
-    "SBDFP": "Semantic Branded Drug Form Precise",
-    "SBDG": "Semantic Branded Drug Group",
-    "SBD": "Semantic Branded Drug",
-    "BPCK": "Brand Name Pack",
-    "DF": "Dose Form",
-    "DFG": "Dose Form Group",
-}
+TERM_TYPES = dict(
+    line.split(maxsplit=1)
+    for line in """\
+IN Ingredient
+PIN Precise Ingredient
+MIN Multiple Ingredients
+BN Brand Name
+SCDC Semantic Clinical Drug Component
+SCDF Semantic Clinical Drug Form
+SCDFP Semantic Clinical Drug Form Precise
+SCDG Semantic Clinical Drug Group
+SCDGP Semantic Clinical Drug Form Group Precise
+SCD Semantic Clinical Drug
+GPCK Generic Pack
+SBDC Semantic Branded Drug Component
+SBDF Semantic Branded Drug Form
+SBDFP Semantic Branded Drug Form Precise
+SBDG Semantic Branded Drug Group
+SBD Semantic Branded Drug
+BPCK Brand Name Pack
+DF Dose Form
+DFG Dose Form Group""".splitlines()
+)
 """Term types of RxNorm that make a concept what it is, and whose names are its preferred ones."""
 
 _RXCUI = r"\d{1,8}"

@@ -237,18 +237,7 @@ def unquoted(cell: str) -> str:
 
 
 ROLES = (
-    "id",
-    "name",
-    "synonyms",
-    "definition",
-    "type",
-    "language",
-    "parents",
-    "alternates",
-    "xrefs",
-    "head",
-    "relation",
-    "tail",
+    "id name synonyms definition type language parents alternates xrefs head relation tail".split()
 )
 RELATION_PREFIX = "relation."
 

@@ -253,11 +253,8 @@ _HAN_MEANING = frozenset(
 )
 """Characters that are never a slip: they make another name, or another form of one."""
 _FORMS = frozenset(
-    frozenset(pair)
-    for pair in (
-        *(("", "s"), ("", "es"), ("y", "ies"), ("is", "es"), ("s", "ta"), ("", "ta")),
-        *(("um", "a"), ("us", "i"), ("a", "ae"), ("on", "a"), ("x", "ces"), ("c", "k")),
-    )
+    frozenset(pair.split("/"))
+    for pair in "/s /es y/ies is/es s/ta /ta um/a us/i a/ae on/a x/ces c/k".split()
 )
 """Ends of two forms, or spellings, of one word."""
 

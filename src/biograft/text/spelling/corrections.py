@@ -363,30 +363,13 @@ _MAX_BEFORE = 12
 """Words before a corrected one that may belong to its name."""
 _MAX_CORRECTED, _LONG_NAME = 2, 4
 """Most corrected words of a name; names with fewer words than ``_LONG_NAME`` have one."""
-_OPPOSITES = (
-    *(("hyper", "hypo"), ("inter", "intra"), ("macro", "micro"), ("de", "re"), ("ab", "ad")),
-    *(("anti", "ante"), ("sub", "sup"), ("ecto", "endo"), ("endo", "exo"), ("endo", "epi")),
-    *(("hemo", "homo"), ("peri", "para"), ("pre", "per"), ("anti", "auto"), ("iso", "aniso")),
-)
-"""Beginnings that are never corrected into each other."""
 _ENDINGS = (
-    *("itis itides", "oma omas omata", "osis oses", "emia aemia", "uria", "pathy pathies"),
-    *(
-        "algia",
-        "ectomy",
-        "otomy",
-        "ostomy",
-        "cele celes",
-        "cyte cytes",
-        "penia",
-        "philia",
-        "plasia",
-    ),
-    *("trophy", "gram", "graphy", "scopy", "ism ismus isms", "megaly", "stenosis", "sclerosis"),
-    *("malacia", "ptosis", "rrhea", "rrhage", "plegia", "paresis", "phasia", "phagia", "phonia"),
-    *("lysis", "oid", "genic", "tropia", "phoria", "derma", "tome tomes", "cide", "odynia"),
-    *("blast blasts", "blastoma", "sarcoma", "carcinoma", "adenoma", "spasm", "itic", "otic"),
-)
+    "itis itides, oma omas omata, osis oses, emia aemia, uria, pathy pathies, algia, ectomy, "
+    "otomy, ostomy, cele celes, cyte cytes, penia, philia, plasia, trophy, gram, graphy, scopy, "
+    "ism ismus isms, megaly, stenosis, sclerosis, malacia, ptosis, rrhea, rrhage, plegia, paresis, "
+    "phasia, phagia, phonia, lysis, oid, genic, tropia, phoria, derma, tome tomes, cide, odynia, "
+    "blast blasts, blastoma, sarcoma, carcinoma, adenoma, spasm, itic, otic"
+).split(",")
 """Endings of words of one kind each, never corrected into one of another kind."""
 
 
@@ -398,7 +381,11 @@ def _padded(words: Sequence[str]) -> Ints:
     return rows
 
 
-_BEGINNINGS = _padded([word for pair in _OPPOSITES for word in pair])
+_BEGINNINGS = _padded(
+    "hyper hypo inter intra macro micro de re ab ad anti ante sub sup ecto endo endo exo endo epi "
+    "hemo homo peri para pre per anti auto iso aniso".split()
+)
+"""Pairs of beginnings that are never corrected into each other."""
 _ENDING_ROWS = _padded([word[::-1] for kind in _ENDINGS for word in kind.split()])
 _ENDING_KINDS = np.array([n for n, kind in enumerate(_ENDINGS) for _ in kind.split()])
 _KEYS = np.array([*map(ord, "qwertyuiop asdfghjkl zxcvbnm")])
