@@ -837,6 +837,22 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         raise
 
 
+def write_lines(target: Path, lines: Iterable[str], *, overwrite: bool = False) -> int:
+    """Write lines of text to a new file; return their number.
+
+    Args:
+        target: Path of the file.
+        lines: The lines, without line ends.
+        overwrite: Replace a file that exists.
+    """
+    n = 0
+    with new_file(target, overwrite=overwrite) as file:
+        for line in lines:
+            file.write(f"{line}\n".encode())
+            n += 1
+    return n
+
+
 def _refuse_existing(target: Path, overwrite: bool) -> None:
     with _explained(target):
         if not target.exists() or _is_empty_folder(target):

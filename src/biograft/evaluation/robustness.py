@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from biograft.artifacts import new_file
+from biograft.artifacts import write_lines
 from biograft.clinical import Trigger
 from biograft.config import AtLeast, Choice, Config
 from biograft.errors import ConfigError
@@ -232,9 +232,8 @@ def save_cases(result: RobustnessResult, path: Path, *, overwrite: bool = False)
         path: The file.
         overwrite: Replace a file that exists.
     """
-    with new_file(path, overwrite=overwrite) as file:
-        for case in result.cases:
-            file.write(json.dumps(asdict(case), ensure_ascii=False).encode() + b"\n")
+    lines = (json.dumps(asdict(case), ensure_ascii=False) for case in result.cases)
+    write_lines(path, lines, overwrite=overwrite)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import new_file, peek
+from biograft.artifacts import peek, write_lines
 from biograft.kb.sources import KEPT_EXAMPLES
 from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, file_name
 
@@ -92,9 +92,7 @@ class BuildReport:
 
 
 def _write_table(path: Path, rows: Iterable[tuple[str, ...]], overwrite: bool) -> None:
-    with new_file(path, overwrite=overwrite) as file:
-        for row in rows:
-            file.write(("\t".join(row) + "\n").encode())
+    write_lines(path, map("\t".join, rows), overwrite=overwrite)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import astuple, dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
-from biograft.artifacts import new_file
+from biograft.artifacts import write_lines
 from biograft.config import AtLeast, Config, Range
 from biograft.text.name_rules import COMMON_WORDS, FUNCTION_WORDS
 from biograft.text.names_index import NamesIndex
@@ -118,8 +118,5 @@ def write_stop_words(words: Iterable[StopWord], path: Path, *, overwrite: bool =
         path: File to write.
         overwrite: Replace a file that exists.
     """
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(f"{_HEADER}\n".encode())
-        for word in words:
-            values = (word.name, word.n, word.n_lower, word.n_verbs, word.why)
-            file.write(("\t".join(map(str, values)) + "\n").encode())
+    rows = ("\t".join(map(str, astuple(word))) for word in words)
+    write_lines(path, chain([_HEADER], rows), overwrite=overwrite)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from biograft.errors import FormatError, InputError, nearest
-from biograft.kb.names import whole_number
 from biograft.kb.sources.files import ExpansionLimit, open_stored, read_lines
 from biograft.kb.sources.format import SourceConfig
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.kb.sources.log import ReadLog
-from biograft.kb.sources.table import find_header, fit, read_cells
+from biograft.kb.sources.table import column_position, find_header, fit, read_cells
 from biograft.kb.sources.workbooks import cell_text, is_workbook, read_sheet
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _by_header(
     start, header, below = find_header(
         rows, path, lambda cells: all(cells.count(name) == 1 for name in named)
     )
-    positions = {name: _position(name, header, path, start) for name in columns}
+    positions = {name: column_position(name, header, path, start) for name in columns}
     for line, cells in below if named else chain([(start, header)], below):
         row = fit(cells, len(header), padded=padded)
         if not any(row) or (row == header and named):
@@ -96,37 +95,6 @@ def _by_header(
             log.reject(reason, line, "\t".join(cells), path=path)
             continue
         yield line, {name: row[position] for name, position in positions.items()}
-
-
-def _position(name: str, header: Sequence[str], path: Path, line: int | None) -> int:
-    """Return the position of a column by its name in the header, or by its number (``#1``)."""
-    number = whole_number(name[1:]) if name.startswith("#") else None
-    if number and number <= len(header):
-        return number - 1
-    return position_in_header(name, header, path, line)
-
-
-def position_in_header(name: str, header: Sequence[str], path: Path, line: int | None) -> int:
-    """Return the position of a column by its name.
-
-    Args:
-        name: The name, as the header has it.
-        header: The names of all columns.
-        path: The file.
-        line: The line of the header, for the error.
-
-    Raises:
-        FormatError: If the header does not have it exactly once.
-    """
-    if header.count(name) != 1:
-        raise FormatError(
-            f"column {name!r} occurs {header.count(name)} times in the header",
-            path=path,
-            line=line,
-            text=",".join(header),
-            remedy=nearest(name, header),
-        )
-    return header.index(name)
 
 
 def _json_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[Row]:
@@ -169,7 +137,7 @@ def _parquet_rows(path: Path, columns: Sequence[str], log: ReadLog) -> Iterator[
         try:
             file = pq.ParquetFile(raw)
             header = file.schema_arrow.names
-            names = {name: header[_position(name, header, path, None)] for name in columns}
+            names = {name: header[column_position(name, header, path, None)] for name in columns}
             wanted = list(dict.fromkeys(names.values()))
             check_expansion(path, file, wanted)
             kinds = {name: file.schema_arrow.field(name).type for name in wanted}

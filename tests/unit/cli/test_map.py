@@ -47,7 +47,7 @@ def test_equal_terms_with_two_codes_stay_two():
             ("-o", "out.doc"),
             "ends in .sssom.tsv, .sssom, .csv, .tsv, .xlsx, .json, found 'out.doc'",
         ),
-        (("-o", "o.csv", "--column", "trem"), "column 'trem' occurs 0 times .*did you mean 'term'"),
+        (("-o", "o.csv", "--column", "trem"), "column 'trem' is missing.*did you mean 'term'"),
         (("-o", "o.csv", "--sheet", "a"), "has no sheets; leave --sheet out"),
         (("-o", "o.csv", "--to", "omop"), "D1 .Myocardial Infarction. has no OMOP id"),
         (("-o", "o.csv", "--threshold", "5"), "threshold: expected a score from 0 to 1, found 5"),

@@ -6,7 +6,6 @@ such items are rejected.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.format import Format, Item, Probe, SourceConfig
 from biograft.kb.sources.json_files import read_objects
 from biograft.kb.sources.log import ReadLog
+from biograft.kb.sources.table import tolerant_csv
 from biograft.kb.sources.triples import NamedEntities
 
 ELLIPSES = ("...", "…")
@@ -209,8 +209,8 @@ def read_table(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[tuple[int, dict[str, str]]]:
     """Read the rows whose cells fit the columns of the header."""
-    lines = (line + "\n" for _, line in read_lines(path, encoding))
-    header = _header(next(lines, ""))
+    lines = read_lines(path, encoding)
+    header = _header(next(lines, (1, ""))[1])
     if not set(NEEDED) <= set(header):
         raise FormatError(
             f"expected columns {' and '.join(NEEDED)}",
@@ -219,29 +219,12 @@ def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[tuple[int, dict[s
             text=",".join(header),
             remedy="name the format or, for another table, its columns",
         )
-    reader = csv.reader(lines, strict=True)
-    while True:
-        start = reader.line_num + 2
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            log.read()
-            if "field larger" in str(error) or "unexpected end" in str(error):
-                # it would swallow all rows after it
-                raise FormatError(
-                    "a quoted cell is not closed", path=path, line=start, remedy="close the quotes"
-                ) from error
-            log.reject(f"not CSV ({error})", start)
-            continue
-        if not cells:
-            continue
+    for start, cells, text in tolerant_csv(lines, log):
         log.read()
         if len(cells) != len(header):
-            log.reject(f"{len(cells)} cells, expected {len(header)}", start, ",".join(cells))
+            log.reject(f"{len(cells)} cells, expected {len(header)}", start, text)
         elif any(cell for cell, column in zip(cells, header, strict=True) if not column):
-            log.reject("cells without a column, so the row is shifted", start, ",".join(cells))
+            log.reject("cells without a column, so the row is shifted", start, text)
         else:
             yield start, dict(zip(header, cells, strict=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
@@ -25,6 +26,8 @@ _MAX_COMMENTS = 2000
 """Lines of comments before a header that are looked at."""
 _SAMPLED = 20
 """First lines that show the delimiter, or have the header among them."""
+_MAX_CELL_LINES = 200
+"""Lines of a quoted cell, at most, where quotes may be wrong."""
 _STATED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """The first line by which Excel is told the delimiter."""
 
@@ -201,6 +204,47 @@ def csv_rows(
         ) from error
 
 
+def tolerant_csv(
+    lines: Iterator[tuple[int, str]], log: ReadLog, delimiter: str = ","
+) -> Iterator[tuple[int, list[str], str]]:
+    """Parse CSV; of a row whose quotes are not those of CSV only the first line is lost.
+
+    Args:
+        lines: The lines with their numbers.
+        log: Counts the lines that are rejected.
+        delimiter: Separator of cells.
+
+    Yields:
+        The number of the first line of a row, its cells and its text.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)
+    waiting = deque[tuple[int, str]]()
+    taken: list[tuple[int, str]] = []
+
+    def following() -> Iterator[str]:
+        while len(taken) < _MAX_CELL_LINES:
+            line = waiting.popleft() if waiting else next(lines, None)
+            if line is None:
+                return
+            taken.append(line)
+            yield line[1] + "\n"
+
+    while True:
+        taken.clear()
+        try:
+            cells = next(csv.reader(following(), delimiter=delimiter, strict=True), None)
+        except csv.Error:
+            log.read()
+            log.reject("quotes that are not those of CSV", *taken[0])
+            waiting.extendleft(reversed(taken[1:]))
+            continue
+        if cells is None:
+            return
+        text = "\n".join(line for _, line in taken)
+        if text.strip():
+            yield taken[0][0], cells, text
+
+
 def find_delimiter(line: str, sample: Sequence[str] = ()) -> str:
     """Return the candidate that occurs most often in the first row.
 
@@ -361,27 +405,39 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
     for role in needed:
         if role not in columns:
             raise ConfigError(f"columns: the column of {role!r} is missing for {config.path}")
-    return {role: _position(column, header, config, line) for role, column in columns.items()}
-
-
-def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
-    if not header:
-        number = whole_number(column[1:])
-        if not number:
-            raise ConfigError(f"{column!r} is not a column number such as '#1'")
-        return number - 1
     names = [cell.strip() for cell in header]
-    if (n := names.count(column)) != 1:
+    return {role: column_position(c, names, config.path, line) for role, c in columns.items()}
+
+
+def column_position(column: str, header: Sequence[str], path: Path, line: int | None) -> int:
+    """Return the position of a column, named or as ``#1``.
+
+    Args:
+        column: Its name, which must occur once in the header, or its number.
+        header: The cells of the header; empty if there is none.
+        path: The file, for the error.
+        line: Line of the header, for the error; None if there are no lines.
+
+    Raises:
+        FormatError: The header has no such column, or several.
+        ConfigError: There is no header, and this is no number.
+    """
+    number = whole_number(column[1:]) if column.startswith("#") else None
+    if number and (not header or number <= len(header)):
+        return number - 1
+    if not header:
+        raise ConfigError(f"{column!r} is not a column number such as '#1'")
+    if (n := header.count(column)) != 1:
         raise FormatError(
             f"column {column!r} occurs {n} times in the header"
             if n
             else f"column {column!r} is missing",
-            path=config.path,
+            path=path,
             line=line,
-            text=",".join(names),
-            remedy="give each column a name of its own" if n else nearest(column, names),
+            text=",".join(header),
+            remedy="give each column a name of its own" if n else nearest(column, header),
         )
-    return names.index(column)
+    return header.index(column)
 
 
 FORMAT = Format(recognise, read, tabular=True)

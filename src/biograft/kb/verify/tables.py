@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 
-from biograft.errors import FormatError, nearest
-from biograft.kb.names import whole_number
-from biograft.kb.sources.table import csv_rows, unquoted
+from biograft.kb.sources.table import column_position, csv_rows, unquoted
 from biograft.kb.sources.workbooks import read_sheet
 from biograft.kb.verify.pairs import LABEL_KEY, Pair, PairFinder, SourceText, Span, pair_keys
 
@@ -95,21 +93,7 @@ def _chosen_columns(header: list[str], source: SourceText, columns: Mapping[str,
         if len(pairs) == len(labels) == 1:  # they belong together, whatever they are called
             pairs = ((pairs[0][0], labels[0]),)
         return [(header.index(one), header.index(label) if label else None) for one, label in pairs]
-    found = {}
-    for role, name in columns.items():
-        number = whole_number(name[1:]) if name.startswith("#") else None
-        if number and number <= len(header):
-            found[role] = number - 1
-        elif name in header:
-            found[role] = header.index(name)
-        else:
-            raise FormatError(
-                f"column {name!r} is missing",
-                path=source.path,
-                line=1,
-                text="\t".join(header),
-                remedy=nearest(name, header),
-            )
+    found = {role: column_position(name, header, source.path, 1) for role, name in columns.items()}
     return [(found["id"], found.get("label"))]
 
 

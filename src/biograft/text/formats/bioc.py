@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from biograft.artifacts import new_file
 from biograft.kb.names import whole_number
 from biograft.kb.sources.files import max_value
 from biograft.kb.sources.format import Probe
@@ -31,9 +30,10 @@ from biograft.text.formats.format import (
     MalformedError,
     OffsetChecker,
     Writer,
-    encode_text,
+    encoded,
     field,
     fields,
+    file_writer,
     join_ids,
     keep_flat_passages,
     refuse_empty,
@@ -316,26 +316,16 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
         raise refuse_empty(path)
 
 
-def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a BioC JSON collection, one document per line.
+def _json(document: Document) -> str:
+    return "\n" + json.dumps(to_bioc(document), ensure_ascii=False)
 
-    Args:
-        documents: Documents.
-        path: File to write.
-        overwrite: Replace a file that exists.
-    """
-    with new_file(path, overwrite=overwrite) as file:
-        for chunk in json_chunks(documents):
-            file.write(chunk)
+
+_JSON_MARKS = f'{json.dumps(_JSON_HEAD)[:-1]}, "documents": [', ",", "\n]}\n"
 
 
 def json_chunks(documents: Iterable[Document]) -> Iterator[bytes]:
-    """Give a BioC JSON collection, document by document."""
-    yield f'{json.dumps(_JSON_HEAD)[:-1]}, "documents": ['.encode()
-    for index, document in enumerate(documents):
-        line = json.dumps(to_bioc(document), ensure_ascii=False)
-        yield encode_text(f",\n{line}" if index else f"\n{line}", document)
-    yield b"\n]}\n"
+    """Yield the parts of a JSON collection."""
+    return encoded(documents, _json, *_JSON_MARKS)
 
 
 _XML_HEAD = (
@@ -404,19 +394,8 @@ def _number(text: str) -> int:
     return number
 
 
-def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a BioC XML collection, one document per line.
-
-    Args:
-        documents: Documents.
-        path: File to write.
-        overwrite: Replace a file that exists.
-    """
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(_XML_HEAD.encode())
-        for document in documents:
-            file.write(encode_text(_xml("document", to_bioc(document)) + "\n", document))
-        file.write(b"</collection>\n")
+def _xml_document(document: Document) -> str:
+    return _xml("document", to_bioc(document)) + "\n"
 
 
 def _xml(tag: str, value: dict[str, Any]) -> str:
@@ -455,5 +434,7 @@ def _format(
     )
 
 
-BIOC_JSON = _format(recognise_json, read_json, write_json)
-BIOC_XML = _format(recognise_xml, read_xml, write_xml)
+BIOC_JSON = _format(recognise_json, read_json, file_writer(_json, *_JSON_MARKS))
+BIOC_XML = _format(
+    recognise_xml, read_xml, file_writer(_xml_document, _XML_HEAD, "", "</collection>\n")
+)

@@ -27,7 +27,6 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from biograft.artifacts import new_file
 from biograft.errors import OutputError
 from biograft.kb.sources.files import BufferLimit, read_lines
 from biograft.kb.sources.format import Probe
@@ -38,7 +37,7 @@ from biograft.text.formats.format import (
     DocumentFormat,
     Feature,
     Step,
-    encode_text,
+    file_writer,
     keep_flat_passages,
     replace_characters,
 )
@@ -324,23 +323,12 @@ class _ConllDocument:
         return Document(self._id, self._text, mentions, passages=passages)
 
 
-def write(
-    scheme: Scheme, documents: Iterable[Document], path: Path, overwrite: bool = False
-) -> None:
-    """Write tokenised documents, each after a ``-DOCSTART-`` line.
-
-    Args:
-        scheme: Tagging scheme.
-        documents: Documents whose passages are tokenised.
-        path: File to write.
-        overwrite: Replace a file that exists.
-    """
-    with new_file(path, overwrite=overwrite) as file:
-        for document in documents:
-            lines = [f"{_MARK} {_checked(document)}", ""]
-            for passage in document.passages:
-                lines += [*_rows(document, passage, scheme), ""]
-            file.write(encode_text("".join(f"{line}\n" for line in lines), document))
+def _render(scheme: Scheme, document: Document) -> str:
+    """Return a document: its id, and a token and its tag a line."""
+    lines = [f"{_MARK} {_checked(document)}", ""]
+    for passage in document.passages:
+        lines += [*_rows(document, passage, scheme), ""]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _rows(document: Document, passage: Passage, scheme: Scheme) -> Iterator[str]:
@@ -370,7 +358,7 @@ def _format(scheme: Scheme) -> DocumentFormat:
     return DocumentFormat(
         recognise=recognise,
         read=read,
-        write=partial(write, scheme),
+        write=file_writer(partial(_render, scheme)),
         holds=frozenset({Feature.DOCUMENT_IDS, Feature.TYPES, Feature.PASSAGES}),
         steps=TOKENISE_STEPS,
     )
@@ -422,22 +410,14 @@ def _character_document(identifier: str, rows: list[tuple[str, str]]) -> Documen
     return Document(identifier, text, tuple(mentions))
 
 
-def write_characters(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write the texts with IOB2 tags.
-
-    Args:
-        documents: Documents.
-        path: File to write.
-        overwrite: Replace a file that exists.
-    """
-    with new_file(path, overwrite=overwrite) as file:
-        for document in documents:
-            spans = [(m.start, m.end, m.type) for m in document.mentions]
-            if any("\n" in kind for _, _, kind in spans):
-                raise OutputError(f"document {document.id}: the name of a type holds a line end")
-            tags = encode(len(document.text), spans, Scheme.IOB2, "_")
-            rows = [f"{char} {tag}\n" for char, tag in zip(document.text, tags, strict=True)]
-            file.write(encode_text("".join([*rows, "\n"]), document))
+def _render_characters(document: Document) -> str:
+    """Return a document: a character and its tag a line, and an empty line behind."""
+    spans = [(m.start, m.end, m.type) for m in document.mentions]
+    if any("\n" in kind for _, _, kind in spans):
+        raise OutputError(f"document {document.id}: the name of a type holds a line end")
+    tags = encode(len(document.text), spans, Scheme.IOB2, "_")
+    rows = [f"{char} {tag}\n" for char, tag in zip(document.text, tags, strict=True)]
+    return "".join([*rows, "\n"])
 
 
 def _fill_empty(document: Document) -> tuple[Document, int]:
@@ -448,7 +428,7 @@ def _fill_empty(document: Document) -> tuple[Document, int]:
 CHARACTERS = DocumentFormat(
     recognise=recognise_characters,
     read=read_characters,
-    write=write_characters,
+    write=file_writer(_render_characters),
     holds=frozenset({Feature.TYPES}),
     steps=(("line ends", replace_characters(r"[\n\0]")), ("documents without text", _fill_empty)),
 )

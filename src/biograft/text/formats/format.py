@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, InputError, OutputError
 from biograft.kb.sources.files import exists
 from biograft.kb.sources.format import Probe, find_format, look_into
@@ -453,6 +454,43 @@ def encode_text(text: str, document: Document) -> bytes:
         raise OutputError(
             f"document {document.id!a}: holds half a surrogate pair, which no file can"
         ) from error
+
+
+def encoded(
+    documents: Iterable[Document],
+    render: Callable[[Document], str],
+    head: str = "",
+    between: str = "",
+    end: str = "",
+) -> Iterator[bytes]:
+    """Yield the parts of a file of documents.
+
+    Args:
+        documents: The documents.
+        render: Returns the text of one.
+        head: Text before the first document.
+        between: Text before each further document.
+        end: Text behind the last document.
+    """
+    yield head.encode()
+    for index, document in enumerate(documents):
+        yield encode_text((between if index else "") + render(document), document)
+    yield end.encode()
+
+
+def file_writer(render: Callable[[Document], str], *marks: str) -> Writer:
+    """Return a writer of files.
+
+    Args:
+        render: Returns the text of a document.
+        marks: Texts before, between and behind the documents.
+    """
+
+    def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+        with new_file(path, overwrite=overwrite) as file:
+            file.writelines(encoded(documents, render, *marks))
+
+    return write
 
 
 def join_ids(values: Iterable[str], document: Document, kind: str) -> str:

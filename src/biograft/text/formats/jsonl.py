@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import new_file
 from biograft.kb.sources.files import HEAD_BYTES
 from biograft.kb.sources.format import Probe
 from biograft.kb.sources.json_files import read_objects
@@ -32,9 +31,9 @@ from biograft.text.formats.format import (
     DocumentFormat,
     MalformedError,
     OffsetChecker,
-    encode_text,
     field,
     fields,
+    file_writer,
     first_object,
 )
 
@@ -129,20 +128,6 @@ def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
     return value[0], value[1]
 
 
-def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write one document per line.
-
-    Args:
-        documents: Documents.
-        path: File to write.
-        overwrite: Replace a file that exists.
-    """
-    with new_file(path, overwrite=overwrite) as file:
-        for document in documents:
-            line = json.dumps(to_json(document), ensure_ascii=False)
-            file.write(encode_text(f"{line}\n", document))
-
-
 def to_json(document: Document) -> dict[str, Any]:
     """Return a document as the JSON object of its line."""
     value = _filled(asdict(document), ("id", "text"))
@@ -155,4 +140,10 @@ def _filled(value: dict[str, Any], needed: tuple[str, ...]) -> dict[str, Any]:
     return {key: each for key, each in value.items() if each or key in needed}
 
 
-FORMAT = DocumentFormat(recognise=recognise, read=read, write=write, holds=ALL_FEATURES)
+def _line(document: Document) -> str:
+    return json.dumps(to_json(document), ensure_ascii=False) + "\n"
+
+
+FORMAT = DocumentFormat(
+    recognise=recognise, read=read, write=file_writer(_line), holds=ALL_FEATURES
+)

@@ -11,11 +11,11 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from biograft.artifacts import new_file
 from biograft.config import Config, from_mapping, load_toml
 from biograft.errors import ConfigError
 from biograft.kb.names import whole_number
@@ -29,9 +29,9 @@ from biograft.text.formats.format import (
     Feature,
     MalformedError,
     OffsetChecker,
-    encode_text,
     field,
     fields,
+    file_writer,
     first_object,
     join_ids,
     refuse_surrogate,
@@ -85,14 +85,12 @@ class DocumentLayout(Config):
         ):
             holds |= {feature} if key is not None else set()
         order = [each for each in keys if each in _OF_MENTIONS]
-
-        def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-            _write(self, order, documents, path, overwrite=overwrite)
+        marks = ("[", ",", "\n]\n") if self.list else ()
 
         return DocumentFormat(
             recognise=self._recognise,
             read=lambda path, log: _read(self, path, log),
-            write=write,
+            write=file_writer(partial(_render, self, order), *marks),
             holds=frozenset(holds),
         )
 
@@ -191,30 +189,13 @@ def _offset(values: dict[Any, Any], key: Key) -> int:
     return offset
 
 
-def _write(
-    layout: DocumentLayout,
-    order: list[str],
-    documents: Iterable[Document],
-    path: Path,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write the documents, one a line."""
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(b"[" if layout.list else b"")
-        for index, document in enumerate(documents):
-            value: dict[str, Any] = {layout.id: document.id} if layout.id else {}
-            value[layout.text] = document.text
-            value[layout.mentions] = [
-                _entry(layout, order, each, document) for each in document.mentions
-            ]
-            line = json.dumps(value, ensure_ascii=False)
-            if layout.list:
-                line = f",\n{line}" if index else f"\n{line}"
-            else:
-                line += "\n"
-            file.write(encode_text(line, document))
-        file.write(b"\n]\n" if layout.list else b"")
+def _render(layout: DocumentLayout, order: list[str], document: Document) -> str:
+    """Return a document: a line, or an entry of a list."""
+    value: dict[str, Any] = {layout.id: document.id} if layout.id else {}
+    value[layout.text] = document.text
+    value[layout.mentions] = [_entry(layout, order, each, document) for each in document.mentions]
+    line = json.dumps(value, ensure_ascii=False)
+    return f"\n{line}" if layout.list else f"{line}\n"
 
 
 def _entry(layout: DocumentLayout, order: list[str], mention: Mention, document: Document) -> Any:

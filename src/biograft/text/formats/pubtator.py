@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from biograft.artifacts import new_file
 from biograft.errors import FormatError, OutputError
 from biograft.kb.names import whole_number
 from biograft.kb.sources.files import read_lines
@@ -23,7 +22,7 @@ from biograft.text.formats.format import (
     DocumentFormat,
     Feature,
     OffsetChecker,
-    encode_text,
+    file_writer,
     rename_roles,
     replace_characters,
 )
@@ -215,9 +214,7 @@ def write_pubtator(
         path: File to write.
         overwrite: Replace a file that exists.
     """
-    with new_file(Path(path), overwrite=overwrite) as file:
-        for document in documents:
-            file.write(encode_text(document_text(document), document))
+    _write(documents, Path(path), overwrite)
 
 
 def document_text(document: Document) -> str:
@@ -314,10 +311,11 @@ def split_title_abstract(document: Document) -> tuple[Document, int]:
     return replace(document, passages=passages), n
 
 
+_write = file_writer(document_text)
 FORMAT = DocumentFormat(
     recognise=recognise,
     read=read_pubtator,
-    write=lambda documents, path, overwrite: write_pubtator(documents, path, overwrite=overwrite),
+    write=_write,
     holds=frozenset(
         {
             Feature.DOCUMENT_IDS,

@@ -30,10 +30,10 @@ from biograft.artifacts import (
     ArtifactKind,
     describe_files,
     hash_file,
-    new_file,
     new_folder,
     open_arrays,
     save_arrays,
+    write_lines,
 )
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, FormatError, NotFoundError, StoreError
@@ -157,8 +157,7 @@ def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], p
             lines.append((word, count, "name" if word in names else "phrase"))
     if isinstance(segmenter, HeadSegmenter):
         lines += [(word, float(n), "head") for word, n in sorted(segmenter.heads.items())]
-    with new_file(path) as file:
-        file.writelines(f"{word}\t{count!r}\t{kind}\n".encode() for word, count, kind in lines)
+    write_lines(path, (f"{word}\t{count!r}\t{kind}" for word, count, kind in lines))
 
 
 def read_words(path: Path) -> Iterator[tuple[str, float, str]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple
@@ -26,7 +27,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import new_file, reserve
+from biograft.artifacts import reserve, write_lines
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.sources.files import read_lines
 from biograft.text.name_rules import FUNCTION_WORDS
@@ -596,13 +597,12 @@ def write_phrases(phrases: Iterable[Phrase], path: Path, *, overwrite: bool = Fa
         path: File to write.
         overwrite: Replace a file that exists.
     """
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(("\t".join(COLUMNS) + "\n").encode())
-        for phrase in phrases:
-            values = (phrase.cohesion, phrase.left_entropy, phrase.right_entropy, phrase.score)
-            columns = "\t".join(f"{value:.3f}" for value in values)
-            columns += "\t" if phrase.quality is None else f"\t{phrase.quality:.3f}"
-            file.write(f"{phrase.text}\t{phrase.count}\t{columns}\n".encode())
+    rows = (
+        f"{p.text}\t{p.count}\t{p.cohesion:.3f}\t{p.left_entropy:.3f}\t{p.right_entropy:.3f}"
+        f"\t{p.score:.3f}\t" + ("" if p.quality is None else f"{p.quality:.3f}")
+        for p in phrases
+    )
+    write_lines(path, chain(["\t".join(COLUMNS)], rows), overwrite=overwrite)
 
 
 def read_phrases(path: Path) -> list[Phrase]:

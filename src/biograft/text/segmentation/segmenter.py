@@ -18,10 +18,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
-from biograft.artifacts import new_file
+from biograft.artifacts import write_lines
 from biograft.errors import ConfigError, FormatError
 from biograft.kb.sources.files import read_lines
 from biograft.text.name_rules import FUNCTION_WORDS
@@ -41,8 +41,7 @@ _FILE_HEADER = f"""\
 # Characters at which names are cut. Delete the line of one that should not cut.
 # side: cut before or after it. count: segments that begin (starts) or end (ends) with it.
 # ratio: how many of its occurrences inside names are such a cut.
-# {chr(9).join(COLUMNS)}
-"""
+# {chr(9).join(COLUMNS)}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,10 @@ def write_cut_points(points: Iterable[CutPoint], path: Path, *, overwrite: bool 
         path: File to write.
         overwrite: Replace a file that exists.
     """
-    with new_file(path, overwrite=overwrite) as file:
-        file.write(_FILE_HEADER.encode())
-        for point in points:
-            fields = (point.character, point.side, point.count, point.starts, point.ends)
-            file.write("\t".join(map(str, (*fields, f"{point.ratio:.3f}"))).encode() + b"\n")
+    rows = (
+        f"{p.character}\t{p.side}\t{p.count}\t{p.starts}\t{p.ends}\t{p.ratio:.3f}" for p in points
+    )
+    write_lines(path, chain([_FILE_HEADER], rows), overwrite=overwrite)
 
 
 def read_cut_points(path: Path) -> list[CutPoint]:

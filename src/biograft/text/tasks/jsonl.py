@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.artifacts import new_file
+from biograft.artifacts import write_lines
 from biograft.kb.sources.json_files import peek_object, read_objects
 from biograft.text.documents import Mention
 from biograft.text.tasks.registry import KINDS, Answer, Example, TaskConfig, TaskFormat, by_lines
@@ -36,12 +36,8 @@ def write_examples(examples: Iterable[Example], path: Path, *, overwrite: bool =
         path: File to write.
         overwrite: Replace a file that exists.
     """
-    n = 0
-    with new_file(path, overwrite=overwrite) as file:
-        for example in examples:
-            file.write(json.dumps(to_json(example), ensure_ascii=False).encode() + b"\n")
-            n += 1
-    return n
+    lines = (json.dumps(to_json(example), ensure_ascii=False) for example in examples)
+    return write_lines(path, lines, overwrite=overwrite)
 
 
 def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:

@@ -8,10 +8,8 @@ a malformed row does not affect others.
 
 from __future__ import annotations
 
-import csv
 import re
 import tomllib
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,11 +20,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from biograft.config import Choice, Config, from_mapping, load_toml
 from biograft.errors import ConfigError, nearest
 from biograft.kb.names import whole_number
-from biograft.kb.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.kb.sources.files import read_lines
 from biograft.kb.sources.json_files import peek_object, read_objects
-from biograft.kb.sources.table import find_delimiter, unquoted
+from biograft.kb.sources.table import column_position, find_delimiter, tolerant_csv, unquoted
 from biograft.text.documents import Mention
-from biograft.text.tables import position_in_header
 from biograft.text.tasks.registry import (
     DATA_SETS_FILE,
     Answer,
@@ -46,9 +43,6 @@ if TYPE_CHECKING:
     from biograft.kb.sources.log import ReadLog
 
 SEPARATOR = "|"
-QUOTE = '"'
-MAX_CELL_LINES = 200
-"""Maximum lines of a quoted cell; a longer one counts as an unclosed quote."""
 ROLES = {
     "pair": (("first", "second"), ("label", "id")),
     "class": (("text",), ("label", "labels", "context", "id")),
@@ -313,7 +307,9 @@ def _rows(layout: Layout, config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow
     for line, cells, text in _cells(layout.quotes, config, log, find_delimiter(first)):
         if not positions:
             header = [] if numbered else [cell.strip() for cell in cells]
-            positions = {role: _position(c, header, config, line) for role, c in columns.items()}
+            positions = {
+                role: column_position(c, header, config.path, line) for role, c in columns.items()
+            }
             n_cells = n_cells or len(cells)
             if header or text == layout.header:
                 continue
@@ -324,101 +320,20 @@ def _rows(layout: Layout, config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow
             yield _RoleRow(line, {role: cells[k] for role, k in positions.items()}, text)
 
 
-def _position(column: str, header: list[str], config: TaskConfig, line: int) -> int:
-    if not header:
-        number = whole_number(column[1:])
-        if not number:
-            raise ConfigError(f"columns: {column!r} is not a column number such as '#1'")
-        return number - 1
-    return position_in_header(column, header, config.path, line)
-
-
 Row = tuple[int, list[str], str]
 """The first line of a row, its cells, and its text."""
 
 
 def _cells(quotes: str, config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
     """Yield rows of cells; in a TSV quotes are text, unless they enclose a whole cell."""
+    lines = read_lines(config.path, config.encoding)
     if quotes == "csv" or (delimiter != "\t" and not quotes):
-        yield from read_csv(config, log, "\t" if quotes else delimiter)
+        yield from tolerant_csv(lines, log, "\t" if quotes else delimiter)
         return
-    for number, line in read_lines(config.path, config.encoding):
+    for number, line in lines:
         if line.strip():
             cells = line.split("\t")
             yield number, cells if quotes else [unquoted(cell) for cell in cells], line
-
-
-def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
-    """Read rows of CSV, whose quoted cells may span several lines.
-
-    Args:
-        config: The file.
-        log: Counts the rows whose quotes are not those of CSV.
-        delimiter: The character between cells.
-    """
-    waiting: deque[tuple[int, str]] = deque()
-    lines = read_lines(config.path, config.encoding)
-
-    def following(n: int) -> tuple[int, str] | None:
-        """Return the n-th line that is not used yet."""
-        while len(waiting) <= n:
-            if (line := next(lines, None)) is None:
-                return None
-            waiting.append(line)
-        return waiting[n]
-
-    while (first := following(0)) is not None:
-        number, text = first
-        n, is_open = 1, _is_open(text, delimiter)
-        while n < MAX_CELL_LINES and is_open and (more := following(n)):
-            is_open = _is_open(more[1], delimiter, is_open=True)  # each line is looked at once
-            text += "\n" + more[1]
-            n += 1
-        cells = parse_csv(text, delimiter)
-        if cells is None:  # only the line that opens the quote is lost
-            log.read()
-            log.reject("quotes that are not those of CSV", number, first[1])
-            n = 1
-        elif text.strip():
-            yield number, cells, text
-        for _ in range(n):
-            waiting.popleft()
-
-
-def parse_csv(text: str, delimiter: str) -> list[str] | None:
-    """Split a row whose cells may be quoted; None if its quotes are invalid.
-
-    Args:
-        text: The row.
-        delimiter: Character between cells.
-
-    >>> parse_csv('0,"a, b"', ",")
-    ['0', 'a, b']
-    """
-    csv.field_size_limit(MAX_LINE_BYTES)
-    try:
-        rows = list(csv.reader([text], delimiter=delimiter, quotechar=QUOTE, strict=True))
-    except csv.Error:
-        return None
-    return rows[0] if len(rows) == 1 else None
-
-
-def _is_open(text: str, delimiter: str, *, is_open: bool = False) -> bool:
-    """Whether a text, which may begin inside a quoted cell, ends inside one.
-
-    A quote opens a cell only at its start.
-    """
-    start = 0
-    while start >= 0:
-        if is_open or text.startswith(QUOTE, start):
-            end = text.find(QUOTE, start + (not is_open))
-            while end >= 0 and text.startswith(QUOTE, end + 1):
-                end = text.find(QUOTE, end + 2)
-            if end < 0:
-                return True
-            start, is_open = end, False
-        start = text.find(delimiter, start) + 1 or -1
-    return False
 
 
 def _read_table(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
