@@ -316,27 +316,8 @@ ASSERTIONS: list[str | bytes] = [
         }
     )
 ]
-SIMILARITY: list[str | bytes] = [
-    _lines(
-        {"format": "biograft-similarity-queries", "version": 1},
-        {
-            "concept": "D1",
-            "type": "T",
-            "query": "flu",
-            "positive": "grippe",
-            "negatives": ["cold", "fever"],
-            "concepts": ["D2", "D3"],
-            "same_neighbours": True,
-            "frequencies": [3, 0],
-        },
-    )
-]
 TEXT_FILES: dict[str, list[str | bytes]] = {
     "wording": ["treats\tis treated with\nis-a\tis a\n"],
-    "attention-sentences": [
-        _lines({"text": "flu hurts", "entity": "flu", "synonym": "grippe", "random": "cold"}),
-        _PUBTATOR,
-    ],
     "stop-words": ["# note\nflu\tnote\nno\n"],
     "cut-points": ["# x\n性\tafter\t3\t2\t5\t0.400\n"],
     "phrases": ["heart failure\t3\t1.000\t0.5\t0.5\t0.2\t\nx\t1\t0\t0\t0\t0\t1\n"],

@@ -498,11 +498,6 @@ def _text_files() -> dict[str, Callable[[], Callable[[Path], Any]]]:
 
         return read_wording
 
-    def sentences() -> Any:
-        from biograft_lab.probing.attention.sentence_file import read_sentences
-
-        return read_sentences
-
     def stop_words() -> Any:
         from biograft.text.name_rules import read_stop_words
 
@@ -540,7 +535,6 @@ def _text_files() -> dict[str, Callable[[], Callable[[Path], Any]]]:
 
     return {
         "wording": wording,
-        "attention-sentences": sentences,
         "stop-words": stop_words,
         "cut-points": cut_points,
         "phrases": phrases,
@@ -557,12 +551,6 @@ def _assertions(folder: Path, data: bytes) -> None:
     documents = list(read_assertions(put(folder, data)))
     check_texts(documents)
     evaluate_assertions(documents)
-
-
-def _similarity(folder: Path, data: bytes) -> None:
-    from biograft_lab.probing.similarity.query_file import read_queries
-
-    check_texts(read_queries(put(folder, data)))
 
 
 def _recipe_seeds() -> tuple[bytes, ...]:
@@ -587,7 +575,6 @@ def _settings() -> dict[str, Reader]:
         "experiment": Reader(_experiment, _experiment_seeds()),
         "rules": Reader(_rules, _bytes(seeds.RULES)),
         "gold-assertions": Reader(_assertions, _bytes(seeds.ASSERTIONS)),
-        "similarity-queries": Reader(_similarity, _bytes(seeds.SIMILARITY)),
     }
     for name, import_reader in _text_files().items():
         readers[name] = Reader(_lines_read(import_reader), _bytes(seeds.TEXT_FILES[name]))

@@ -1,4 +1,4 @@
-"""``biograft probe similarity``: JSON, tables, queries in a file, baselines."""
+"""``biograft probe similarity``: JSON, tables, baselines."""
 
 import json
 
@@ -64,57 +64,34 @@ def call():
 FEW = ("--negatives", 3, "--same-as", "same")
 
 
-def test_the_results_of_one_encoder_are_at_the_top(call, kb, encoders):
+def test_the_results_are_those_of_the_report(call, kb, encoders):
     results = json.loads(call("--kb", kb, "--encoder", encoders[0], *FEW, "--json"))
     made = build_queries(KnowledgeBase.open(kb), SimilarityConfig(same_as=("same",), negatives=3))
     hits = judge(
         EncoderSimilarity.from_pretrained(str(encoders[0]))(collect_names(made.queries), None)
     )
     expected = SimilarityReport(made.queries).metrics(hits)
-    assert {part: results[part] for part in ("D1", "D2", "D3")} == expected
-    assert results["D1"].keys() == {"acc@1", "n", "interval"}
-    assert results["D1"]["n"] == results["n_queries"] == len(made.queries)
-    assert results["D1"]["n"] > results["D2"]["n"] > 0
-    assert results["D3"]["n"] == 0
-    assert "--corpus" in results["D3"]["why"]
-    assert (results["chance"], results["unit"], results["n_pairs"]) == (
-        25.0,
-        "percent",
-        made.n_pairs,
-    )
-    assert (results["n_left_out"], results["label"]) == (made.n_left_out, str(encoders[0]))
-    assert "encoders" not in results
+    [row] = results["models"]
+    assert {part: row[part] for part in ("D1", "D2", "D3")} == expected
+    assert row["D1"].keys() == {"acc@1", "n", "interval"}
+    assert row["D1"]["n"] == results["n_queries"] == len(made.queries)
+    assert row["D1"]["n"] > row["D2"]["n"] > 0
+    assert row["D3"]["n"] == 0
+    assert "--corpus" in row["D3"]["why"]
+    found = (results["chance"], results["unit"], results["n_pairs"])
+    assert found == (25.0, "percent", made.n_pairs)
+    assert (results["n_left_out"], row["label"]) == (made.n_left_out, str(encoders[0]))
 
 
 def test_further_models_are_compared_with_the_first(call, kb, encoders):
     options = ("--encoder", f"A={encoders[0]}", "--encoder", encoders[1], "--baseline", "lexical")
-    results = json.loads(call("--kb", kb, *options, *FEW, "--json"))
-    assert [row["label"] for row in results["encoders"]] == ["A", str(encoders[1]), "lexical"]
-    first, second, _ = results["encoders"]
+    rows = json.loads(call("--kb", kb, *options, *FEW, "--json"))["models"]
+    assert [row["label"] for row in rows] == ["A", str(encoders[1]), "lexical"]
+    first, second, _ = rows
     assert "difference" not in first
-    assert second["difference"]["than"] == "A"
     moved = second["D1"]["acc@1"] - first["D1"]["acc@1"]
     assert second["difference"]["D1"]["difference"] == pytest.approx(moved, abs=0.011)
     assert second["difference"]["D1"].keys() == {"difference", "interval", "p"}
-    assert "D1" not in results
-    alone = json.loads(call("--kb", kb, "--encoder", encoders[1], *FEW, "--json"))
-    assert {part: alone[part] for part in ("D1", "D2", "D3")} == {
-        part: second[part] for part in ("D1", "D2", "D3")
-    }
-
-
-def test_queries_are_written_and_read(call, kb, tmp_path):
-    options = ("--baseline", "lexical", "--json")
-    file = tmp_path / "q.jsonl"
-    results = json.loads(call("--kb", kb, *FEW, "--limit", 5, "-o", file, *options))
-    again = json.loads(call("--queries", file, *options))
-    assert results | {"seconds": 0} == again | {"seconds": 0}
-    call("--kb", kb, *FEW, "--limit", 5, "-o", tmp_path / "r.jsonl", *options)
-    assert (tmp_path / "r.jsonl").read_bytes() == file.read_bytes()
-    with pytest.raises(BiograftError, match="exists already"):
-        call("--kb", kb, *FEW, "-o", file, *options)
-    with pytest.raises(ConfigError, match="--queries: "):
-        call("--queries", file, "--limit", 3, *options)
 
 
 def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
@@ -129,19 +106,13 @@ def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
 
     spans = tuple(LinkedSpan(6 * k, 6 * k + 5, "C0", 1.0) for k in range(3))
     document = AnnotatedDocument("a", "fever fever Fever", spans)
-    corpus, file = tmp_path / "shards", tmp_path / "q.jsonl"
+    corpus = tmp_path / "shards"
     corpus.mkdir()
     write_shard(shard_path(corpus, 0), [document], {})
     SHARDS.write(corpus, {"n_shards": 1, "n_documents": 1, "files": describe_files(corpus)})
     options = ("--baseline", "lexical", "--json", "--corpus", corpus)
-    results = json.loads(call("--kb", kb, *FEW, *options, "-o", file))
-    assert results["D3"]["n"] == results["D1"]["n"]  # one name of each pair at least is not there
-    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()[1:]]
-    counts = {row["query"]: row["frequencies"][0] for row in rows}
-    assert counts["fever"] == 3
-    assert sum(counts.values()) == 3
-    again = json.loads(call("--queries", file, "--baseline", "lexical", "--json"))
-    assert again["D3"] == results["D3"]  # the counts are in the file
+    [row] = json.loads(call("--kb", kb, *FEW, *options))["models"]
+    assert row["D3"]["n"] == row["D1"]["n"]  # one name of each pair at least is not there
 
 
 def test_word_vectors_are_trained_on_text(call, kb, write):
@@ -159,9 +130,9 @@ def test_word_vectors_are_trained_on_text(call, kb, write):
         2,
     )
     results = json.loads(call("--kb", kb, *FEW, *options, "--json"))
-    assert [row["label"] for row in results["encoders"]] == ["glove", "sgns"]
+    assert [row["label"] for row in results["models"]] == ["glove", "sgns"]
     again = json.loads(call("--kb", kb, *FEW, *options, "--json"))
-    assert [r["D1"] for r in again["encoders"]] == [r["D1"] for r in results["encoders"]]
+    assert [r["D1"] for r in again["models"]] == [r["D1"] for r in results["models"]]
 
 
 def test_chinese_words_are_baselines_beside_characters(call, kb, write):
@@ -170,7 +141,7 @@ def test_chinese_words_are_baselines_beside_characters(call, kb, write):
     options = ("--baseline", "glove", "--baseline", "glove-words", "--baseline", "sgns-words")
     trained = ("--text", text, "--dim", 8, "--epochs", 2)
     results = json.loads(call("--kb", kb, *FEW, *options, *trained, "--json"))
-    labels = [row["label"] for row in results["encoders"]]
+    labels = [row["label"] for row in results["models"]]
     assert labels == ["glove", "glove-words", "sgns-words"]
     with pytest.raises(ConfigError, match="trained on --text or --corpus"):
         call("--kb", kb, *FEW, "--baseline", "sgns-words")
@@ -179,12 +150,11 @@ def test_chinese_words_are_baselines_beside_characters(call, kb, write):
 def test_printed_table(call, kb, encoders):
     options = ("--encoder", f"A={encoders[0]}", "--baseline", "lexical")
     lines = call("--kb", kb, *options, *FEW, "--limit", 9).splitlines()
-    assert lines[0].endswith("chance 25.00")
+    assert "chance 25.00" in lines[0]
     assert " of 9 of " in lines[0]
     assert any(line.startswith("  D3 is empty: names were not counted") for line in lines)
     assert any(line.startswith("A  ") for line in lines)
-    assert "lexical vs A" in lines
-    assert "   p " in lines[-1]
+    assert any("(p " in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +162,13 @@ def test_printed_table(call, kb, encoders):
     [
         ((), ConfigError, "expected --encoder or --baseline"),
         (("--baseline", "lexica"), ConfigError, "did you mean 'lexical'"),
-        (("--baseline", "lexical,lexical"), ConfigError, "lexical is given twice"),
         (("--encoder", "=x"), ConfigError, "LABEL=DIR"),
         (("--encoder", "./nothing"), NotFoundError, "no such folder"),
         (("--baseline", "sgns"), ConfigError, "trained on --text or --corpus"),
         (("--baseline", "glove", "--text", "no.txt"), InputError, "no.txt: does not exist"),
         (("--baseline", "lexical", "--corpus", "none"), BiograftError, "none: "),
         (("--baseline", "lexical", "--same-as", "sane"), ConfigError, "did you mean 'same'"),
-        (("--baseline", "lexical", "--negatives", 99), InputError, "has 99 hard negatives"),
+        (("--baseline", "lexical", "--negatives", 99), InputError, "none has 99 hard negatives"),
         (("--baseline", "lexical", "--lang", "fr"), ConfigError, "no names in 'fr'"),
     ],
 )
@@ -213,8 +182,6 @@ def test_a_missing_encoder_or_store_is_refused(call, kb, tmp_path):
     (tmp_path / "x").mkdir()
     with pytest.raises(StoreError, match="holds no encoder"):
         call("--kb", kb, "--encoder", tmp_path / "x")
-    with pytest.raises(ConfigError, match="expected --kb"):
-        call("--baseline", "lexical")
     with pytest.raises(StoreError, match="x"):
         call("--kb", tmp_path / "x", "--baseline", "lexical")
 
@@ -222,7 +189,7 @@ def test_a_missing_encoder_or_store_is_refused(call, kb, tmp_path):
 def test_a_store_without_synonyms_is_refused(call, write, tmp_path):
     rows = "".join(json.dumps({"id": f"C{k}", "names": {"en": [f"n{k}"]}}) + "\n" for k in "ab")
     build_store(BuildConfig(sources=(SourceConfig(path=write("c.jsonl", rows)),)), tmp_path / "kb")
-    with pytest.raises(InputError, match=r"no two names that mean the same.*--same-as"):
+    with pytest.raises(InputError, match=r"of 0 pairs of names that mean the same.*--same-as"):
         call("--kb", tmp_path / "kb", "--baseline", "lexical")
     with pytest.raises(ConfigError, match="'same'; the store has none"):
         call("--kb", tmp_path / "kb", "--baseline", "lexical", "--same-as", "same")

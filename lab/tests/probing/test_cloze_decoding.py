@@ -1,7 +1,5 @@
 """Beam search equals plain loops over all positions and tokens, in any batches."""
 
-from itertools import product
-
 import pytest
 import torch
 
@@ -94,23 +92,7 @@ def test_greedy_any_order_takes_the_most_confident_first(tiny_lm):
     assert best.score == pytest.approx(score, abs=1e-5)
 
 
-@pytest.mark.parametrize("beam", [1, 5])
-def test_independent_positions_give_the_best_of_all_fillings(tiny_lm, beam):
-    results = decode_all(tiny_lm, DecodingConfig(lengths=(2,), beam=beam, order="independent"))
-    for (query, _), fillings in results.items():
-        ids = tiny_lm.token_ids(PROMPTS[query].replace("[MASK]", "[MASK] [MASK]"))
-        at = log_probabilities(tiny_lm, ids)[mask_positions(tiny_lm, ids)].tolist()
-        every = [
-            ([a, b], at[0][a] + at[1][b]) for a, b in product(range(tiny_lm.n_tokens), repeat=2)
-        ]
-        expected = sorted(every, key=lambda each: -each[1])[:beam]
-        texts = tiny_lm.texts([tokens for tokens, _ in expected])
-        assert_same(
-            fillings, [(text, score) for text, (_, score) in zip(texts, expected, strict=True)]
-        )
-
-
-@pytest.mark.parametrize("order", ["any", "left-to-right", "independent"])
+@pytest.mark.parametrize("order", ["any", "left-to-right"])
 def test_results_do_not_depend_on_batches(tiny_lm, order):
     lengths = (1, 2, 3, 5)
     together = decode_all(tiny_lm, DecodingConfig(lengths=lengths, order=order))
@@ -157,12 +139,9 @@ def test_a_prompt_has_one_blank(tiny_lm, prompt):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"lengths": ()}, "lengths: expected different numbers from 1"),
-        ({"lengths": (0, 1)}, "lengths"),
-        ({"lengths": (2, 2)}, "lengths"),
-        ({"beam": 0}, "beam: expected at least 1"),
-        ({"order": "random"}, "order: expected one of any, left-to-right, independent"),
-        ({"batch": -1}, "batch: expected 0 or more"),
+        ({"beam": 0}, "beam: expected"),
+        ({"order": "random"}, "order: expected one of any, left-to-right"),
+        ({"batch": -1}, "batch: expected"),
     ],
 )
 def test_invalid_configurations_are_refused(values, message):

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
         example_answers as example_answers,
     )
     from biograft_lab.probing.cloze_decoding import (
-        DecodingConfig as DecodingConfig,
         decode as decode,
     )
     from biograft_lab.probing.cloze_queries import (
         ClozeQueries as ClozeQueries,
         ClozeQuery as ClozeQuery,
-        QueryConfig as QueryConfig,
         build_queries as build_queries,
-        read_queries as read_queries,
         read_wording as read_wording,
-        write_queries as write_queries,
+    )
+    from biograft_lab.probing.config import (
+        DecodingConfig as DecodingConfig,
+        QueryConfig as QueryConfig,
     )
 
 

@@ -12,8 +12,9 @@ from biograft.metrics import Difference, Interval, bootstrap_interval, paired_bo
 from biograft.metrics.linking import Flags, Values
 from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
-from biograft_lab.probing.cloze_decoding import DecodingConfig, Filling, decode
+from biograft_lab.probing.cloze_decoding import Filling, decode
 from biograft_lab.probing.cloze_queries import BLANK, ClozeQuery, answer_key, clean_name
+from biograft_lab.probing.config import DecodingConfig
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -144,21 +145,6 @@ class Recall:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RelationRecall:
-    """Recall of one relation: (recall, number of queries) by query type."""
-
-    relation: str
-    by_type: dict[str, tuple[float, int]]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values, in percent."""
-        values: dict[str, Any] = {"relation": self.relation}
-        for query_type, (fraction, n) in self.by_type.items():
-            values[query_type] = {"recall": _percent(fraction), "n": n} if n else {"n": 0}
-        return values
-
-
 @dataclass(frozen=True)
 class ClozeReport:
     """Computes metrics of any model on the same queries."""
@@ -184,20 +170,18 @@ class ClozeReport:
             len(values),
         )
 
-    def relations(self, hits: Flags) -> list[RelationRecall]:
-        """Compute the recall of each relation, by name."""
+    def relations(self, hits: Flags) -> list[dict[str, Any]]:
+        """Compute the recall of each relation, by name, in percent."""
         names = np.array([query.relation for query in self.queries], object)
-        masks = {query_type: self.of_type(query_type) for query_type in QUERY_TYPES}
-        return [
-            RelationRecall(
-                relation,
-                {
-                    query_type: _recall_of(hits[mask & (names == relation)])
-                    for query_type, mask in masks.items()
-                },
-            )
-            for relation in sorted(set(names.tolist()))
-        ]
+        rows: list[dict[str, Any]] = [{"relation": name} for name in sorted(set(names.tolist()))]
+        for query_type in QUERY_TYPES:
+            mask = self.of_type(query_type)
+            for row in rows:
+                own = hits[mask & (names == row["relation"])]
+                row[query_type] = {"n": len(own)}
+                if len(own):
+                    row[query_type]["recall"] = _percent(float(own.mean()))
+        return rows
 
     def compare(self, a: Flags, b: Flags, query_type: str = "all") -> Difference:
         """Compare the recall of ``a`` and ``b``, by resampling relations."""
@@ -205,6 +189,23 @@ class ClozeReport:
         return paired_bootstrap(
             self._by_relation(a, mask), self._by_relation(b, mask), seed=self.seed
         )
+
+    def differences(self, a: ClozeAnswers, b: ClozeAnswers) -> dict[str, Any]:
+        """Return the differences of two models by query type as plain values, in percent.
+
+        Args:
+            a: Answers of one model.
+            b: Answers of the other.
+        """
+        rows = {}
+        for query_type in QUERY_TYPES:
+            found = self.compare(a.hits, b.hits, query_type)
+            rows[query_type] = {
+                "difference": _percent(found.difference),
+                "interval": [_percent(found.interval.low), _percent(found.interval.high)],
+                "p": round(found.p, 4),
+            }
+        return rows
 
     def to_json(self, answers: ClozeAnswers) -> dict[str, Any]:
         """Return all metrics of one model as plain values, in percent."""
@@ -220,9 +221,7 @@ class ClozeReport:
             },
             "by_length": by_length,
             "n_too_long": answers.n_too_long,
-            "relations": [
-                relation_recall.to_json() for relation_recall in self.relations(answers.hits)
-            ],
+            "relations": self.relations(answers.hits),
         }
 
     def _by_relation(self, hits: Flags, mask: Flags) -> Values:
@@ -231,10 +230,6 @@ class ClozeReport:
         _, codes = np.unique(names.astype(str), return_inverse=True)
         n = np.bincount(codes)
         return np.bincount(codes, weights=hits[mask].astype(np.float64)) / n
-
-
-def _recall_of(hits: Flags) -> tuple[float, int]:
-    return (float(hits.mean()) if len(hits) else 0.0), len(hits)
 
 
 def _percent(fraction: float) -> float:

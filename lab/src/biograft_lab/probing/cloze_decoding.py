@@ -8,46 +8,18 @@ have equal length, so there is no padding.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from biograft.errors import ConfigError, InputError
+from biograft.errors import InputError
 from biograft.models.masked_lm import MaskedLanguageModel
 from biograft.progress import Progress
 from biograft_lab.probing.cloze_queries import BLANK
+from biograft_lab.probing.config import DecodingConfig
 
-ORDERS = ("any", "left-to-right", "independent")
 _MAX_SCORES = {"cpu": 50_000_000, "cuda": 1_000_000_000}
 """Maximum number of token scores held in memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingConfig:
-    """Configuration of the beam search; the defaults are those of KeBioLM's probe."""
-
-    lengths: tuple[int, ...] = tuple(range(1, 11))
-    """Numbers of masks to try for each blank."""
-    beam: int = 5
-    """Beam size, and number of fillings for each length; 1: greedy."""
-    order: str = "any"
-    """``any``: the most confident position first; ``left-to-right``; ``independent``: all
-    positions from one forward pass, with all masks."""
-    batch: int = 0
-    """Batch size; 0: as many queries as memory allows."""
-
-    def __post_init__(self) -> None:
-        if not self.lengths or min(self.lengths) < 1 or len(set(self.lengths)) < len(self.lengths):
-            raise ConfigError(
-                f"lengths: expected different numbers from 1, found {list(self.lengths)}"
-            )
-        if self.beam < 1:
-            raise ConfigError(f"beam: expected at least 1, found {self.beam}")
-        if self.order not in ORDERS:
-            raise ConfigError(f"order: expected one of {', '.join(ORDERS)}, found {self.order!r}")
-        if self.batch < 0:
-            raise ConfigError(f"batch: expected 0 or more, found {self.batch}")
 
 
 class Filling(NamedTuple):
@@ -94,12 +66,13 @@ def decode(
     """
     tokens = [_split(model, prompt) for prompt in prompts]
     batches = list(_batches(model, tokens, config))
-    costs = [len(b.queries) * b.token_ids.shape[1] * _n_texts(b.n_masks, config) for b in batches]
+    costs = [
+        len(b.queries) * b.token_ids.shape[1] * (1 + (b.n_masks - 1) * config.beam) for b in batches
+    ]
     n_done, n_all = 0, max(1, sum(costs))
-    fill = _fill_at_once if config.order == "independent" else _fill
     for batch, cost in zip(batches, costs, strict=True):
         with torch.inference_mode():
-            beams = fill(model, batch, config)
+            beams = _fill(model, batch, config)
         yield from _write_out(model, batch, beams)
         if progress:
             n_done += cost
@@ -139,44 +112,20 @@ def _batches(
             )
 
 
-def _n_texts(n_masks: int, config: DecodingConfig) -> int:
-    """Return the number of texts that the model reads for one query."""
-    return 1 if config.order == "independent" else 1 + (n_masks - 1) * config.beam
-
-
-def _begin(batch: _MaskedBatch) -> _Beams:
+def _fill(model: MaskedLanguageModel, batch: _MaskedBatch, config: DecodingConfig) -> _Beams:
+    """Fill one position at each step, with a forward pass for every beam."""
     slots = torch.arange(batch.n_masks, device=batch.first.device)
-    return _Beams(
+    beams = _Beams(
         batch.token_ids[:, None],
         torch.zeros(len(batch.queries), 1, dtype=torch.float64, device=batch.first.device),
         batch.first[:, None, None] + slots,
     )
-
-
-def _fill(model: MaskedLanguageModel, batch: _MaskedBatch, config: DecodingConfig) -> _Beams:
-    """Fill one position at each step, with a forward pass for every beam."""
-    beams = _begin(batch)
     for _ in range(batch.n_masks):
         n_positions = 1 if config.order == "left-to-right" else beams.positions.shape[2]
         values, tokens = _best_tokens(
             model, beams.token_ids, beams.positions[:, :, :n_positions], config.beam
         )
         beams = _extend(beams, values, tokens, config.beam)
-    return beams
-
-
-def _fill_at_once(
-    model: MaskedLanguageModel, batch: _MaskedBatch, config: DecodingConfig
-) -> _Beams:
-    """Find the best fillings of all positions from one forward pass."""
-    beams = _begin(batch)
-    values, tokens = _best_tokens(model, beams.token_ids, beams.positions, config.beam)
-    for slot in range(batch.n_masks):
-        shape = (-1, beams.scores.shape[1], -1, -1)
-        span = slice(slot, slot + 1)
-        beams = _extend(
-            beams, values[:, :, span].expand(shape), tokens[:, :, span].expand(shape), config.beam
-        )
     return beams
 
 

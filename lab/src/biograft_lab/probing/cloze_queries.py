@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import new_file
-from biograft.errors import ConfigError, FormatError, OutputError, nearest
+from biograft.errors import ConfigError, FormatError, nearest
 from biograft.graph.triples import Ints, Triples, read_triples
 from biograft.kb.names import HAN
 from biograft.kb.sources.files import read_lines
+from biograft_lab.probing.config import QueryConfig
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -78,9 +78,6 @@ def answer_key(text: str) -> str:
     return _SEPARATE.sub(r"\1", " ".join(text.lower().replace("-", " ").split()))
 
 
-SIDES = ("both", "head", "tail")
-
-
 @dataclass(frozen=True, slots=True)
 class ClozeQuery:
     """A text with a blank, and the concepts that are right answers."""
@@ -90,32 +87,6 @@ class ClozeQuery:
     """Name of the relation in the store, not its wording."""
     answers: tuple[str, ...]
     """Ids, in the order of the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryConfig:
-    """Selection of the queries of a store."""
-
-    languages: tuple[str, ...] = ("en",)
-    """Languages of names; queries use the first one in which a concept has a name."""
-    masked: str = "both"
-    """The end of a triple that is blank."""
-    relations: tuple[str, ...] = ()
-    """Relations to use; none: all."""
-    per_relation: int = 200
-    """Number of queries per relation, sampled at random; 0: all."""
-    limit: int = 0
-    """Total number of queries, sampled from those; 0: all."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.languages:
-            raise ConfigError("languages: expected at least one, found none")
-        if self.masked not in SIDES:
-            raise ConfigError(f"masked: expected one of {', '.join(SIDES)}, found {self.masked!r}")
-        for key in ("per_relation", "limit", "seed"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"{key}: expected 0 or more, found {getattr(self, key)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,43 +201,3 @@ def _sample(n: int, limit: int, rng: np.random.Generator) -> npt.NDArray[np.int6
     if not limit or n <= limit:
         return np.arange(n)
     return np.sort(rng.choice(n, limit, replace=False))
-
-
-def write_queries(path: Path, queries: Iterable[ClozeQuery], *, overwrite: bool = False) -> None:
-    """Write queries to a tab-separated file: prompt, relation and ids."""
-    with new_file(path, overwrite=overwrite) as file:
-        for query in queries:
-            for text in (query.relation, *query.answers):
-                if set(text) & set("\t\n\r") or (text != query.relation and "|" in text):
-                    raise OutputError(f"{path}: cannot hold {text!r}; it has a tab, a line or '|'")
-            fields = (query.prompt, query.relation, "|".join(query.answers))
-            file.write(("\t".join(fields) + "\n").encode())
-
-
-def read_queries(path: Path, base: KnowledgeBase) -> tuple[ClozeQuery, ...]:
-    """Read queries; all right concepts must be in the store."""
-    queries = []
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        fields = line.rstrip("\n").split("\t")
-        if len(fields) != 3 or fields[0].count(BLANK) != 1:
-            raise FormatError(
-                f"expected a prompt with one {BLANK}, a relation and ids, separated by tabs",
-                path=path,
-                line=number,
-                text=line,
-            )
-        answers = tuple(fields[2].split("|"))
-        unknown = [answer for answer in answers if base.find_row(answer) is None]
-        if unknown:
-            raise FormatError(
-                f"no concept of {base.folder} has the id {unknown[0]!r}",
-                path=path,
-                line=number,
-                remedy="ask with the knowledge base they were made of",
-            )
-        queries.append(ClozeQuery(fields[0], fields[1], answers))
-    if not queries:
-        raise FormatError("holds no queries", path=path)
-    return tuple(queries)

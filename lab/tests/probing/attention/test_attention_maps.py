@@ -8,8 +8,8 @@ from transformers import AutoModel, AutoTokenizer, DistilBertConfig, DistilBertM
 
 from biograft.errors import BiograftError
 from biograft.models.pretrained import quiet_transformers
-from biograft_lab.probing.attention import AttentionReader, UnfitError
-from biograft_lab.probing.attention.maps import AttentionConfig, choose_layer
+from biograft_lab.probing.attention import AttentionConfig, AttentionReader, UnfitError
+from biograft_lab.probing.attention.maps import choose_layer
 
 TEXT = "患者有高血压 and acute heart attack 史"
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.kb.sources import SourceConfig
 from biograft_lab.probing.attention import (
@@ -57,13 +56,6 @@ def test_names_are_of_the_concept_and_of_others_that_share_no_name(store):
     assert others["Aspirin"] > others["Headache"]  # each concept alike, not each name
 
 
-def test_the_same_type(store):
-    assert set(sample(store, random_type="same")[1]) == {"Headache", "head pain"}
-    gout = ReplacedSentence("gout now", 0, 4, synonym="podagra")
-    with pytest.raises(UnfitError, match=r"no other concept of its type .*'gout', in en"):
-        Substitutes(store, SubstituteConfig(random_type="same")).fill(gout)
-
-
 def test_languages_of_the_entity_the_text_and_the_option(store):
     chinese = ReplacedSentence("患者发热", 2, 4)
     assert [set(each) for each in sample(store, chinese)] == [{"发烧"}, {"阿司匹林"}]
@@ -103,10 +95,3 @@ def test_the_concept_of_the_sentence(store):
         filler.fill(replace(SENTENCE, start=0, end=6))
     with pytest.raises(UnfitError, match=r"has no synonym .* D5 'gout', in en"):
         filler.fill(ReplacedSentence("gout", 0, 4))
-
-
-def test_wrong_configurations():
-    with pytest.raises(ConfigError, match="random_type: expected any or same, found 'none'"):
-        SubstituteConfig(random_type="none")
-    with pytest.raises(ConfigError, match="seed: expected 0 or more"):
-        SubstituteConfig(seed=-1)

@@ -259,9 +259,9 @@ def test_metrics_are_means_with_intervals_and_paired_differences():
         ({"pairs": "some"}, "pairs: expected one of all, names, relations"),
         ({"pairs": "relations", "same_as": ()}, "--same-as"),
         ({"languages": ("fr",)}, "no names in 'fr'"),
-        ({"negatives": 0}, "negatives: expected at least 1"),
-        ({"jaro_winkler": 1.0}, "jaro_winkler: expected 0 or more and less than 1"),
-        ({"limit": -1}, "limit: expected 0 or more"),
+        ({"negatives": 0}, "negatives: expected"),
+        ({"jaro_winkler": 1.1}, "jaro_winkler: expected"),
+        ({"limit": -1}, "limit: expected"),
     ],
 )
 def test_invalid_options_are_refused(similar_store, values, message):

@@ -9,7 +9,6 @@ import pytest
 from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import ConfigError, StoreError
-from biograft.linking.lexical.ngrams import grams_of, join_texts
 from biograft.models.knowledge import KnowledgeBertForMaskedLM, TableEntity
 from biograft.models.pretrained import load_masked_lm
 from biograft_lab.probing.similarity import (
@@ -54,13 +53,13 @@ def test_only_the_best_alone_is_right():
 
 def test_lexical_similarity_is_the_cosine_of_weighted_ngrams():
     names = collect_names(QUERIES)
-    counts = {}
-    for text in names.texts:
-        joined, out = join_texts([text]), np.zeros(100, np.uint64)
-        n = grams_of(joined.codes, int(joined.starts[0]), int(joined.starts[1]), out)
-        counts[text] = Counter(out[:n].tolist())
+    counts = {
+        text: Counter(text[k : k + n] for n in (1, 2, 3) for k in range(len(text) - n + 1))
+        for text in names.texts
+    }
     grams = sorted({gram for bag in counts.values() for gram in bag})
-    idf = {g: math.log(len(counts) / sum(g in bag for bag in counts.values())) + 1 for g in grams}
+    n_texts = len(counts) + 1
+    idf = {g: math.log(n_texts / (1 + sum(g in b for b in counts.values()))) + 1 for g in grams}
     scores = lexical_similarity(names, None)
     for row, query in enumerate(QUERIES):
         query_vector = [counts[query.query][g] * idf[g] for g in grams]
@@ -68,7 +67,6 @@ def test_lexical_similarity_is_the_cosine_of_weighted_ngrams():
             expected = cosine(query_vector, [counts[text][g] * idf[g] for g in grams])
             assert scores[row, column] == pytest.approx(expected, abs=1e-9)
     assert scores[1, 2] == 0
-    assert judge(scores).tolist()[2] is False  # "fever fever" has the n-grams of "fever"
 
 
 def test_lexical_similarity_ignores_case_and_hyphens():
@@ -101,10 +99,6 @@ def test_the_mean_leaves_special_tokens_and_padding_out(folder):
     vectors = measure.encode(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
         np.testing.assert_allclose(vector, by_hand(measure.encoder, text), atol=1e-5)
-    assert (
-        np.abs(vectors - EncoderSimilarity.from_pretrained(str(folder), "mean").encode(TEXTS)).max()
-        > 0.01
-    )
 
 
 def test_an_unknown_token_counts_like_any(folder):
@@ -115,16 +109,6 @@ def test_an_unknown_token_counts_like_any(folder):
     assert inner == [[0, 1, 1, 1, 0]]
     vector = measure.encode(["fever ☃ fever", "a much longer text fever fever fever"])[0]
     np.testing.assert_allclose(vector, by_hand(measure.encoder, "fever ☃ fever"), atol=1e-5)
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean", "own"])
-def test_other_poolings_equal_those_of_encoders(folder, pooling):
-    from biograft.models.encoder import TextEncoder
-
-    known = None if pooling == "own" else pooling
-    expected = TextEncoder.from_pretrained(folder, pooling=known).encode(TEXTS, normalize=False)
-    vectors = EncoderSimilarity.from_pretrained(str(folder), pooling).encode(TEXTS)
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_an_encoder_scores_by_cosines(folder):
@@ -138,11 +122,9 @@ def test_an_encoder_scores_by_cosines(folder):
         )
 
 
-def test_unknown_encoders_and_poolings_are_refused(folder, tmp_path):
+def test_unknown_encoders_are_refused(tmp_path):
     with pytest.raises(StoreError, match="holds no encoder"):
         EncoderSimilarity.from_pretrained(str(tmp_path))
-    with pytest.raises(ConfigError, match="pooling: expected one of inner, mean, cls, own"):
-        EncoderSimilarity.from_pretrained(str(folder), "max")
 
 
 def test_entity_inputs_are_given_on_request_only(tmp_path):

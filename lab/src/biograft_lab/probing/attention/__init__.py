@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     from biograft_lab.probing.attention.figures import (
         draw_curves as draw_curves,
         draw_insides as draw_insides,
-        draw_summary as draw_summary,
-    )
-    from biograft_lab.probing.attention.html import (
-        curves_page as curves_page,
-        insides_page as insides_page,
-        summary_page as summary_page,
     )
     from biograft_lab.probing.attention.maps import (
-        AttentionConfig as AttentionConfig,
         AttentionMap as AttentionMap,
         AttentionReader as AttentionReader,
         UnfitError as UnfitError,
@@ -37,8 +30,11 @@ if TYPE_CHECKING:
         read_sentences as read_sentences,
     )
     from biograft_lab.probing.attention.substitutes import (
-        SubstituteConfig as SubstituteConfig,
         Substitutes as Substitutes,
+    )
+    from biograft_lab.probing.config import (
+        AttentionConfig as AttentionConfig,
+        SubstituteConfig as SubstituteConfig,
     )
 
 

@@ -18,12 +18,12 @@ from biograft.progress import Progress
 from biograft_lab.probing.attention.maps import (
     CURVES_LAYER,
     INSIDE_LAYER,
-    AttentionConfig,
     AttentionMap,
     AttentionReader,
     UnfitError,
     Values,
 )
+from biograft_lab.probing.config import AttentionConfig
 
 OTHERS = ("synonym", "random")
 VARIANTS = ("entity", *OTHERS)

@@ -17,44 +17,8 @@ from biograft.models.pretrained import max_input_tokens
 from biograft.models.tasks.tokens import TaskTokenizer
 from biograft.text.alignment import NONE, Ints, align_spans
 
-DIRECTIONS = ("to", "from")
 CURVES_LAYER, INSIDE_LAYER = 11, 10
 """EMBERT's layers for attention around an entity, and inside it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionConfig:
-    """Selection of layer, head and direction; layers and heads count from 1, as in papers."""
-
-    layer: int = 0
-    """0: EMBERT's, or the last but one of encoders with fewer layers."""
-    head: int = 0
-    """0: all heads of the layer, summed."""
-    direction: str = "to"
-    """``to``: attention of the context to the entity; ``from``: of the entity to the context."""
-
-    def __post_init__(self) -> None:
-        for name in ("layer", "head"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: expected 0 or more, found {getattr(self, name)}")
-        if self.direction not in DIRECTIONS:
-            raise ConfigError(
-                f"direction: expected {' or '.join(DIRECTIONS)}, found {self.direction!r}"
-            )
-
-    @property
-    def around(self) -> str:
-        """Label of the curves."""
-        return f"attention {self.direction} the entity, {self._heads}"
-
-    @property
-    def inside(self) -> str:
-        """Label of the heat maps."""
-        return f"attention among the entity's tokens, {self._heads}"
-
-    @property
-    def _heads(self) -> str:
-        return f"head {self.head}" if self.head else "all heads summed"
 
 
 def choose_layer(requested: int, default: int, n_layers: int, name: str) -> int:

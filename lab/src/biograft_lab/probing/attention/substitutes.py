@@ -1,4 +1,4 @@
-"""Substitutes for an entity, sampled from a store: a synonym, and a random other name."""
+"""Substitutes for an entity, sampled from a store: a synonym, and the name of another concept."""
 
 from __future__ import annotations
 
@@ -9,37 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from biograft.errors import ConfigError, shorten
+from biograft.errors import shorten
 from biograft.kb.names import normalise
 from biograft_lab.probing.attention.curves import ReplacedSentence
 from biograft_lab.probing.attention.maps import UnfitError
+from biograft_lab.probing.config import SubstituteConfig
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
-RANDOM_TYPES = ("any", "same")
 _TRIES = 64
 """Maximum number of concepts to try for the random name."""
 _Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubstituteConfig:
-    """Selection of substitutes."""
-
-    languages: tuple[str, ...] = ()
-    """Languages of names; none: that of the text or, if unknown, of the entity."""
-    random_type: str = "any"
-    """``any``: of any other concept; ``same``: of a concept that shares a type."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.random_type not in RANDOM_TYPES:
-            raise ConfigError(
-                f"random_type: expected {' or '.join(RANDOM_TYPES)}, found {self.random_type!r}"
-            )
-        if self.seed < 0:
-            raise ConfigError(f"seed: expected 0 or more, found {self.seed}")
 
 
 @dataclass
@@ -49,7 +30,6 @@ class Substitutes:
     kb: KnowledgeBase
     config: SubstituteConfig
     _named: dict[tuple[str, ...], _Rows] = field(default_factory=dict)
-    _typed: dict[tuple[str, ...], _Rows] = field(default_factory=dict)
 
     def fill(self, sentence: ReplacedSentence) -> ReplacedSentence:
         """Return the sentence with a synonym and a random name; existing ones are kept."""
@@ -131,7 +111,7 @@ class Substitutes:
         """Sample a concept uniformly, then one of its names that the entity does not have."""
         own = {normalise(each.text) for each in self.kb.concept_at(concept).names}
         own |= {normalise(sentence.entity), normalise(sentence.synonym)}
-        rows = self._others(concept, languages)
+        rows = self._others(languages)
         order = (
             rng.permutation(len(rows))
             if len(rows) <= _TRIES
@@ -141,14 +121,13 @@ class Substitutes:
             names = self._names(row, languages)
             if row != concept and own.isdisjoint(map(normalise, names)):
                 return names[int(rng.integers(len(names)))]
-        kind = " of its type" if self.config.random_type == "same" else ""
         raise UnfitError(
-            f"the knowledge base has no other concept{kind} for the random name",
+            "the knowledge base has no other concept for the random name",
             f"{self.kb.id_at(concept)} {shorten(sentence.entity)!r}{_in(languages)}",
         )
 
-    def _others(self, concept: int, languages: tuple[str, ...]) -> _Rows:
-        """Return the concepts with a name in the languages, of any type or of the concept's."""
+    def _others(self, languages: tuple[str, ...]) -> _Rows:
+        """Return the concepts with a name in the languages."""
         if languages not in self._named:
             table = self.kb.table("names")
             rows = table.column("concept").to_numpy()
@@ -156,20 +135,7 @@ class Substitutes:
                 codes = [n for n, tag in enumerate(self.kb.languages) if tag in languages]
                 rows = rows[np.isin(table.column("language").to_numpy(), codes)]
             self._named[languages] = np.unique(rows).astype(np.int64)
-        named = self._named[languages]
-        if self.config.random_type == "any":
-            return named
-        own = self.kb.concept_at(concept).types
-        return np.intersect1d(named, self._of_types(tuple(sorted(kind.code for kind in own))))
-
-    def _of_types(self, codes: tuple[str, ...]) -> _Rows:
-        if codes not in self._typed:
-            table = self.kb.table("types")
-            type_codes = [n for n, kind in enumerate(self.kb.types) if kind.code in codes]
-            mask = np.isin(table.column("type").to_numpy(), type_codes)
-            rows = table.column("concept").to_numpy()[mask]
-            self._typed[codes] = np.unique(rows).astype(np.int64)
-        return self._typed[codes]
+        return self._named[languages]
 
 
 def _in(languages: tuple[str, ...]) -> str:

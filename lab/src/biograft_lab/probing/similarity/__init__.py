@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 from biograft.registry import lazify
 
 if TYPE_CHECKING:
+    from biograft_lab.probing.config import (
+        SimilarityConfig as SimilarityConfig,
+        WordVectorConfig as WordVectorConfig,
+    )
     from biograft_lab.probing.similarity.encoder import EncoderSimilarity as EncoderSimilarity
+    from biograft_lab.probing.similarity.frequencies import (
+        count_names as count_names,
+        with_frequencies as with_frequencies,
+    )
     from biograft_lab.probing.similarity.lexical import lexical_similarity as lexical_similarity
-    from biograft_lab.probing.similarity.names import SimilarityConfig as SimilarityConfig
     from biograft_lab.probing.similarity.queries import (
         SimilarityQueries as SimilarityQueries,
         SimilarityQuery as SimilarityQuery,
         build_queries as build_queries,
-    )
-    from biograft_lab.probing.similarity.query_file import (
-        count_names as count_names,
-        read_queries as read_queries,
-        with_frequencies as with_frequencies,
-        write_queries as write_queries,
     )
     from biograft_lab.probing.similarity.report import (
         QueryNames as QueryNames,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
         judge as judge,
     )
     from biograft_lab.probing.similarity.word_vectors import (
-        WordVectorConfig as WordVectorConfig,
         WordVectors as WordVectors,
         read_training_text as read_training_text,
+        train_baseline as train_baseline,
         train_glove as train_glove,
         train_sgns as train_sgns,
     )

@@ -14,8 +14,6 @@ from biograft.models.precision import autocast_in
 from biograft.progress import Progress
 from biograft_lab.probing.similarity.report import QueryNames, Scores, Vectors
 
-POOLINGS = ("inner", "mean", "cls", "own")
-"""``inner``: the mean without special tokens; ``own``: the encoder's own pooling."""
 _BATCH_TOKENS = 64 * USUAL_LENGTH
 """Tokens in a batch."""
 
@@ -23,24 +21,23 @@ _BATCH_TOKENS = 64 * USUAL_LENGTH
 class EncoderSimilarity:
     """An encoder as a similarity measure: the cosine of name vectors."""
 
-    def __init__(self, encoder: TextEncoder, pooling: str = "inner") -> None:
-        self.encoder, self.pooling = encoder, pooling
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.encoder = encoder
 
     @classmethod
     def from_pretrained(
-        cls, name_or_folder: str, pooling: str = "inner", *, with_entities: bool = False
+        cls, name_or_folder: str, *, with_entities: bool = False
     ) -> EncoderSimilarity:
-        """Load an encoder, with or without a knowledge layer, from a folder or by name.
+        """Load an encoder, with or without a knowledge layer.
 
-        Entity-aware models get no entity inputs unless ``with_entities``.
+        Args:
+            name_or_folder: Folder, or name on the hub.
+            with_entities: Give entity-aware models the entities of the names.
         """
-        if pooling not in POOLINGS:
-            raise ConfigError(f"pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}")
-        of_all = {"inner": "mean", "own": None}.get(pooling, pooling)
-        encoder = TextEncoder.from_pretrained(name_or_folder, pooling=of_all)
+        encoder = TextEncoder.from_pretrained(name_or_folder, pooling="mean")
         if not with_entities:
             encoder.finder = None
-        return cls(encoder, pooling)
+        return cls(encoder)
 
     def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
         """Score the candidates of each query; refuse entity inputs that tell the answer."""
@@ -49,8 +46,6 @@ class EncoderSimilarity:
 
     def encode(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Compute a vector for each text, in 32 bits on any device: (texts, dim)."""
-        if self.pooling != "inner":
-            return self.encoder.encode(texts, precision="fp32", normalize=False, progress=progress)
         vectors = self._encode_inner(texts, progress)
         if not np.isfinite(vectors).all():
             raise StoreError(

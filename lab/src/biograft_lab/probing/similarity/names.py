@@ -11,53 +11,15 @@ import numpy.typing as npt
 from biograft.errors import ConfigError, nearest
 from biograft.graph.triples import Triples
 from biograft.kb.names import normalise
+from biograft_lab.probing.config import SimilarityConfig
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
-PAIRS = ("all", "names", "relations")
 MIN_JACCARD, MIN_SHARED = 0.75, 3
 """D2: minimum overlap of the neighbours of the two concepts."""
 RARE = 200
 """D3: maximum frequency of a rare name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarityConfig:
-    """Selection of the queries of a store."""
-
-    same_as: tuple[str, ...] = ()
-    """Relations between equivalent concepts."""
-    pairs: str = "all"
-    """Pairs of ``names`` of one concept, of concepts joined by ``relations``, or ``all``."""
-    languages: tuple[str, ...] = ()
-    """Languages of names; none: all."""
-    across_languages: bool = False
-    """Whether a pair may have two languages."""
-    negatives: int = 19
-    """Number of hard negatives per query."""
-    jaro_winkler: float = 0.6
-    """Minimum Jaro-Winkler similarity (exclusive) of hard negatives to the right name."""
-    limit: int = 0
-    """Number of pairs, sampled at random; 0: all."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.pairs not in PAIRS:
-            raise ConfigError(f"pairs: expected one of {', '.join(PAIRS)}, found {self.pairs!r}")
-        if self.pairs == "relations" and not self.same_as:
-            raise ConfigError(
-                "pairs: 'relations' needs a relation between equivalent concepts (--same-as)"
-            )
-        if self.negatives < 1:
-            raise ConfigError(f"negatives: expected at least 1, found {self.negatives}")
-        if not 0 <= self.jaro_winkler < 1:
-            raise ConfigError(
-                f"jaro_winkler: expected 0 or more and less than 1, found {self.jaro_winkler}"
-            )
-        for key in ("limit", "seed"):
-            if getattr(self, key) < 0:
-                raise ConfigError(f"{key}: expected 0 or more, found {getattr(self, key)}")
 
 
 Ints = npt.NDArray[np.int64]

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from biograft.graph.triples import read_triples
 from biograft.progress import Progress
+from biograft_lab.probing.config import SimilarityConfig
 from biograft_lab.probing.similarity.names import (
     ConceptNames,
     ConceptNeighbours,
     Ints,
     NamePairs,
-    SimilarityConfig,
     equivalences,
     find_pairs,
     read_names,

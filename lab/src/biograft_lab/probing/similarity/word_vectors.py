@@ -7,23 +7,24 @@ mean of its tokens' vectors; rare tokens are ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from biograft.compute import njit
-from biograft.errors import ConfigError, InputError
+from biograft.errors import InputError
 from biograft.kb.names import HAN, normalise
 from biograft.kb.sources.files import read_lines
 from biograft.progress import Progress
 from biograft.text.segmentation.config import CHINESE
 from biograft.text.segmentation.words import RjiebaWordSegmenter, Unit, runs
 from biograft.text.shards import Shards
-from biograft_lab.probing.similarity.report import QueryNames, Scores, Vectors
+from biograft_lab.probing.config import WordVectorConfig
+from biograft_lab.probing.similarity.lexical import lexical_similarity
+from biograft_lab.probing.similarity.report import QueryNames, Scores, Similarity, Vectors
 
 MIN_COUNT = 5
 """Minimum frequency of a token."""
@@ -60,21 +61,6 @@ class ChineseWordTokenizer:
 
 def _form(units: Iterable[Unit]) -> str:
     return "".join(unit.form for unit in units)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordVectorConfig:
-    """Configuration of word vector training."""
-
-    dim: int = 100
-    epochs: int = 0
-    """Epochs over the text (GloVe: over the co-occurrences); 0: the usual number."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for key, minimum in (("dim", 1), ("epochs", 0), ("seed", 0)):
-            if getattr(self, key) < minimum:
-                raise ConfigError(f"{key}: expected {minimum} or more, found {getattr(self, key)}")
 
 
 @dataclass(frozen=True)
@@ -206,115 +192,93 @@ class _Lines:
 GLOVE_EPOCHS, GLOVE_WINDOW = 25, 10
 FULL_WEIGHT, POWER = 100.0, 0.75
 RATE = 0.05
-_BLOCK = 1_000_000
-"""Tokens whose co-occurrences are counted at once."""
-
-_I32 = npt.NDArray[np.int32]
-_I64 = npt.NDArray[np.int64]
-_F64 = npt.NDArray[np.float64]
-
-
-class Cooccurrences(NamedTuple):
-    """Sparse co-occurrence matrix, ordered by row and column."""
-
-    rows: _I32
-    columns: _I32
-    values: _F64
-
-
-class GloveParameters(NamedTuple):
-    """Vectors and biases of tokens and contexts, with their sums of squared gradients."""
-
-    vectors: _F64  # (2, tokens, dim + 1): the bias last
-    squares: _F64  # (2, tokens, dim + 1)
+_BATCH = 512
+"""Co-occurrences of an update."""
 
 
 def train_glove(
     text: TrainingText, config: WordVectorConfig, progress: Progress | None = None
 ) -> WordVectors:
-    """Train GloVe vectors on text; reproducible with the same seed."""
+    """Train GloVe vectors on text by AdaGrad; reproducible with the same seed.
+
+    Args:
+        text: The training text.
+        config: Dimension, epochs and seed.
+        progress: Shows the epochs.
+    """
+    import torch
+
     counts = count_neighbours(text)
-    rng = np.random.default_rng(config.seed)
-    parameters = new_parameters(len(text.tokens), config.dim, rng)
+    pairs = torch.from_numpy(np.stack(counts.nonzero()).astype(np.int64))
+    values = torch.from_numpy(counts.data).float()
+    generator = torch.Generator().manual_seed(config.seed)
+    shape = (2, len(text.tokens), config.dim + 1)  # the bias last
+    weights = (torch.rand(shape, generator=generator) - 0.5) / config.dim
+    tables = [torch.nn.Parameter(table) for table in weights]
+    optimizer = torch.optim.Adagrad(tables, lr=RATE, initial_accumulator_value=1)
     n_epochs = config.epochs or GLOVE_EPOCHS
     for epoch in range(n_epochs):
-        update(*counts, *parameters, rng.permutation(len(counts.rows)))
+        order = torch.randperm(len(values), generator=generator)
+        for batch in torch.split(order, _BATCH):
+            optimizer.zero_grad()
+            glove_loss(tables[0], tables[1], pairs[:, batch], values[batch]).backward()
+            optimizer.step()
         if progress:
-            progress.advance(len(counts.rows), (epoch + 1) / n_epochs)
-    both = parameters.vectors.sum(axis=0)[:, :-1]
-    return WordVectors(text.tokens, both.astype(np.float32), text.split)
+            progress.advance(len(values), (epoch + 1) / n_epochs)
+    vectors = (tables[0] + tables[1]).detach().numpy()[:, :-1]
+    return WordVectors(text.tokens, vectors.astype(np.float32), text.split)
 
 
-def new_parameters(n_tokens: int, dim: int, rng: np.random.Generator) -> GloveParameters:
-    """Return random initial vectors; sums of squares begin at 1."""
-    shape = (2, n_tokens, dim + 1)
-    return GloveParameters((rng.random(shape) - 0.5) / dim, np.ones(shape))
+def glove_loss(words: Any, contexts: Any, pairs: Any, counts: Any) -> Any:
+    """Return the weighted squared error of the logarithms of co-occurrences, summed.
+
+    Args:
+        words: Vectors of the tokens, (tokens, dim + 1): the bias last.
+        contexts: Vectors of the tokens as contexts, alike.
+        pairs: Token and context of each co-occurrence, (2, pairs).
+        counts: How often each occurs, (pairs,).
+    """
+    w, c = words[pairs[0]], contexts[pairs[1]]
+    found = (w[:, :-1] * c[:, :-1]).sum(1) + w[:, -1] + c[:, -1]
+    weight = (counts / FULL_WEIGHT).clamp(max=1) ** POWER
+    return 0.5 * (weight * (found - counts.log()) ** 2).sum()
 
 
-def count_neighbours(text: TrainingText) -> Cooccurrences:
-    """Count the co-occurrences of tokens in lines, on both sides."""
-    n = len(text.tokens)
-    keys, values = np.zeros(0, np.int64), np.zeros(0)
-    starts = np.concatenate([[0], text.ends[:-1]])
-    line_starts = np.repeat(starts, text.ends - starts)  # where the line of each token begins
-    for begin in range(0, len(text.token_ids), _BLOCK):
-        end = min(begin + _BLOCK, len(text.token_ids))
-        found = _count_pairs(text.token_ids, line_starts, begin, end, n)
-        keys, values = _sum_by_key(
-            np.concatenate([keys, found[0]]), np.concatenate([values, found[1]])
-        )
-    return Cooccurrences((keys // n).astype(np.int32), (keys % n).astype(np.int32), values)
+def count_neighbours(text: TrainingText) -> Any:
+    """Return the co-occurrences of tokens in lines, 1 / distance each: a sparse matrix."""
+    from scipy.sparse import coo_matrix, csr_matrix
+
+    n, ids = len(text.tokens), text.token_ids
+    lines = np.searchsorted(text.ends, np.arange(len(ids)), side="right")
+    total = csr_matrix((n, n))
+    for distance in range(1, GLOVE_WINDOW + 1):
+        same = lines[distance:] == lines[:-distance]
+        ends = ids[:-distance][same], ids[distance:][same]
+        found = coo_matrix((np.full(len(ends[0]), 1 / distance), ends), (n, n)).tocsr()
+        total = total + found + found.T
+    return total.tocoo()
 
 
-def _sum_by_key(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
-    """Sum the values of equal keys; return ascending keys."""
-    order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], values[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    return keys[first], np.add.reduceat(values, first) if len(first) else values
+def train_baseline(
+    name: str,
+    text: Path,
+    names: Sequence[str],
+    config: WordVectorConfig,
+    progress: Progress | None = None,
+) -> Similarity:
+    """Return a baseline; vectors are trained on a text.
 
-
-@njit()
-def _count_pairs(
-    token_ids: _I32, line_starts: _I64, begin: int, end: int, n: int
-) -> tuple[_I64, _F64]:
-    """Return the token pairs within the window, in both directions, with 1 / distance."""
-    keys = np.empty(2 * GLOVE_WINDOW * (end - begin), np.int64)
-    values = np.empty(len(keys))
-    k = 0
-    for position in range(begin, end):
-        token = np.int64(token_ids[position])
-        for context_position in range(
-            max(line_starts[position], position - GLOVE_WINDOW), position
-        ):
-            context = np.int64(token_ids[context_position])
-            keys[k], keys[k + 1] = token * n + context, context * n + token
-            values[k] = values[k + 1] = 1.0 / (position - context_position)
-            k += 2
-    return keys[:k], values[:k]
-
-
-@njit()
-def update(
-    rows: _I32, columns: _I32, values: _F64, vectors: _F64, squares: _F64, order: _I64
-) -> float:
-    """Make an AdaGrad step for each entry, in the given order; return the sum of losses."""
-    dim = vectors.shape[2] - 1
-    total = 0.0
-    for entry in order:
-        i, j, x = rows[entry], columns[entry], values[entry]
-        w, c = vectors[0, i], vectors[1, j]
-        error = w[dim] + c[dim] - np.log(x)
-        for k in range(dim):
-            error += w[k] * c[k]
-        weight = min(1.0, (x / FULL_WEIGHT) ** POWER)
-        total += 0.5 * weight * error * error
-        gradient = weight * error
-        for k in range(dim + 1):
-            gradient_w = gradient * (c[k] if k < dim else 1.0)
-            gradient_c = gradient * (w[k] if k < dim else 1.0)
-            w[k] -= RATE * gradient_w / np.sqrt(squares[0, i, k])
-            c[k] -= RATE * gradient_c / np.sqrt(squares[1, j, k])
-            squares[0, i, k] += gradient_w * gradient_w
-            squares[1, j, k] += gradient_c * gradient_c
-    return total
+    Args:
+        name: ``lexical``, ``sgns`` or ``glove``; with ``-words`` on Chinese words.
+        text: The training text.
+        names: Names that are words, too.
+        config: Settings of the training.
+        progress: Shows the steps.
+    """
+    if name == "lexical":
+        return lexical_similarity
+    split = ChineseWordTokenizer(names) if name.endswith("-words") else tokenize
+    tokens = read_training_text(text, progress, split)
+    if name.startswith("sgns"):
+        return train_sgns(tokens, config)
+    return train_glove(tokens, config, progress)
